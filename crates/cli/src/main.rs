@@ -1,0 +1,2 @@
+//! The `tessera` program.
+fn main() {}

@@ -1,0 +1,12 @@
+//! Column encodings and their kernels, and the chunk that carries columns through a pipeline.
+//!
+//! A [`Column`] is a run of values of one logical type in one of several encodings: plain (an Arrow array in the
+//! atom's plain form), dictionary (an Arrow dictionary array whose values are plain), constant (one plain value,
+//! repeated), or handles to collections. Encodings change cost, never type: [`Column::plain`] is always allowed.
+//! A [`Chunk`] is at most [`CHUNK_ROWS_MAX`] tuples, column-wise, with a selection vector.
+
+mod chunk;
+mod column;
+
+pub use chunk::{CHUNK_ROWS_MAX, Chunk, Selection};
+pub use column::{Column, Handle};

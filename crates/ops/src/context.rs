@@ -1,0 +1,179 @@
+//! What a run gives to its sub-operators: memory, cancellation, counters, bytes of sources.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tessera_encodings::Chunk;
+use tessera_types::{Result, Tuple};
+
+/// What the engine offers to a query; implemented by `exec`.
+pub trait Context: Send + Sync + std::fmt::Debug {
+    /// Counts `bytes` more against the query's memory budget.
+    ///
+    /// # Errors
+    /// The budget is exhausted; nothing was counted.
+    fn grow(&self, bytes: usize) -> Result<()>;
+
+    /// Gives bytes back.
+    fn shrink(&self, bytes: usize);
+
+    /// Fails when the query has been cancelled. To be asked at least once per chunk and in long loops.
+    fn check(&self) -> Result<()>;
+
+    /// The most tuples in a chunk.
+    fn chunk_rows(&self) -> usize;
+
+    /// How many workers may run at once.
+    fn workers(&self) -> usize;
+
+    /// Opens a file or object.
+    ///
+    /// # Errors
+    /// It does not exist or cannot be read; the message names it.
+    fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>>;
+}
+
+/// A file or object that is read by ranges; implemented by storage.
+pub trait RangeReader: Send + Sync + std::fmt::Debug {
+    /// The name for messages.
+    fn path(&self) -> &str;
+
+    /// The length in bytes.
+    fn len(&self) -> u64;
+
+    /// Whether it is empty.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of a range, or a token that becomes ready when they have come.
+    fn read(&self, range: Range<u64>) -> Result<Read>;
+}
+
+/// What a read gives.
+#[derive(Debug)]
+pub enum Read {
+    /// The bytes.
+    Bytes(Bytes),
+    /// Not there yet: ask again when the token is ready.
+    Blocked(Token),
+}
+
+/// Something a sub-operator waits for; the worker does other work until it is ready.
+#[derive(Debug, Clone, Default)]
+pub struct Token {
+    inner: Arc<TokenState>,
+}
+
+#[derive(Debug, Default)]
+struct TokenState {
+    ready: AtomicBool,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Token {
+    /// A token that is not ready.
+    pub fn new() -> Self {
+        Token::default()
+    }
+
+    /// Whether what was waited for has come.
+    pub fn is_ready(&self) -> bool {
+        self.inner.ready.load(Ordering::Acquire)
+    }
+
+    /// Says that it has come.
+    pub fn set_ready(&self) {
+        self.inner.ready.store(true, Ordering::Release);
+        drop(self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.inner.changed.notify_all();
+    }
+
+    /// Waits at most this long; only for a caller that has nothing else to do.
+    pub fn wait(&self, at_most: Duration) {
+        let guard = self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_ready() {
+            drop(self.inner.changed.wait_timeout(guard, at_most));
+        }
+    }
+}
+
+/// Figures a sub-operator adds to the profile, by name.
+#[derive(Debug, Default)]
+pub struct Counters {
+    values: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Counters {
+    /// Adds to a figure. Not for every chunk: it takes a lock.
+    pub fn add(&self, name: &'static str, amount: u64) {
+        *self.values.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += amount;
+    }
+
+    /// The figures so far.
+    pub fn get(&self) -> BTreeMap<&'static str, u64> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// One run of one node: the query's context, the parameter tuple, the node's counters.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The query.
+    pub context: Arc<dyn Context>,
+    /// The type of the parameter tuple.
+    pub parameter_tuple: Tuple,
+    /// The parameter tuple: one row; what ParameterLookup yields.
+    pub parameters: Chunk,
+    /// The node's figures.
+    pub counters: Arc<Counters>,
+}
+
+/// Memory held by one piece of state; given back when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    context: Arc<dyn Context>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Holds nothing yet.
+    pub fn new(context: Arc<dyn Context>) -> Self {
+        Reservation { context, bytes: 0 }
+    }
+
+    /// Holds `bytes` from now on, more or less than before.
+    ///
+    /// # Errors
+    /// The budget is exhausted; what was held before is still held.
+    pub fn resize(&mut self, bytes: usize) -> Result<()> {
+        if bytes > self.bytes {
+            self.context.grow(bytes - self.bytes)?;
+        } else {
+            self.context.shrink(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Holds `bytes` more.
+    pub fn grow(&mut self, bytes: usize) -> Result<()> {
+        self.resize(self.bytes + bytes)
+    }
+
+    /// How much is held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.context.shrink(self.bytes);
+    }
+}

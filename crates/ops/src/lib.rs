@@ -1,0 +1,19 @@
+//! Sub-operators: what each one does, one file each; and what they share: expressions, the `Rows` layout, hash
+//! tables, aggregate states.
+//!
+//! A sub-operator here is a unit struct that implements [`tessera_plan::Descriptor`] (what it means) and
+//! [`SubOperator`] (what it does): it is *lowered* once, with its expressions bound, to an [`Operator`], and each run of the
+//! plan *starts* that, giving the shared state of the run, which in turn gives each worker its own.
+//! No sub-operator blocks a worker: it answers with a [`Step`].
+
+pub mod context;
+pub mod expression;
+pub mod operator;
+pub mod registry;
+
+pub use context::{Context, Counters, RangeReader, Read, Reservation, Run, Token};
+pub use operator::{
+    Collected, Finish, Lowering, NestedPlan, Operator, Reader, Sink, SinkRun, SinkWorker, Source, SourceRun,
+    Step, Stream, StreamRun, StreamWorker, SubOperator, Task,
+};
+pub use registry::Registry;

@@ -1,0 +1,213 @@
+//! What a sub-operator is to the executor.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use tessera_encodings::Chunk;
+use tessera_plan::{Edge, Node};
+use tessera_types::{Error, Result, Tuple};
+
+use crate::context::{Context, Run, Token};
+use crate::expression::Library;
+
+/// The answer of a sub-operator that was asked to go on.
+#[derive(Debug)]
+pub enum Step {
+    /// It needs the next input chunk.
+    NeedInput,
+    /// Here is output; ask again.
+    HasOutput(Chunk),
+    /// It waits; ask again when the token is ready.
+    Blocked(Token),
+    /// Nothing more will come (sources), or no more input is wanted for this morsel (streams).
+    Done,
+}
+
+/// The output of a node, complete, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Collected {
+    /// The chunks.
+    pub chunks: Vec<Chunk>,
+}
+
+impl Collected {
+    /// How many tuples there are.
+    pub fn rows(&self) -> usize {
+        self.chunks.iter().map(Chunk::rows).sum()
+    }
+
+    /// The only tuple, as a chunk of one row without a selection.
+    ///
+    /// # Errors
+    /// There are more or fewer.
+    pub fn single(&self) -> Result<Chunk> {
+        let mut filled = self.chunks.iter().filter(|chunk| !chunk.is_empty());
+        match (filled.next(), filled.next()) {
+            (Some(chunk), None) if chunk.rows() == 1 => chunk.clone().compact(),
+            _ => Err(Error::data(format!("exactly one tuple was expected, not {}", self.rows()))),
+        }
+    }
+}
+
+/// A nested plan, compiled and bound once; run for every outer tuple.
+pub trait NestedPlan: Send + Sync + Debug {
+    /// Runs it for one parameter tuple (a chunk of one row) on the calling worker alone.
+    fn run(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected>;
+
+    /// Runs it for one parameter tuple with all workers; the calling worker takes part.
+    fn run_parallel(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected>;
+}
+
+/// What lowering sees of a node's surroundings.
+#[derive(Debug)]
+pub struct Lowering<'a> {
+    /// The edges into the node (for a leaf: one edge with the plan's parameter tuple).
+    pub inputs: &'a [Edge],
+    /// The edge out of the node.
+    pub output: &'a Edge,
+    /// The parameter tuple of the plan the node stands in.
+    pub parameters: &'a Tuple,
+    /// Its nested plans, lowered.
+    pub nested: Vec<Arc<dyn NestedPlan>>,
+    /// The result edges of its nested plans.
+    pub nested_outputs: Vec<Edge>,
+    /// Functions.
+    pub library: &'a Arc<Library>,
+}
+
+/// What a sub-operator does; registered under its descriptor's name.
+pub trait SubOperator: tessera_plan::Descriptor {
+    /// Binds a verified node, once per plan. The variant must agree with the descriptor's role.
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator>;
+}
+
+/// A lowered sub-operator.
+#[derive(Debug, Clone)]
+pub enum Operator {
+    /// Starts a pipeline.
+    Source(Arc<dyn Source>),
+    /// Passes chunks on.
+    Stream(Arc<dyn Stream>),
+    /// Consumes its input whole.
+    Sink(Arc<dyn Sink>),
+    /// Passes all inputs on.
+    Union,
+}
+
+/// A lowered sub-operator that starts a pipeline.
+pub trait Source: Send + Sync + Debug {
+    /// Starts a run. `sides` are all inputs, in order.
+    fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>>;
+}
+
+/// A source in one run: morsels, in the source's order.
+pub trait SourceRun: Send + Sync + Debug {
+    /// How many morsels there are. Asked once, before the first is opened.
+    fn morsels(&self) -> usize;
+
+    /// Begins a morsel; each is opened exactly once, by any worker.
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>>;
+}
+
+/// Reads one morsel.
+pub trait Reader: Send {
+    /// The next chunk (never more than the context's `chunk_rows` tuples), `Blocked` or `Done`.
+    fn step(&mut self) -> Result<Step>;
+}
+
+/// A lowered sub-operator that passes chunks on.
+pub trait Stream: Send + Sync + Debug {
+    /// Starts a run. `sides` are the inputs other than the streaming one, in order.
+    fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>>;
+}
+
+/// A stream in one run: what its workers share.
+pub trait StreamRun: Send + Sync + Debug {
+    /// A worker's own state.
+    fn worker(&self) -> Result<Box<dyn StreamWorker>>;
+
+    /// What is left to emit after all input has passed through all workers (unmatched build tuples). Asked once.
+    fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
+        Ok(None)
+    }
+}
+
+/// A worker's share of a stream. `push` is called only after `step` answered `NeedInput` (or at the start).
+pub trait StreamWorker: Send {
+    /// Gives the next chunk (not empty).
+    fn push(&mut self, chunk: Chunk) -> Result<()>;
+
+    /// Output for what was pushed, until `NeedInput`. Every output has at most `chunk_rows` tuples.
+    fn step(&mut self) -> Result<Step>;
+}
+
+/// A lowered sub-operator that consumes its input whole.
+pub trait Sink: Send + Sync + Debug {
+    /// Starts a run. `sides` are the inputs other than the streaming one, in order.
+    fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>>;
+}
+
+/// A sink in one run: what its workers share.
+pub trait SinkRun: Send + Sync + Debug {
+    /// A worker's own state.
+    fn worker(&self) -> Result<Box<dyn SinkWorker>>;
+
+    /// Whether no more input is needed; the remaining morsels are then skipped.
+    fn satisfied(&self) -> bool {
+        false
+    }
+
+    /// All input has come; `workers` are all that were made. Quick: long work goes into tasks.
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish>;
+}
+
+/// A worker's share of a sink.
+pub trait SinkWorker: Any + Send {
+    /// A morsel begins. `position` orders morsels as their source does; a worker sees them in any order.
+    fn begin(&mut self, _position: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Gives the next chunk (not empty) of the morsel.
+    fn push(&mut self, chunk: Chunk) -> Result<()>;
+
+    /// The morsel is complete.
+    fn end(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Work of a finishing sink that runs on any worker.
+pub type Task = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// How a sink ends: tasks, run in parallel, and what can be read when all are done.
+pub struct Finish {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// The output; started (asked for its morsels) only after the tasks.
+    pub output: Arc<dyn SourceRun>,
+}
+
+impl Debug for Finish {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Finish").field("tasks", &self.tasks.len()).finish_non_exhaustive()
+    }
+}
+
+/// The worker states as the type the sink made them.
+///
+/// # Errors
+/// A worker of another sink was handed in: a mistake of the executor.
+pub fn downcast_workers<T: SinkWorker>(workers: Vec<Box<dyn SinkWorker>>) -> Result<Vec<T>> {
+    workers
+        .into_iter()
+        .map(|worker| {
+            let worker: Box<dyn Any> = worker;
+            worker
+                .downcast::<T>()
+                .map(|worker| *worker)
+                .map_err(|_| Error::internal("a worker of another sink"))
+        })
+        .collect()
+}

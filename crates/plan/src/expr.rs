@@ -1,0 +1,165 @@
+//! The typed expression language.
+
+use std::sync::Arc;
+
+use tessera_types::{Atom, Tuple};
+
+use crate::scalar::Scalar;
+
+/// An expression over the fields of one tuple.
+///
+/// Functions are names: comparisons (`eq`, `not_eq`, `lt`, `lt_eq`, `gt`, `gt_eq`, `is_distinct`,
+/// `is_not_distinct`), checked arithmetic (`add`, `sub`, `mul`, `div`, `mod`, `neg`), pattern matches (`like`,
+/// `ilike`, `regex`, `iregex`), and everything of DataFusion's function library under its own name. What a name takes and
+/// gives is told by [`crate::Functions`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expr {
+    /// A field of the input tuple, by name.
+    Field(Arc<str>),
+    /// A field of the nested plan's parameter tuple: a constant of the run.
+    Parameter(Arc<str>),
+    /// A constant with its type.
+    Constant(Scalar, Atom),
+    /// A function call; arguments are evaluated eagerly.
+    Call {
+        /// The function.
+        function: Arc<str>,
+        /// Its arguments.
+        args: Vec<Expr>,
+    },
+    /// A conversion; with `safe`, a value that does not convert gives NULL, else an error.
+    Cast {
+        /// What is converted.
+        input: Box<Expr>,
+        /// To which type.
+        to: Atom,
+        /// NULL instead of an error.
+        safe: bool,
+    },
+    /// `CASE WHEN condition THEN value … ELSE otherwise END`; a branch not taken never raises.
+    Case {
+        /// Conditions with their values, tried in order.
+        branches: Vec<(Expr, Expr)>,
+        /// The value when no condition holds; NULL when absent.
+        otherwise: Option<Box<Expr>>,
+    },
+    /// Conjunction, left to right; a row that an earlier conjunct rejected never raises in a later one.
+    And(Vec<Expr>),
+    /// Disjunction, left to right.
+    Or(Vec<Expr>),
+    /// Negation of a boolean.
+    Not(Box<Expr>),
+    /// Whether the value is NULL.
+    IsNull(Box<Expr>),
+    /// The first value that is not NULL; later arguments are evaluated only where needed.
+    Coalesce(Vec<Expr>),
+    /// The *try* form of a predicate: `true` for a row on which the input raises.
+    Try(Box<Expr>),
+}
+
+impl Expr {
+    /// A field by name.
+    pub fn field(name: impl Into<Arc<str>>) -> Expr {
+        Expr::Field(name.into())
+    }
+
+    /// A call.
+    pub fn call(function: impl Into<Arc<str>>, args: Vec<Expr>) -> Expr {
+        Expr::Call { function: function.into(), args }
+    }
+
+    /// A 64-bit integer constant.
+    pub fn int64(value: i64) -> Expr {
+        Expr::Constant(Scalar::Integer(value.into()), Atom::Int64)
+    }
+
+    /// A boolean constant.
+    pub fn boolean(value: bool) -> Expr {
+        Expr::Constant(Scalar::Boolean(value), Atom::Boolean)
+    }
+
+    /// A string constant.
+    pub fn string(value: &str) -> Expr {
+        Expr::Constant(Scalar::String(value.into()), Atom::String)
+    }
+
+    /// NULL of a type.
+    pub fn null(atom: Atom) -> Expr {
+        Expr::Constant(Scalar::Null, atom)
+    }
+
+    /// A raising conversion.
+    pub fn cast(self, to: Atom) -> Expr {
+        Expr::Cast { input: Box::new(self), to, safe: false }
+    }
+
+    /// The conjunction of `conjuncts`: `true` for none, the only one for one.
+    pub fn all(mut conjuncts: Vec<Expr>) -> Expr {
+        match conjuncts.len() {
+            0 => Expr::boolean(true),
+            1 => conjuncts.remove(0),
+            _ => Expr::And(conjuncts),
+        }
+    }
+
+    /// The direct sub-expressions, in the order of evaluation.
+    pub fn children(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => Vec::new(),
+            Expr::Call { args, .. } => args.iter().collect(),
+            Expr::Cast { input, .. } | Expr::Not(input) | Expr::IsNull(input) | Expr::Try(input) => {
+                vec![input]
+            }
+            Expr::Case { branches, otherwise } => branches
+                .iter()
+                .flat_map(|(condition, value)| [condition, value])
+                .chain(otherwise.iter().map(|e| &**e))
+                .collect(),
+            Expr::And(list) | Expr::Or(list) | Expr::Coalesce(list) => list.iter().collect(),
+        }
+    }
+
+    /// The direct sub-expressions, for rewriting.
+    pub fn children_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => Vec::new(),
+            Expr::Call { args, .. } => args.iter_mut().collect(),
+            Expr::Cast { input, .. } | Expr::Not(input) | Expr::IsNull(input) | Expr::Try(input) => {
+                vec![input]
+            }
+            Expr::Case { branches, otherwise } => branches
+                .iter_mut()
+                .flat_map(|(condition, value)| [condition, value])
+                .chain(otherwise.iter_mut().map(|e| &mut **e))
+                .collect(),
+            Expr::And(list) | Expr::Or(list) | Expr::Coalesce(list) => list.iter_mut().collect(),
+        }
+    }
+
+    /// Calls `visit` on this expression and everything below it, parents first.
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        let mut pending = vec![self];
+        while let Some(expr) = pending.pop() {
+            visit(expr);
+            pending.extend(expr.children().into_iter().rev());
+        }
+    }
+
+    /// The names of the fields it reads, in order of first appearance.
+    pub fn fields(&self) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = Vec::new();
+        self.walk(&mut |expr| {
+            if let Expr::Field(name) = expr
+                && !names.contains(name)
+            {
+                names.push(name.clone());
+            }
+        });
+        names
+    }
+
+    /// One expression per field of `tuple`: the identity.
+    pub fn identity(tuple: &Tuple) -> Vec<(Arc<str>, Expr)> {
+        tuple.fields().iter().map(|field| (field.name.clone(), Expr::Field(field.name.clone()))).collect()
+    }
+}

@@ -1,0 +1,1 @@
+//! Passes: plain functions from plan to plan.

@@ -1,0 +1,119 @@
+//! Types of expressions.
+
+use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
+
+use crate::catalogue::Functions;
+use crate::expr::Expr;
+
+/// The deepest expression that is typed and evaluated; deeper ones are refused before they overflow a stack.
+pub const EXPR_DEPTH_MAX: usize = 2_000;
+
+/// Where names of an expression resolve.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// The input tuple.
+    pub tuple: &'a Tuple,
+    /// The parameter tuple of the plan.
+    pub parameters: &'a Tuple,
+    /// Types of functions.
+    pub functions: &'a dyn Functions,
+}
+
+/// The type of an expression, and whether its value may be NULL.
+///
+/// # Errors
+/// An unknown name, or types that do not fit, with the names and both types.
+pub fn type_of(expr: &Expr, scope: Scope<'_>) -> Result<(Atom, bool)> {
+    type_at(expr, scope, 0)
+}
+
+/// Checks that `expr` is a boolean: a predicate.
+///
+/// # Errors
+/// As [`type_of`], or another type than boolean.
+pub fn check_predicate(expr: &Expr, scope: Scope<'_>) -> Result<()> {
+    boolean(expr, scope, 0, "a predicate").map(|_| ())
+}
+
+fn type_at(expr: &Expr, scope: Scope<'_>, depth: usize) -> Result<(Atom, bool)> {
+    if depth > EXPR_DEPTH_MAX {
+        let message = format!("an expression nested deeper than {EXPR_DEPTH_MAX} levels (EXPR_DEPTH_MAX)");
+        return Err(Error::new(tessera_types::Code::Limit, message));
+    }
+    let below = |expr: &Expr| type_at(expr, scope, depth + 1);
+    Ok(match expr {
+        Expr::Field(name) => lookup(name, scope.tuple, "field")?,
+        Expr::Parameter(name) => lookup(name, scope.parameters, "parameter")?,
+        Expr::Constant(value, atom) => (atom.clone(), value.is_null()),
+        Expr::Call { function, args } => {
+            let types = args.iter().map(below).collect::<Result<Vec<_>>>()?;
+            let args: Vec<_> =
+                types.into_iter().zip(args).map(|((atom, null), arg)| (atom, null, arg)).collect();
+            scope.functions.scalar(function, &args)?
+        }
+        Expr::Cast { input, to, safe } => {
+            let (_, nullable) = below(input)?;
+            (to.clone(), nullable || *safe)
+        }
+        Expr::Case { branches, otherwise } => {
+            let mut values = Vec::new();
+            for (condition, value) in branches {
+                boolean(condition, scope, depth + 1, "a CASE condition")?;
+                values.push(below(value)?);
+            }
+            let otherwise = otherwise.as_ref().map(|e| below(e)).transpose()?;
+            let nullable = otherwise.is_none();
+            values.extend(otherwise);
+            let (atom, any) = same_type(&values, "CASE")?;
+            (atom, any || nullable)
+        }
+        Expr::And(list) | Expr::Or(list) => {
+            let mut nullable = false;
+            for item in list {
+                nullable |= boolean(item, scope, depth + 1, "an operand of AND or OR")?;
+            }
+            (Atom::Boolean, nullable)
+        }
+        Expr::Not(input) => (Atom::Boolean, boolean(input, scope, depth + 1, "the operand of NOT")?),
+        Expr::IsNull(input) => below(input).map(|_| (Atom::Boolean, false))?,
+        Expr::Try(input) => (Atom::Boolean, boolean(input, scope, depth + 1, "the operand of try")?),
+        Expr::Coalesce(list) => {
+            let values = list.iter().map(below).collect::<Result<Vec<_>>>()?;
+            let (atom, _) = same_type(&values, "coalesce")?;
+            (atom, values.iter().all(|(_, nullable)| *nullable))
+        }
+    })
+}
+
+fn lookup(name: &str, tuple: &Tuple, what: &str) -> Result<(Atom, bool)> {
+    match tuple.field(name) {
+        Some(field) => match &field.item {
+            Item::Atom(atom) => Ok((atom.clone(), field.nullable)),
+            Item::Collection(collection) => Err(Error::semantic(format!(
+                "{what} {} holds a collection ({}), which no expression can read",
+                quote_name(name),
+                collection.format
+            ))),
+        },
+        None => Err(Error::semantic(format!("there is no {what} {} in {tuple}", quote_name(name)))),
+    }
+}
+
+fn boolean(expr: &Expr, scope: Scope<'_>, depth: usize, what: &str) -> Result<bool> {
+    match type_at(expr, scope, depth)? {
+        (Atom::Boolean, nullable) => Ok(nullable),
+        (other, _) => Err(Error::semantic(format!("{what} must be boolean, not {other}"))),
+    }
+}
+
+fn same_type(values: &[(Atom, bool)], what: &str) -> Result<(Atom, bool)> {
+    let Some((first, _)) = values.first() else {
+        return Err(Error::semantic(format!("{what} without a value")));
+    };
+    match values.iter().find(|(atom, _)| atom != first) {
+        Some((other, _)) => {
+            Err(Error::semantic(format!("{what} mixes {first} and {other}; cast one of them")))
+        }
+        None => Ok((first.clone(), values.iter().any(|(_, nullable)| *nullable))),
+    }
+}

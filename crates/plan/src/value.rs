@@ -1,0 +1,226 @@
+//! Parameters of a node.
+
+use std::sync::Arc;
+
+use tessera_types::{Error, Result, Tuple};
+
+use crate::expr::Expr;
+
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A name from a fixed set, such as a join kind: `inner`.
+    Name(Arc<str>),
+    /// Text in single quotes.
+    String(Arc<str>),
+    /// A tuple type.
+    Tuple(Tuple),
+    /// An expression.
+    Expr(Expr),
+    /// Values in brackets.
+    List(Vec<Value>),
+    /// Named values in braces, in order: `{a = 1, b = 'x'}`.
+    Record(Vec<(Arc<str>, Value)>),
+}
+
+/// Named parameters, in order of writing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Params {
+    entries: Vec<(Arc<str>, Value)>,
+}
+
+macro_rules! from {
+    ($($type:ty => $variant:ident),*) => {
+        $(impl From<$type> for Value {
+            fn from(value: $type) -> Self {
+                Value::$variant(value.into())
+            }
+        })*
+    };
+}
+
+from!(bool => Boolean, i64 => Integer, Tuple => Tuple, Expr => Expr, Vec<Value> => List, Vec<(Arc<str>, Value)> => Record);
+
+impl Value {
+    /// A name from a fixed set.
+    pub fn name(name: impl Into<Arc<str>>) -> Value {
+        Value::Name(name.into())
+    }
+
+    /// Text.
+    pub fn string(text: impl Into<Arc<str>>) -> Value {
+        Value::String(text.into())
+    }
+
+    /// Named expressions, as Map and ReduceByKey take them.
+    pub fn exprs(exprs: impl IntoIterator<Item = (Arc<str>, Expr)>) -> Value {
+        Value::Record(exprs.into_iter().map(|(name, expr)| (name, Value::Expr(expr))).collect())
+    }
+
+    /// Field names, as Projection takes them.
+    pub fn names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Value {
+        Value::List(names.into_iter().map(|name| Value::Expr(Expr::field(name.as_ref()))).collect())
+    }
+}
+
+impl Params {
+    /// No parameters.
+    pub fn new() -> Self {
+        Params::default()
+    }
+
+    /// The same parameters and one more (or another value for one that is there).
+    pub fn with(mut self, name: impl Into<Arc<str>>, value: impl Into<Value>) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// Sets a parameter.
+    pub fn set(&mut self, name: impl Into<Arc<str>>, value: impl Into<Value>) {
+        let (name, value) = (name.into(), value.into());
+        match self.entries.iter_mut().find(|(existing, _)| *existing == name) {
+            Some(entry) => entry.1 = value,
+            None => self.entries.push((name, value)),
+        }
+    }
+
+    /// A parameter, where given.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.entries.iter().find(|(existing, _)| &**existing == name).map(|(_, value)| value)
+    }
+
+    /// Name and value of each, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
+        self.entries.iter().map(|(name, value)| (name, value))
+    }
+
+    /// Value of each, for rewriting.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.entries.iter_mut().map(|(_, value)| value)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn required(&self, name: &str) -> Result<&Value> {
+        self.get(name).ok_or_else(|| Error::semantic(format!("parameter {name} is missing")))
+    }
+
+    /// An expression parameter.
+    pub fn expr(&self, name: &str) -> Result<&Expr> {
+        match self.required(name)? {
+            Value::Expr(expr) => Ok(expr),
+            _ => Err(wrong(name, "an expression")),
+        }
+    }
+
+    /// An expression parameter that may be absent.
+    pub fn expr_opt(&self, name: &str) -> Result<Option<&Expr>> {
+        if self.get(name).is_some() { self.expr(name).map(Some) } else { Ok(None) }
+    }
+
+    /// Named expressions: `{a = x + 1, b = y}`.
+    pub fn exprs(&self, name: &str) -> Result<Vec<(Arc<str>, &Expr)>> {
+        let Value::Record(entries) = self.required(name)? else {
+            return Err(wrong(name, "named expressions in braces"));
+        };
+        entries
+            .iter()
+            .map(|(field, value)| match value {
+                Value::Expr(expr) => Ok((field.clone(), expr)),
+                _ => Err(wrong(name, "named expressions in braces")),
+            })
+            .collect()
+    }
+
+    /// Field names in brackets: `[a, b]`.
+    pub fn names(&self, name: &str) -> Result<Vec<Arc<str>>> {
+        let Value::List(values) = self.required(name)? else {
+            return Err(wrong(name, "field names in brackets"));
+        };
+        values
+            .iter()
+            .map(|value| match value {
+                Value::Expr(Expr::Field(field)) => Ok(field.clone()),
+                _ => Err(wrong(name, "field names in brackets")),
+            })
+            .collect()
+    }
+
+    /// Field names that may be absent (then none).
+    pub fn names_opt(&self, name: &str) -> Result<Vec<Arc<str>>> {
+        if self.get(name).is_some() { self.names(name) } else { Ok(Vec::new()) }
+    }
+
+    /// Texts in brackets.
+    pub fn strings(&self, name: &str) -> Result<Vec<Arc<str>>> {
+        let Value::List(values) = self.required(name)? else {
+            return Err(wrong(name, "strings in brackets"));
+        };
+        values
+            .iter()
+            .map(|value| match value {
+                Value::String(text) => Ok(text.clone()),
+                _ => Err(wrong(name, "strings in brackets")),
+            })
+            .collect()
+    }
+
+    /// A text.
+    pub fn string(&self, name: &str) -> Result<&Arc<str>> {
+        match self.required(name)? {
+            Value::String(text) => Ok(text),
+            _ => Err(wrong(name, "a string")),
+        }
+    }
+
+    /// A tuple type.
+    pub fn tuple(&self, name: &str) -> Result<&Tuple> {
+        match self.required(name)? {
+            Value::Tuple(tuple) => Ok(tuple),
+            _ => Err(wrong(name, "a tuple type")),
+        }
+    }
+
+    /// A whole number that may be absent.
+    pub fn integer_opt(&self, name: &str) -> Result<Option<i64>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Integer(number)) => Ok(Some(*number)),
+            Some(_) => Err(wrong(name, "a whole number")),
+        }
+    }
+
+    /// A whole number.
+    pub fn integer(&self, name: &str) -> Result<i64> {
+        self.integer_opt(name)?.ok_or_else(|| Error::semantic(format!("parameter {name} is missing")))
+    }
+
+    /// A boolean, false when absent.
+    pub fn flag(&self, name: &str) -> Result<bool> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Value::Boolean(flag)) => Ok(*flag),
+            Some(_) => Err(wrong(name, "true or false")),
+        }
+    }
+
+    /// One of a fixed set of names.
+    pub fn choice<'a>(&self, name: &str, choices: &[&'a str]) -> Result<&'a str> {
+        let found = match self.required(name)? {
+            Value::Name(found) => choices.iter().find(|choice| **choice == &**found),
+            _ => None,
+        };
+        found.copied().ok_or_else(|| wrong(name, &format!("one of {}", choices.join(", "))))
+    }
+}
+
+fn wrong(name: &str, what: &str) -> Error {
+    Error::semantic(format!("parameter {name} must be {what}"))
+}

@@ -1,0 +1,297 @@
+//! Atoms: the scalar types of SQL.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field as ArrowField, Fields, IntervalUnit};
+
+use crate::error::{Error, Result};
+use crate::parse::quote_name;
+
+pub use arrow_schema::TimeUnit;
+
+/// A nullable place for an atom: the element of a list, the value of a map, a field of a struct.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// The type of the values.
+    pub atom: Atom,
+    /// Whether a value may be NULL.
+    pub nullable: bool,
+}
+
+/// A scalar type of SQL; lists, structs and maps of atoms are atoms too.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Atom {
+    /// The type of a bare `NULL`.
+    Null,
+    /// `true` and `false`.
+    Boolean,
+    /// 8-bit signed integer.
+    Int8,
+    /// 16-bit signed integer.
+    Int16,
+    /// 32-bit signed integer.
+    Int32,
+    /// 64-bit signed integer.
+    Int64,
+    /// 8-bit unsigned integer.
+    UInt8,
+    /// 16-bit unsigned integer.
+    UInt16,
+    /// 32-bit unsigned integer.
+    UInt32,
+    /// 64-bit unsigned integer.
+    UInt64,
+    /// 32-bit IEEE float.
+    Float32,
+    /// 64-bit IEEE float.
+    Float64,
+    /// Exact number of `precision` (1 to 38) digits, `scale` (0 to precision) of them after the point.
+    Decimal(u8, i8),
+    /// UTF-8 text.
+    String,
+    /// Raw bytes.
+    Bytes,
+    /// Days since 1970-01-01.
+    Date,
+    /// Time of day.
+    Time(TimeUnit),
+    /// Count of units since 1970-01-01T00:00, with an optional time zone.
+    Timestamp(TimeUnit, Option<Arc<str>>),
+    /// Elapsed time.
+    Duration(TimeUnit),
+    /// Months, days and nanoseconds.
+    Interval,
+    /// A SQL list (array).
+    List(Box<Slot>),
+    /// Named slots.
+    Struct(Arc<[(Arc<str>, Slot)]>),
+    /// Keys (never NULL) with values.
+    Map(Box<Slot>, Box<Slot>),
+}
+
+/// Decimals of at most this many digits are 64-bit in their plain form.
+pub const DECIMAL64_PRECISION_MAX: u8 = 18;
+/// The most digits a decimal has.
+pub const DECIMAL_PRECISION_MAX: u8 = 38;
+
+impl Atom {
+    /// The plain Arrow form: the one representation kernels of this project must accept.
+    pub fn arrow(&self) -> DataType {
+        match self {
+            Atom::Null => DataType::Null,
+            Atom::Boolean => DataType::Boolean,
+            Atom::Int8 => DataType::Int8,
+            Atom::Int16 => DataType::Int16,
+            Atom::Int32 => DataType::Int32,
+            Atom::Int64 => DataType::Int64,
+            Atom::UInt8 => DataType::UInt8,
+            Atom::UInt16 => DataType::UInt16,
+            Atom::UInt32 => DataType::UInt32,
+            Atom::UInt64 => DataType::UInt64,
+            Atom::Float32 => DataType::Float32,
+            Atom::Float64 => DataType::Float64,
+            Atom::Decimal(precision, scale) if *precision <= DECIMAL64_PRECISION_MAX => {
+                DataType::Decimal64(*precision, *scale)
+            }
+            Atom::Decimal(precision, scale) => DataType::Decimal128(*precision, *scale),
+            Atom::String => DataType::Utf8View,
+            Atom::Bytes => DataType::BinaryView,
+            Atom::Date => DataType::Date32,
+            Atom::Time(unit) => match unit {
+                TimeUnit::Second | TimeUnit::Millisecond => DataType::Time32(*unit),
+                TimeUnit::Microsecond | TimeUnit::Nanosecond => DataType::Time64(*unit),
+            },
+            Atom::Timestamp(unit, zone) => DataType::Timestamp(*unit, zone.clone()),
+            Atom::Duration(unit) => DataType::Duration(*unit),
+            Atom::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
+            Atom::List(slot) => DataType::List(Arc::new(slot.arrow_field("item"))),
+            Atom::Struct(slots) => {
+                DataType::Struct(slots.iter().map(|(name, slot)| slot.arrow_field(name)).collect())
+            }
+            Atom::Map(key, value) => {
+                let entries = Fields::from(vec![
+                    ArrowField::new("key", key.atom.arrow(), false),
+                    value.arrow_field("value"),
+                ]);
+                DataType::Map(Arc::new(ArrowField::new("entries", DataType::Struct(entries), false)), false)
+            }
+        }
+    }
+
+    /// The atom behind an Arrow type, whatever its encoding.
+    ///
+    /// # Errors
+    /// Types Tessera has no atom for (unions, decimals of more than 38 digits or negative scale).
+    pub fn from_arrow(data_type: &DataType) -> Result<Atom> {
+        Ok(match data_type {
+            DataType::Null => Atom::Null,
+            DataType::Boolean => Atom::Boolean,
+            DataType::Int8 => Atom::Int8,
+            DataType::Int16 => Atom::Int16,
+            DataType::Int32 => Atom::Int32,
+            DataType::Int64 => Atom::Int64,
+            DataType::UInt8 => Atom::UInt8,
+            DataType::UInt16 => Atom::UInt16,
+            DataType::UInt32 => Atom::UInt32,
+            DataType::UInt64 => Atom::UInt64,
+            DataType::Float16 | DataType::Float32 => Atom::Float32,
+            DataType::Float64 => Atom::Float64,
+            DataType::Decimal32(p, s)
+            | DataType::Decimal64(p, s)
+            | DataType::Decimal128(p, s)
+            | DataType::Decimal256(p, s)
+                if *p <= DECIMAL_PRECISION_MAX && *s >= 0 && *s as u8 <= *p =>
+            {
+                Atom::Decimal(*p, *s)
+            }
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Atom::String,
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => Atom::Bytes,
+            DataType::Date32 | DataType::Date64 => Atom::Date,
+            DataType::Time32(unit) | DataType::Time64(unit) => Atom::Time(*unit),
+            DataType::Timestamp(unit, zone) => Atom::Timestamp(*unit, zone.clone()),
+            DataType::Duration(unit) => Atom::Duration(*unit),
+            DataType::Interval(_) => Atom::Interval,
+            DataType::List(field)
+            | DataType::LargeList(field)
+            | DataType::ListView(field)
+            | DataType::LargeListView(field)
+            | DataType::FixedSizeList(field, _) => Atom::List(Box::new(Slot::from_arrow(field)?)),
+            DataType::Struct(fields) => Atom::Struct(
+                fields
+                    .iter()
+                    .map(|field| Ok((Arc::from(field.name().as_str()), Slot::from_arrow(field)?)))
+                    .collect::<Result<_>>()?,
+            ),
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(fields) if fields.len() == 2 => Atom::Map(
+                    Box::new(Slot { nullable: false, ..Slot::from_arrow(&fields[0])? }),
+                    Box::new(Slot::from_arrow(&fields[1])?),
+                ),
+                other => return Err(Error::data(format!("a map whose entries are {other}"))),
+            },
+            DataType::Dictionary(_, values) => Atom::from_arrow(values)?,
+            DataType::RunEndEncoded(_, values) => Atom::from_arrow(values.data_type())?,
+            other => {
+                return Err(Error::unsupported(format!(
+                    "values of Arrow type {other}; cast them to a supported type where they are written"
+                )));
+            }
+        })
+    }
+
+    /// Whether this is an integer type, signed or not.
+    pub fn is_integer(&self) -> bool {
+        self.is_signed_integer() || self.is_unsigned_integer()
+    }
+
+    /// Whether this is a signed integer type.
+    pub fn is_signed_integer(&self) -> bool {
+        matches!(self, Atom::Int8 | Atom::Int16 | Atom::Int32 | Atom::Int64)
+    }
+
+    /// Whether this is an unsigned integer type.
+    pub fn is_unsigned_integer(&self) -> bool {
+        matches!(self, Atom::UInt8 | Atom::UInt16 | Atom::UInt32 | Atom::UInt64)
+    }
+
+    /// Whether this is a float type.
+    pub fn is_float(&self) -> bool {
+        matches!(self, Atom::Float32 | Atom::Float64)
+    }
+
+    /// Whether this is an integer, float or decimal type.
+    pub fn is_numeric(&self) -> bool {
+        self.is_integer() || self.is_float() || matches!(self, Atom::Decimal(..))
+    }
+
+    /// Bytes of a value in the plain form, where it is fixed (strings and bytes: their 16-byte view).
+    pub fn width_bytes(&self) -> Option<usize> {
+        Some(match self {
+            Atom::Null => 0,
+            Atom::Boolean | Atom::Int8 | Atom::UInt8 => 1,
+            Atom::Int16 | Atom::UInt16 => 2,
+            Atom::Int32 | Atom::UInt32 | Atom::Float32 | Atom::Date => 4,
+            Atom::Time(TimeUnit::Second | TimeUnit::Millisecond) => 4,
+            Atom::Int64 | Atom::UInt64 | Atom::Float64 | Atom::Time(_) => 8,
+            Atom::Timestamp(..) | Atom::Duration(_) => 8,
+            Atom::Decimal(precision, _) if *precision <= DECIMAL64_PRECISION_MAX => 8,
+            Atom::Decimal(..) | Atom::Interval | Atom::String | Atom::Bytes => 16,
+            Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => return None,
+        })
+    }
+}
+
+impl Slot {
+    /// A slot that may hold NULL.
+    pub fn nullable(atom: Atom) -> Self {
+        Slot { atom, nullable: true }
+    }
+
+    fn arrow_field(&self, name: &str) -> ArrowField {
+        ArrowField::new(name, self.atom.arrow(), self.nullable)
+    }
+
+    fn from_arrow(field: &ArrowField) -> Result<Self> {
+        Ok(Slot { atom: Atom::from_arrow(field.data_type())?, nullable: field.is_nullable() })
+    }
+}
+
+fn unit_name(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Second => "s",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Nanosecond => "ns",
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.atom, if self.nullable { "?" } else { "" })
+    }
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Atom::Null => "null",
+            Atom::Boolean => "boolean",
+            Atom::Int8 => "int8",
+            Atom::Int16 => "int16",
+            Atom::Int32 => "int32",
+            Atom::Int64 => "int64",
+            Atom::UInt8 => "uint8",
+            Atom::UInt16 => "uint16",
+            Atom::UInt32 => "uint32",
+            Atom::UInt64 => "uint64",
+            Atom::Float32 => "float32",
+            Atom::Float64 => "float64",
+            Atom::String => "string",
+            Atom::Bytes => "bytes",
+            Atom::Date => "date",
+            Atom::Interval => "interval",
+            Atom::Decimal(precision, scale) => return write!(f, "decimal({precision},{scale})"),
+            Atom::Time(unit) => return write!(f, "time({})", unit_name(*unit)),
+            Atom::Timestamp(unit, None) => return write!(f, "timestamp({})", unit_name(*unit)),
+            Atom::Timestamp(unit, Some(zone)) => {
+                return write!(f, "timestamp({}, {})", unit_name(*unit), quote_name(zone));
+            }
+            Atom::Duration(unit) => return write!(f, "duration({})", unit_name(*unit)),
+            Atom::List(slot) => return write!(f, "list<{slot}>"),
+            Atom::Struct(slots) => {
+                f.write_str("struct<")?;
+                for (i, (name, slot)) in slots.iter().enumerate() {
+                    let comma = if i > 0 { ", " } else { "" };
+                    write!(f, "{comma}{}: {slot}", quote_name(name))?;
+                }
+                return f.write_str(">");
+            }
+            Atom::Map(key, value) => return write!(f, "map<{}, {value}>", key.atom),
+        };
+        f.write_str(name)
+    }
+}

@@ -1,0 +1,32 @@
+//! Logical types: what a tuple is, and nothing about how it is stored.
+//!
+//! The type system is recursive (Modularis §2.3.3): `tuple := ⟨field: item, …⟩` and
+//! `item := atom | collection⟨tuple⟩`. Atoms are SQL's scalar types, lists, structs and maps included; a
+//! *collection* is any physical format that holds tuples of one type. Encodings (dictionary, constant, …)
+//! change cost, never type, and are therefore not here.
+//!
+//! Each atom has one *plain* Arrow form ([`Atom::arrow`]); other Arrow forms are converted at scans and at
+//! kernel calls.
+//!
+//! ```
+//! use tessera_types::{Atom, Field, Tuple};
+//! let tuple = Tuple::new(vec![
+//!     Field::new("l_orderkey", Atom::Int64),
+//!     Field::nullable("l_comment", Atom::String),
+//! ]);
+//! assert_eq!(tuple.to_string(), "<l_orderkey: int64, l_comment: string?>");
+//! assert_eq!("<l_orderkey: int64, l_comment: string?>".parse::<Tuple>().unwrap(), tuple);
+//! ```
+
+mod atom;
+mod error;
+mod parse;
+mod tuple;
+
+pub use atom::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
+pub use error::{Code, Error, Result, Span};
+pub use parse::{TypeParser, is_plain_name, quote_name};
+pub use tuple::{Collection, Field, Format, Item, Tuple};
+
+/// The deepest nesting of a type (lists in structs in collections …) that parsers and verifiers accept.
+pub const TYPE_DEPTH_MAX: usize = 32;

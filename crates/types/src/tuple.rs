@@ -1,0 +1,213 @@
+//! Tuples, their fields, and the collections that hold them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{Field as ArrowField, Schema};
+
+use crate::atom::Atom;
+use crate::error::{Error, Result};
+use crate::parse::quote_name;
+
+/// The physical format of a [`Collection`], by name: `rows`, `batch`, `hash_table`, `paths`, ….
+pub type Format = Arc<str>;
+
+/// Tuples of one type in one physical format.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Collection {
+    /// The physical format; only its own scan and materialise sub-operators know it (rule R2).
+    pub format: Format,
+    /// The type of the tuples inside.
+    pub tuple: Tuple,
+}
+
+/// What a field holds: an atom, or a collection of tuples.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Item {
+    /// A scalar.
+    Atom(Atom),
+    /// A collection made by a sub-operator; at run time a handle.
+    Collection(Collection),
+}
+
+/// A named item of a tuple.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Field {
+    /// The name, unique within its tuple.
+    pub name: Arc<str>,
+    /// What the field holds.
+    pub item: Item,
+    /// Whether the value may be NULL (never for collections).
+    pub nullable: bool,
+}
+
+/// A tuple type: named items, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Tuple {
+    fields: Arc<[Field]>,
+}
+
+impl Collection {
+    /// A collection of `tuple` in `format`.
+    pub fn new(format: impl Into<Format>, tuple: Tuple) -> Self {
+        Collection { format: format.into(), tuple }
+    }
+}
+
+impl Field {
+    /// A field that is never NULL.
+    pub fn new(name: impl Into<Arc<str>>, atom: Atom) -> Self {
+        Field { name: name.into(), item: Item::Atom(atom), nullable: false }
+    }
+
+    /// A field that may be NULL.
+    pub fn nullable(name: impl Into<Arc<str>>, atom: Atom) -> Self {
+        Field { name: name.into(), item: Item::Atom(atom), nullable: true }
+    }
+
+    /// A field that holds a collection.
+    pub fn collection(name: impl Into<Arc<str>>, format: impl Into<Format>, tuple: Tuple) -> Self {
+        Field { name: name.into(), item: Item::Collection(Collection::new(format, tuple)), nullable: false }
+    }
+
+    /// The same field under another name.
+    pub fn renamed(&self, name: impl Into<Arc<str>>) -> Self {
+        Field { name: name.into(), ..self.clone() }
+    }
+
+    /// The same field, nullable or not.
+    pub fn with_nullable(&self, nullable: bool) -> Self {
+        Field { nullable, ..self.clone() }
+    }
+
+    /// The atom, where the field holds one.
+    pub fn atom(&self) -> Option<&Atom> {
+        match &self.item {
+            Item::Atom(atom) => Some(atom),
+            Item::Collection(_) => None,
+        }
+    }
+}
+
+impl Tuple {
+    /// A tuple of these fields. Names are checked by [`Tuple::check`], not here.
+    pub fn new(fields: impl Into<Arc<[Field]>>) -> Self {
+        Tuple { fields: fields.into() }
+    }
+
+    /// The tuple without fields: what starts a plan that has no input.
+    pub fn empty() -> Self {
+        Tuple::new(Vec::new())
+    }
+
+    /// The fields, in order.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// How many fields there are.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether there are no fields.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// The position of a field by name.
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| &*field.name == name)
+    }
+
+    /// A field by name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| &*field.name == name)
+    }
+
+    /// These fields followed by those of `other`.
+    pub fn concat(&self, other: &Tuple) -> Tuple {
+        Tuple::new(self.fields.iter().chain(other.fields.iter()).cloned().collect::<Vec<_>>())
+    }
+
+    /// Rejects two fields of the same name.
+    pub fn check(&self) -> Result<()> {
+        let mut names = std::collections::HashSet::new();
+        match self.fields.iter().find(|field| !names.insert(&field.name)) {
+            Some(field) => Err(Error::semantic(format!(
+                "field {} stands twice in {self}; rename one of them",
+                quote_name(&field.name)
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The Arrow schema in plain forms.
+    ///
+    /// # Errors
+    /// A field that holds a collection has no Arrow form.
+    pub fn arrow_schema(&self) -> Result<Schema> {
+        let field = |field: &Field| match &field.item {
+            Item::Atom(atom) => Ok(ArrowField::new(&*field.name, atom.arrow(), field.nullable)),
+            Item::Collection(collection) => Err(Error::semantic(format!(
+                "field {} holds a collection ({}) and cannot leave the engine; scan it first",
+                quote_name(&field.name),
+                collection.format
+            ))),
+        };
+        Ok(Schema::new(self.fields.iter().map(field).collect::<Result<Vec<_>>>()?))
+    }
+
+    /// The tuple behind an Arrow schema.
+    ///
+    /// # Errors
+    /// As [`Atom::from_arrow`], with the field named.
+    pub fn from_arrow_schema(schema: &Schema) -> Result<Tuple> {
+        let field = |field: &Arc<ArrowField>| {
+            let atom = Atom::from_arrow(field.data_type())
+                .map_err(|error| error.context(format!("field {}", quote_name(field.name()))))?;
+            Ok(Field {
+                name: Arc::from(field.name().as_str()),
+                item: Item::Atom(atom),
+                nullable: field.is_nullable(),
+            })
+        };
+        Ok(Tuple::new(schema.fields().iter().map(field).collect::<Result<Vec<_>>>()?))
+    }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Item::Atom(atom) => atom.fmt(f),
+            Item::Collection(collection) => write!(f, "{}{}", collection.format, collection.tuple),
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.nullable { "?" } else { "" };
+        write!(f, "{}: {}{mark}", quote_name(&self.name), self.item)
+    }
+}
+
+impl fmt::Display for Tuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<")?;
+        for (i, field) in self.fields.iter().enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            write!(f, "{comma}{field}")?;
+        }
+        f.write_str(">")
+    }
+}
+
+impl<'a> IntoIterator for &'a Tuple {
+    type Item = &'a Field;
+    type IntoIter = std::slice::Iter<'a, Field>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.fields.iter()
+    }
+}
