@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tessera_types::{Error, Result, Tuple};
 
+use crate::edge::SortKey;
 use crate::expr::Expr;
 
 /// The value of a parameter.
@@ -211,6 +212,14 @@ impl Params {
         }
     }
 
+    /// Sort keys: `[{field = a, descending = true, nulls_first = false}, …]`.
+    pub fn sort_keys(&self, name: &str) -> Result<Vec<SortKey>> {
+        let Value::List(values) = self.required(name)? else {
+            return Err(wrong(name, "sort keys in brackets"));
+        };
+        values.iter().map(|value| SortKey::from_value(name, value)).collect()
+    }
+
     /// One of a fixed set of names.
     pub fn choice<'a>(&self, name: &str, choices: &[&'a str]) -> Result<&'a str> {
         let found = match self.required(name)? {
@@ -218,6 +227,35 @@ impl Params {
             _ => None,
         };
         found.copied().ok_or_else(|| wrong(name, &format!("one of {}", choices.join(", "))))
+    }
+}
+
+impl SortKey {
+    fn from_value(name: &str, value: &Value) -> Result<SortKey> {
+        let bad = || wrong(name, "sort keys: {field = a, descending = true, nulls_first = false}");
+        let Value::Record(entries) = value else { return Err(bad()) };
+        let mut key = SortKey { field: "".into(), descending: false, nulls_first: false };
+        for (entry, value) in entries {
+            match (&**entry, value) {
+                ("field", Value::Expr(Expr::Field(field))) => key.field = field.clone(),
+                ("descending", Value::Boolean(flag)) => key.descending = *flag,
+                ("nulls_first", Value::Boolean(flag)) => key.nulls_first = *flag,
+                _ => return Err(bad()),
+            }
+        }
+        if key.field.is_empty() { Err(bad()) } else { Ok(key) }
+    }
+
+    /// The key as a parameter's value.
+    pub fn to_value(&self) -> Value {
+        let mut entries = vec![(Arc::from("field"), Value::Expr(Expr::Field(self.field.clone())))];
+        if self.descending {
+            entries.push((Arc::from("descending"), Value::Boolean(true)));
+        }
+        if self.nulls_first {
+            entries.push((Arc::from("nulls_first"), Value::Boolean(true)));
+        }
+        Value::Record(entries)
     }
 }
 
