@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Checks Tessera's answers to the TPC-H and SSB queries against DuckDB's, row for row.
+
+    bench/answers.py                      # both suites at scale factor 0.01, generated for the purpose
+    bench/answers.py --suite tpch --sf 1 --data data/tpch-1
+
+Every query runs with each number of threads and each chunk size given. Ends with `N passed, N failed` and exit
+code 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from harness.compare import difference, order_columns, rows_from_csv
+from harness.suites import TABLES, Query, check_binary, default_binary, ensure_data, queries
+from harness.worker import duckdb_engine
+
+
+@dataclass(frozen=True)
+class Check:
+    """One query in one setting, and what it must answer."""
+
+    suite: str
+    query: Query
+    data: Path
+    threads: int
+    chunk: int
+    names: tuple[str, ...]
+    expected: list[tuple]
+
+    def __str__(self) -> str:
+        return f"{self.suite} {self.query.name} with {self.threads} threads and chunks of {self.chunk}"
+
+    def run(self, binary: Path, timeout: float) -> str | None:
+        """What is wrong, or None."""
+        command = [str(binary), str(self.data), "--threads", str(self.threads), "--format", "csv"]
+        command += ["--chunk-rows", str(self.chunk), "-c", self.query.sql]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            return f"no answer within {timeout:g} s"
+        if done.returncode != 0:
+            return f"exit code {done.returncode}: {done.stderr.strip()}"
+        rows = rows_from_csv(done.stdout, self.expected)
+        return difference(self.expected, rows, order_columns(self.query.sql, list(self.names)))
+
+
+def numbers(text: str) -> list[int]:
+    """Positive numbers separated by commas."""
+    values = [int(part) for part in text.split(",")]
+    if min(values) < 1:
+        raise ValueError
+    return values
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suite", default="tpch,ssb", help="suites, by commas (default both)")
+    parser.add_argument("--sf", type=float, default=0.01, help="scale factor (default 0.01)")
+    parser.add_argument("--data", type=Path, help="directory of the tables, with one suite; generated if empty")
+    parser.add_argument("--threads", type=numbers, default=[1, 2], help="numbers of threads (default 1,2)")
+    parser.add_argument("--chunk", type=numbers, default=[1, 7, 2048], help="chunk sizes (default 1,7,2048)")
+    parser.add_argument("--queries", default="", help="queries, by commas (default all)")
+    parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds a query may take")
+    parser.add_argument("--jobs", type=int, default=2, help="queries to run at a time (default 2)")
+    parsed = parser.parse_args()
+    parsed.suite = parsed.suite.split(",")
+    if set(parsed.suite) - set(TABLES):
+        parser.error(f"there are the suites {', '.join(TABLES)}")
+    if parsed.data and len(parsed.suite) > 1:
+        parser.error("--data holds the tables of one suite; name it with --suite")
+    return parsed
+
+
+def checks(options: argparse.Namespace, suite: str, data: Path) -> list[Check]:
+    """All settings of all queries of a suite, with DuckDB's answers."""
+    reference = duckdb_engine(data, 2, TABLES[suite])
+    found = []
+    for query in queries(suite, [name for name in options.queries.split(",") if name]):
+        answer = reference(query.sql)
+        rows = list(zip(*(column.to_pylist() for column in answer.columns)))
+        for threads, chunk in itertools.product(options.threads, options.chunk):
+            names = tuple(answer.column_names)
+            found.append(Check(suite, query, data, threads, chunk, names, rows))
+    return found
+
+
+def main() -> int:
+    """Runs everything."""
+    options = arguments()
+    check_binary(options.tessera)
+    failures = 0
+    total = 0
+    with tempfile.TemporaryDirectory(prefix="answers-") as scratch, ThreadPoolExecutor(options.jobs) as pool:
+        for suite in options.suite:
+            data = ensure_data(options.tessera, suite, options.sf, options.data or Path(scratch) / suite)
+            todo = checks(options, suite, data)
+            total += len(todo)
+            results = pool.map(lambda check: check.run(options.tessera, options.timeout), todo)
+            for check, wrong in zip(todo, results):
+                if wrong:
+                    failures += 1
+                    print(f"FAILED {check}: {wrong}", flush=True)
+    print(f"{total - failures} passed, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""Are two answers the same?
+
+The reference is DuckDB's answer as Python values. Rows must agree as a multiset; the ORDER BY columns must also
+agree position by position, so where the ORDER BY is total the rows agree in order. Decimals and integers must be
+exact, doubles within 1e-9 of each other. An engine that returns a decimal where DuckDB returns a double (a
+rounded average, say) is right within one unit of its last place.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from decimal import Decimal, InvalidOperation
+
+RELATIVE = 1e-9
+
+
+def order_columns(sql: str, names: list[str]) -> list[int]:
+    """Positions, in the result, of the outermost ORDER BY's columns; as many as are plain columns of it."""
+    tail = re.split(r"\border\s+by\b", sql, flags=re.IGNORECASE)[-1:]
+    if not re.search(r"\border\s+by\b", sql, flags=re.IGNORECASE) or ")" in tail[0]:
+        return []
+    keys = re.split(r"\blimit\b", tail[0], flags=re.IGNORECASE)[0]
+    positions = []
+    for key in keys.split(","):
+        name = re.sub(r"\s+(asc|desc)$", "", key.strip().rstrip(";").strip(), flags=re.IGNORECASE)
+        if name not in names:
+            break
+        positions.append(names.index(name))
+    return positions
+
+
+def same_value(expected: object, given: object) -> bool:
+    """Whether one value of an answer is right."""
+    if expected is None or given is None:
+        return expected is None and given is None
+    if isinstance(expected, float) or isinstance(given, float):
+        slack = 0.0
+        if isinstance(given, Decimal):
+            slack = float(Decimal(1).scaleb(given.as_tuple().exponent))
+        try:
+            return math.isclose(float(expected), float(given), rel_tol=RELATIVE, abs_tol=slack)
+        except (TypeError, ValueError):
+            return False
+    if isinstance(expected, (int, Decimal)) and not isinstance(expected, bool):
+        return isinstance(given, (int, Decimal)) and expected == given
+    if isinstance(expected, datetime.datetime) and isinstance(given, datetime.date):
+        return expected == datetime.datetime.combine(given, datetime.time())
+    return type(expected) is type(given) and expected == given
+
+
+def sort_key(row: tuple) -> tuple:
+    """Brings equal rows of two engines to the same place: numbers that may be rounded count least."""
+    exact = tuple(
+        (value is None, str(value)) for value in row if not isinstance(value, (float, Decimal, int))
+    )
+    numbers = tuple(
+        (value is None, float(value)) for value in row if isinstance(value, (float, Decimal, int))
+    )
+    return exact, numbers
+
+
+def difference(expected: list[tuple], given: list[tuple], order: list[int]) -> str | None:
+    """What is wrong with `given`, in a sentence, or None."""
+    if len(expected) != len(given):
+        return f"{len(given)} rows instead of {len(expected)}"
+    for number, (left, right) in enumerate(zip(expected, given)):
+        if len(left) != len(right):
+            return f"{len(right)} columns instead of {len(left)}"
+        for column in order:
+            if not same_value(left[column], right[column]):
+                return (
+                    f"row {number + 1} is out of order: its column {column + 1} is "
+                    f"{right[column]!r} instead of {left[column]!r}"
+                )
+    for left, right in zip(sorted(expected, key=sort_key), sorted(given, key=sort_key)):
+        for column, (one, other) in enumerate(zip(left, right)):
+            if not same_value(one, other):
+                return f"column {column + 1} is {other!r} instead of {one!r} in row {left!r}"
+    return None
+
+
+def parse_csv(text: str) -> list[list[str | None]]:
+    """Rows of CSV in which NULL is nothing and the empty string is `""`, which Python's reader cannot tell apart."""
+    rows: list[list[str | None]] = []
+    row: list[str | None] = []
+    at = 0
+    while at < len(text):
+        if text[at] == '"':
+            parts = []
+            while True:
+                end = text.index('"', at + 1)
+                parts.append(text[at + 1 : end])
+                at = end + 1
+                if text[at : at + 1] != '"':
+                    break
+            field: str | None = '"'.join(parts)
+        else:
+            end = re.compile(r"[,\n]|\r\n|$").search(text, at).start()
+            field = text[at:end] or None
+            at = end
+        row.append(field)
+        if text[at : at + 1] == ",":
+            at += 1
+            if at == len(text):
+                row.append(None)
+            continue
+        at += 2 if text[at : at + 2] == "\r\n" else 1
+        rows.append(row)
+        row = []
+    if row:
+        rows.append(row)
+    return rows
+
+
+def typed(field: str | None, like: type) -> object:
+    """A CSV field as the type that the reference has in its column; the text itself where it is none."""
+    if field is None:
+        return None
+    try:
+        if like is int:
+            return Decimal(field)
+        if like is Decimal:
+            return Decimal(field)
+        if like is float:
+            return float(field)
+        if like is bool:
+            return {"true": True, "false": False}.get(field, field)
+        if like is datetime.date:
+            return datetime.date.fromisoformat(field)
+        if like is datetime.datetime:
+            return datetime.datetime.fromisoformat(field)
+    except (InvalidOperation, ValueError):
+        pass
+    return field
+
+
+def rows_from_csv(text: str, expected: list[tuple]) -> list[tuple]:
+    """An answer in CSV, less its header line, as values comparable with `expected`."""
+    kinds: list[type] = []
+    for column in zip(*expected):
+        kinds.append(next((type(value) for value in column if value is not None), str))
+    rows = parse_csv(text)[1:]
+    if not kinds:
+        return [tuple(row) for row in rows]
+    return [
+        tuple(typed(field, kind) for field, kind in zip(row, kinds)) if len(row) == len(kinds) else tuple(row)
+        for row in rows
+    ]

@@ -1,0 +1,232 @@
+"""Engines as processes of their own: started, timed, weighed and stopped alike."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import selectors
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .compare import rows_from_csv
+
+
+@dataclass
+class Outcome:
+    """One run of one query."""
+
+    seconds: float | None = None
+    names: list[str] | None = None
+    rows: list[tuple] | None = None
+    csv: str | None = None
+    error: str | None = None
+    peak_bytes: int | None = None
+
+    def values(self, expected: list[tuple]) -> list[tuple]:
+        """The answer's rows."""
+        return rows_from_csv(self.csv, expected) if self.csv is not None else self.rows or []
+
+
+class EngineProcess:
+    """A process that runs one query after another. Starts again after a time-out or a crash."""
+
+    name = ""
+
+    def __init__(self, directory: Path, threads: int, tables: list[str], timeout: float):
+        self.directory, self.threads, self.tables, self.timeout = directory, threads, tables, timeout
+        self.process: subprocess.Popen | None = None
+
+    def command(self) -> list[str]:
+        """The command line that starts the process."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Starts the process on the first `threads` cores this program may use."""
+        cores = sorted(os.sched_getaffinity(0))[: self.threads]
+        environment = dict(
+            os.environ,
+            POLARS_MAX_THREADS=str(self.threads),
+            TOKIO_WORKER_THREADS=str(self.threads),
+            RAYON_NUM_THREADS=str(self.threads),
+        )
+        self.process = subprocess.Popen(
+            self.command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=Path(__file__).resolve().parents[1],
+            env=environment,
+            preexec_fn=lambda: os.sched_setaffinity(0, cores),
+        )
+        for pipe in (self.process.stdout, self.process.stderr):
+            os.set_blocking(pipe.fileno(), False)
+
+    def stop(self) -> None:
+        """Ends the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def run(self, sql: str) -> Outcome:
+        """Runs one query."""
+        if self.process is None:
+            self.start()
+            self.await_ready()
+        self._reset_peak()
+        try:
+            outcome = self.exchange(sql)
+            outcome.peak_bytes = self._peak()
+            return outcome
+        except TimeoutError:
+            self.stop()
+            return Outcome(error=f"no answer within {self.timeout:g} s")
+        except (BrokenPipeError, EOFError) as error:
+            status = self.process.wait()
+            self.stop()
+            return Outcome(error=f"the process ended with status {status}. {error}".strip())
+
+    def await_ready(self) -> None:
+        """Waits until the process takes queries."""
+
+    def exchange(self, sql: str) -> Outcome:
+        """Sends a query and receives its answer."""
+        raise NotImplementedError
+
+    def read(self, complete) -> tuple[bytes, bytes]:
+        """Reads stdout and stderr until `complete(stdout, stderr)`."""
+        out, err = bytearray(), bytearray()
+        deadline = time.monotonic() + self.timeout
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ, out)
+            selector.register(self.process.stderr, selectors.EVENT_READ, err)
+            while not complete(out, err):
+                events = selector.select(max(0.0, deadline - time.monotonic()))
+                if not events:
+                    raise TimeoutError
+                for key, _ in events:
+                    piece = os.read(key.fd, 1 << 16)
+                    if not piece:
+                        raise EOFError(bytes(err).decode(errors="replace")[-2000:])
+                    key.data.extend(piece)
+        return bytes(out), bytes(err)
+
+    def _reset_peak(self) -> None:
+        """Lets the kernel forget the peak so far (Linux), so that it counts for one query."""
+        try:
+            Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+        except OSError:
+            pass
+
+    def _peak(self) -> int | None:
+        try:
+            status = Path(f"/proc/{self.process.pid}/status").read_text()
+        except OSError:
+            return None
+        found = re.search(r"^VmHWM:\s+(\d+) kB", status, flags=re.MULTILINE)
+        return int(found.group(1)) * 1024 if found else None
+
+
+class PythonEngine(EngineProcess):
+    """DuckDB, DataFusion or Polars inside a Python process."""
+
+    def __init__(self, name: str, *arguments, **keywords):
+        super().__init__(*arguments, **keywords)
+        self.name = name
+
+    def command(self) -> list[str]:
+        return [
+            sys.executable,
+            "-m",
+            "harness.worker",
+            self.name,
+            str(self.directory.resolve()),
+            str(self.threads),
+            *self.tables,
+        ]
+
+    def await_ready(self) -> None:
+        self._reply()
+
+    def _reply(self):
+        def complete(out: bytearray, _err: bytearray) -> bool:
+            # A pickle ends in a full stop; whether this one is the last byte only loading it can tell.
+            if not out.endswith(b"."):
+                return False
+            try:
+                reply.append(pickle.loads(bytes(out)))
+                return True
+            except (EOFError, pickle.UnpicklingError):
+                return False
+
+        reply: list = []
+        self.read(complete)
+        return reply[0]
+
+    def exchange(self, sql: str) -> Outcome:
+        pickle.dump(sql, self.process.stdin)
+        self.process.stdin.flush()
+        return Outcome(**self._reply())
+
+
+class TesseraEngine(EngineProcess):
+    """The tessera program, fed statements through its standard input.
+
+    Its time is taken here, from writing the statement to the line that says it is done, so it contains parsing,
+    planning, execution, printing the rows as CSV and the way through two pipes.
+    """
+
+    name = "tessera"
+    DONE = re.compile(rb"^Time: [0-9.]+ ms\s*$", flags=re.MULTILINE)
+    ERROR = re.compile(rb"^error", flags=re.MULTILINE | re.IGNORECASE)
+
+    def __init__(self, binary: Path, *arguments, **keywords):
+        super().__init__(*arguments, **keywords)
+        self.binary = binary
+
+    def command(self) -> list[str]:
+        return [
+            str(self.binary.resolve()),
+            str(self.directory.resolve()),
+            "--threads",
+            str(self.threads),
+            "--format",
+            "csv",
+            "--timing",
+            "-f",
+            "-",
+        ]
+
+    def await_ready(self) -> None:
+        # The first statement waits until the directory has been opened.
+        outcome = self.exchange("select 1 as ready")
+        if outcome.error:
+            raise SystemExit(f"{' '.join(self.command())} does not answer: {outcome.error}")
+
+    def exchange(self, sql: str) -> Outcome:
+        start = time.perf_counter()
+        self.process.stdin.write(sql.encode() + b";\n")
+        self.process.stdin.flush()
+        done = lambda _out, err: self.DONE.search(err) or self.ERROR.search(err)
+        out, err = self.read(done)
+        seconds = time.perf_counter() - start
+        out += self._drain()
+        if self.ERROR.search(err):
+            return Outcome(error=err.decode(errors="replace").strip())
+        return Outcome(seconds=seconds, csv=out.decode())
+
+    def _drain(self) -> bytes:
+        """The rest of the answer: it was flushed before the line that ends it, so it is in the pipe."""
+        rest = bytearray()
+        while True:
+            try:
+                piece = os.read(self.process.stdout.fileno(), 1 << 16)
+            except BlockingIOError:
+                return bytes(rest)
+            if not piece:
+                return bytes(rest)
+            rest.extend(piece)

@@ -1,0 +1,47 @@
+"""What the figures were measured on."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from .suites import ROOT
+
+
+def _first(path: str, key: str) -> str:
+    try:
+        for line in Path(path).read_text().splitlines():
+            if line.startswith(key):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return "unknown"
+
+
+def _output(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def describe(binary: Path) -> dict:
+    """Machine, system, versions and revision."""
+    memory = _first("/proc/meminfo", "MemTotal").split()[0]
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "cpu": _first("/proc/cpuinfo", "model name"),
+        "cores": os.cpu_count(),
+        "memory_gib": round(int(memory) / 2**20, 1) if memory.isdigit() else "unknown",
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "revision": _output(["git", "describe", "--always", "--dirty"]),
+        "versions": {
+            "tessera": _output([str(binary), "--version"]).removeprefix("tessera "),
+            **{name: importlib.metadata.version(name) for name in ("duckdb", "datafusion", "polars")},
+        },
+    }

@@ -1,0 +1,174 @@
+"""Figures as a table in Markdown and a plot in SVG. Nothing here measures or leaves anything out."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+COLOURS = {"duckdb": "#c98500", "datafusion": "#2a78d6", "polars": "#1baf7a"}
+MEBI = 2**20
+
+
+def _median_ms(cell: dict) -> str:
+    if cell["error"]:
+        return "fails"
+    text = f"{cell['median_seconds'] * 1000:.1f}"
+    return f"{text} (wrong)" if cell["wrong"] else text
+
+
+def summary(result: dict) -> str:
+    """The geometric means in sentences."""
+    lines = []
+    for peer, mean in result["geometric_means"].items():
+        ratios = list(result["ratios"][peer].values())
+        if mean is None:
+            lines.append(f"- {peer}: no query that both answered rightly")
+            continue
+        faster = sum(ratio > 1 for ratio in ratios)
+        lines.append(
+            f"- {peer} takes {mean:.2f} times as long as tessera (geometric mean over {len(ratios)} queries); "
+            f"tessera is faster in {faster} and slower in {len(ratios) - faster}"
+        )
+    return "\n".join(lines)
+
+
+def table(result: dict, stem: str) -> str:
+    """The page."""
+    machine, engines = result["machine"], result["engines"]
+    peers = [name for name in engines if name != "tessera"]
+    versions = ", ".join(f"{name} {machine['versions'][name]}" for name in engines)
+    size = sum(result["dataset_bytes"].values()) / MEBI
+    head = [
+        f"# {result['suite']} at scale factor {result['scale']:g}",
+        "",
+        f"{machine['date']}. {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux "
+        f"{machine['kernel']}. {versions}; revision {machine['revision']}. Parquet, {size:.0f} MiB, in the page cache.",
+        "",
+        f"Made by `{result['command']}`: every engine in a process of its own, bound to {result['threads']} cores "
+        f"and {result['threads']} threads, one untimed run and {result['repeat']} timed ones of each query, engines "
+        "taking turns. Milliseconds are medians; × is the peer's time by tessera's, so above 1 tessera is faster. "
+        "Every run's answer is compared with DuckDB's.",
+        "",
+        summary(result),
+        "",
+        f"![{result['suite']}, each query]({stem}.svg)",
+        "",
+    ]
+    columns = ["query"] + [c for name in engines for c in ([name] if name == "tessera" else [name, "×"])]
+    rows = []
+    for query, row in result["queries"].items():
+        cells = [query]
+        for name in engines:
+            cells.append(_median_ms(row[name]))
+            if name != "tessera":
+                ratio = result["ratios"][name].get(query)
+                cells.append(f"{ratio:.2f}" if ratio else "")
+        rows.append(cells)
+    means = ["geometric mean"]
+    for name in engines:
+        means.append("")
+        if name != "tessera":
+            mean = result["geometric_means"][name]
+            means.append(f"{mean:.2f}" if mean else "")
+    return "\n".join(
+        [*head, *_markdown(columns, [*rows, means]), "", *_memory(result), *_complaints(result)]
+    )
+
+
+def _markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
+    rule = ["---"] + ["---:"] * (len(columns) - 1)
+    return [f"| {' | '.join(line)} |" for line in [columns, rule, *rows]]
+
+
+def _memory(result: dict) -> list[str]:
+    rows = []
+    for name in result["engines"]:
+        peaks = {
+            query: max(row[name]["peak_bytes"])
+            for query, row in result["queries"].items()
+            if row[name]["peak_bytes"]
+        }
+        if not peaks:
+            continue
+        worst = max(peaks, key=peaks.get)
+        idle = result["idle_bytes"].get(name)
+        rows.append(
+            [
+                name,
+                f"{idle / MEBI:.0f}" if idle else "",
+                f"{statistics.median(peaks.values()) / MEBI:.0f}",
+                f"{peaks[worst] / MEBI:.0f}",
+                worst,
+            ]
+        )
+    columns = ["engine", "before the first query", "median peak", "highest peak", "in"]
+    note = "Resident memory of each engine's process in MiB; the peak is counted anew for every query."
+    return ["## Memory", "", note, "", *_markdown(columns, rows), ""]
+
+
+def _complaints(result: dict) -> list[str]:
+    lines = []
+    for query, row in result["queries"].items():
+        for name in result["engines"]:
+            trouble = row[name]["error"] or row[name]["wrong"]
+            if trouble:
+                kind = "fails" if row[name]["error"] else "differs from DuckDB"
+                first = trouble.strip().splitlines()[0][:200]
+                lines.append(f"- {query}, {name} {kind}: `{first}`")
+    return ["## Failures and differences", "", *lines, ""] if lines else []
+
+
+def plot(result: dict) -> str:
+    """Each query's ratios on a logarithmic axis, with a line where both take the same time."""
+    peers = [name for name in result["engines"] if name != "tessera"]
+    queries = list(result["queries"])
+    ratios = [r for peer in peers for r in result["ratios"][peer].values()] or [1.0]
+    low = min(-1.0, math.floor(math.log2(min(ratios))))
+    high = max(1.0, math.ceil(math.log2(max(ratios))))
+    left, top, width, step = 130, 70, 620, 20
+    bottom = top + step * (len(queries) + 1)
+
+    def across(ratio: float) -> float:
+        return left + (math.log2(ratio) - low) / (high - low) * width
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 40} {bottom + 50}" '
+        'font-family="sans-serif" font-size="12" fill="#333">',
+        '<rect width="100%" height="100%" fill="#fff"/>',
+        f'<text x="{left}" y="22" font-size="15">{result["suite"]} at scale factor {result["scale"]:g}: '
+        "time of each engine by tessera's</text>",
+    ]
+    for number, peer in enumerate(peers):
+        x = left + number * 130
+        parts.append(f'<circle cx="{x + 5}" cy="42" r="5" fill="{COLOURS[peer]}"/>')
+        parts.append(f'<text x="{x + 16}" y="46">{peer}</text>')
+    for power in range(int(low), int(high) + 1):
+        x = across(2.0**power)
+        weight = ("#333", 1.5) if power == 0 else ("#ddd", 1)
+        parts.append(
+            f'<line x1="{x:.1f}" y1="{top - 10}" x2="{x:.1f}" y2="{bottom}" stroke="{weight[0]}" '
+            f'stroke-width="{weight[1]}"/>'
+        )
+        label = f"{2**power}×" if power >= 0 else f"1/{2**-power}×"
+        parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{label}</text>')
+    parts.append(
+        f'<text x="{left + width / 2}" y="{bottom + 38}" text-anchor="middle">'
+        "← tessera slower · tessera faster →</text>"
+    )
+    means = result["geometric_means"]
+    for number, query in enumerate([*queries, "geometric mean"]):
+        y = top + step * number + 4
+        mean = number == len(queries)
+        parts.append(
+            f'<text x="{left - 12}" y="{y + 4}" text-anchor="end"'
+            f'{" font-weight=" + chr(34) + "bold" + chr(34) if mean else ""}>{query}</text>'
+        )
+        for peer in peers:
+            ratio = means[peer] if mean else result["ratios"][peer].get(query)
+            if ratio:
+                parts.append(
+                    f'<circle cx="{across(ratio):.1f}" cy="{y}" r="{6 if mean else 4.5}" '
+                    f'fill="{COLOURS[peer]}" fill-opacity="0.85"><title>{query}, {peer}: {ratio:.2f}×</title></circle>'
+                )
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,82 @@
+"""The process of one Python engine: answers pickled requests on stdin with pickled replies on stdout.
+
+Started as `python -m harness.worker ENGINE DIRECTORY THREADS TABLE...`. The time of a query is from handing over
+its text to having the whole result as Arrow; turning that into Python values is not counted.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from pathlib import Path
+from typing import Callable
+
+
+def duckdb_engine(directory: Path, threads: int, tables: list[str]) -> Callable:
+    """A connection with a view on each file."""
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": threads})
+    for table in tables:
+        connection.execute(
+            f"create view \"{table}\" as select * from read_parquet('{directory}/{table}.parquet')"
+        )
+    return lambda sql: connection.execute(sql).to_arrow_table()
+
+
+def datafusion_engine(directory: Path, threads: int, tables: list[str]) -> Callable:
+    """A session with each file registered and as many partitions as threads."""
+    from datafusion import SessionConfig, SessionContext
+
+    context = SessionContext(SessionConfig().with_target_partitions(threads))
+    for table in tables:
+        context.register_parquet(table, str(directory / f"{table}.parquet"))
+    return lambda sql: context.sql(sql).to_arrow_table()
+
+
+def polars_engine(directory: Path, threads: int, tables: list[str]) -> Callable:
+    """An SQL context over lazy scans; POLARS_MAX_THREADS is set by whoever starts this process."""
+    import polars
+
+    assert polars.thread_pool_size() == threads
+    context = polars.SQLContext(
+        {table: polars.scan_parquet(directory / f"{table}.parquet") for table in tables}
+    )
+    return lambda sql: context.execute(sql).collect().to_arrow()
+
+
+ENGINES = {"duckdb": duckdb_engine, "datafusion": datafusion_engine, "polars": polars_engine}
+
+
+def main() -> None:
+    """Serves requests until stdin ends."""
+    engine, directory, threads, *tables = sys.argv[1:]
+    replies = os.fdopen(os.dup(1), "wb")
+    # Whatever an engine prints must not get between the replies.
+    os.dup2(2, 1)
+    run = ENGINES[engine](Path(directory), int(threads), tables)
+    pickle.dump("ready", replies)
+    replies.flush()
+    while True:
+        try:
+            sql = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            start = time.perf_counter()
+            table = run(sql)
+            seconds = time.perf_counter() - start
+            columns = [column.to_pylist() for column in table.columns]
+            reply = {"seconds": seconds, "names": table.column_names, "rows": list(zip(*columns))}
+        except BaseException as error:  # A panic of a Rust engine is not an Exception.
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        pickle.dump(reply, replies)
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,335 @@
+//! Chunks to Parquet files: made on several threads, appended in order, visible only when all are complete.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use tempfile::NamedTempFile;
+
+use crate::table::Table;
+use crate::{Error, Options, Report, TableReport};
+
+/// Encoded chunks, for each thread, that may wait for an earlier one. Bounds memory when one chunk is slow.
+const CHUNKS_AHEAD: usize = 2;
+
+/// Writes every table to `out`, or nothing.
+pub(crate) fn write(tables: &[Table], out: &Path, options: &Options<'_>) -> Result<Report, Error> {
+    let directory = Directory::open(out)?;
+    let outputs = tables
+        .iter()
+        .map(|table| Output::create(table, out, options.overwrite))
+        .collect::<Result<Vec<_>, _>>()?;
+    let outputs = Run::new(tables, outputs, options).finish()?;
+    let tables = publish(outputs, options.overwrite)?;
+    directory.keep();
+    Ok(Report { tables })
+}
+
+/// Gives every finished file its name. If one is refused, those already named are taken back, unless they
+/// replaced older ones, which are gone.
+fn publish(outputs: Vec<Output>, overwrite: bool) -> Result<Vec<TableReport>, Error> {
+    let mut tables: Vec<TableReport> = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        match output.publish(overwrite) {
+            Ok(table) => tables.push(table),
+            Err(failure) => {
+                for table in tables.iter().filter(|_| !overwrite) {
+                    let _ = std::fs::remove_file(&table.path);
+                }
+                return Err(failure);
+            }
+        }
+    }
+    Ok(tables)
+}
+
+/// The directory written to; removed again if we made it and did not get to `keep`.
+struct Directory {
+    created: Vec<PathBuf>,
+}
+
+impl Directory {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let created = path
+            .ancestors()
+            .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
+            .map(Path::to_owned)
+            .collect();
+        std::fs::create_dir_all(path).map_err(|source| Error::io(path, source))?;
+        Ok(Directory { created })
+    }
+
+    fn keep(mut self) {
+        self.created.clear();
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // Innermost first. Only empty directories go: what somebody else put there meanwhile stays.
+        for path in &self.created {
+            let _ = std::fs::remove_dir(path);
+        }
+    }
+}
+
+/// A Parquet file in the making.
+struct Output {
+    table: &'static str,
+    path: PathBuf,
+    temporary: NamedTempFile,
+    writer: SerializedFileWriter<BufWriter<File>>,
+    rows: u64,
+}
+
+impl Output {
+    fn create(table: &Table, out: &Path, overwrite: bool) -> Result<Self, Error> {
+        let path = out.join(format!("{}.parquet", table.name));
+        if !overwrite && path.exists() {
+            return Err(Error::Exists(path));
+        }
+        let temporary = temporary_file(table.name, out).map_err(|source| Error::io(&path, source))?;
+        let file = temporary.reopen().map_err(|source| Error::io(&path, source))?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_dictionary_enabled(true)
+            .set_statistics_enabled(EnabledStatistics::Page)
+            .set_created_by(concat!("tessera-generate ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let writer = ArrowSchemaConverter::new()
+            .convert(&table.schema)
+            .and_then(|schema| {
+                SerializedFileWriter::new(
+                    BufWriter::new(file),
+                    schema.root_schema_ptr(),
+                    Arc::new(properties),
+                )
+            })
+            .map_err(|source| Error::parquet(table.name, &path, source))?;
+        Ok(Output { table: table.name, path, temporary, writer, rows: 0 })
+    }
+
+    fn append(&mut self, chunk: Chunk) -> Result<(), Error> {
+        self.rows += chunk.rows;
+        let result = (|| {
+            let mut group = self.writer.next_row_group()?;
+            for column in chunk.columns {
+                column.append_to_row_group(&mut group)?;
+            }
+            group.close().map(|_| ())
+        })();
+        result.map_err(|source| Error::parquet(self.table, &self.path, source))
+    }
+
+    /// Writes the footer.
+    fn close(&mut self) -> Result<(), Error> {
+        self.writer.finish().map(|_| ()).map_err(|source| Error::parquet(self.table, &self.path, source))
+    }
+
+    /// Gives the finished file its name.
+    fn publish(self, overwrite: bool) -> Result<TableReport, Error> {
+        let Output { table, path, temporary, writer, rows } = self;
+        drop(writer);
+        let bytes = temporary.as_file().metadata().map_err(|source| Error::io(&path, source))?.len();
+        let published = match overwrite {
+            true => temporary.persist(&path),
+            false => temporary.persist_noclobber(&path),
+        };
+        published.map_err(|refused| match refused.error.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::Exists(path.clone()),
+            _ => Error::io(&path, refused.error),
+        })?;
+        Ok(TableReport { name: table, path, rows, bytes })
+    }
+}
+
+/// A hidden file beside the final one, so that the rename stays inside one file system, and readable by
+/// whom the user's umask allows, as any file they write.
+fn temporary_file(table: &str, out: &Path) -> std::io::Result<NamedTempFile> {
+    let prefix = format!(".{table}.parquet.");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(out)
+}
+
+/// One encoded row group.
+struct Chunk {
+    columns: Vec<ArrowColumnChunk>,
+    rows: u64,
+}
+
+/// One job: a chunk of a table.
+#[derive(Clone, Copy)]
+struct Job {
+    table: usize,
+    chunk: u32,
+}
+
+/// All chunks of all tables on their way to disk.
+struct Run<'a> {
+    tables: &'a [Table],
+    encoders: Vec<ArrowRowGroupWriterFactory>,
+    options: &'a Options<'a>,
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+/// What the threads share. Jobs are handed out and appended in one global order.
+struct State {
+    outputs: Vec<Output>,
+    /// The next job to hand out; none when all are out.
+    next: Option<Job>,
+    /// How many jobs have been handed out.
+    handed: usize,
+    /// How many jobs have been appended.
+    appended: usize,
+    /// Encoded, waiting for an earlier job.
+    waiting: BTreeMap<usize, (Job, Chunk)>,
+    failure: Option<Error>,
+}
+
+/// Lets the other threads end when one panics; the panic itself travels on through the scope.
+struct StopOnPanic<'a>(&'a Run<'a>);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().failure.get_or_insert(Error::Cancelled);
+            self.0.moved.notify_all();
+        }
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(tables: &'a [Table], outputs: Vec<Output>, options: &'a Options<'a>) -> Self {
+        let encoders = tables
+            .iter()
+            .zip(&outputs)
+            .map(|(table, output)| ArrowRowGroupWriterFactory::new(&output.writer, Arc::clone(&table.schema)))
+            .collect();
+        let state = State {
+            outputs,
+            next: Some(Job { table: 0, chunk: 0 }),
+            handed: 0,
+            appended: 0,
+            waiting: BTreeMap::new(),
+            failure: None,
+        };
+        Run { tables, encoders, options, state: Mutex::new(state), moved: Condvar::new() }
+    }
+
+    fn finish(self) -> Result<Vec<Output>, Error> {
+        std::thread::scope(|scope| {
+            for _ in 1..self.options.threads.get() {
+                scope.spawn(|| self.work());
+            }
+            self.work();
+        });
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match state.failure {
+            Some(failure) => Err(failure),
+            None => Ok(state.outputs),
+        }
+    }
+
+    /// One thread's life.
+    fn work(&self) {
+        let _guard = StopOnPanic(self);
+        while let Some((number, job)) = self.take() {
+            let result = self.encode(job).and_then(|chunk| self.append(number, job, chunk));
+            if let Err(failure) = result {
+                self.lock().failure.get_or_insert(failure);
+                self.moved.notify_all();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next job, once it is not too far ahead of the one being waited for.
+    fn take(&self) -> Option<(usize, Job)> {
+        let limit = CHUNKS_AHEAD.saturating_mul(NonZeroUsize::get(self.options.threads));
+        let mut state = self.lock();
+        loop {
+            if state.failure.is_some() {
+                return None;
+            }
+            let job = state.next?;
+            if state.handed - state.appended < limit {
+                let last = job.chunk + 1 == self.tables[job.table].chunks;
+                state.next = match last {
+                    false => Some(Job { chunk: job.chunk + 1, ..job }),
+                    true if job.table + 1 < self.tables.len() => Some(Job { table: job.table + 1, chunk: 0 }),
+                    true => None,
+                };
+                state.handed += 1;
+                return Some((state.handed - 1, job));
+            }
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Makes and encodes one chunk.
+    fn encode(&self, job: Job) -> Result<Chunk, Error> {
+        let table = &self.tables[job.table];
+        let failed = |source: ParquetError| Error::Encode { table: table.name, source };
+        let mut columns =
+            self.encoders[job.table].create_column_writers(job.chunk as usize).map_err(failed)?;
+        let mut rows = 0;
+        for batch in (table.batches)(job.chunk) {
+            if (self.options.cancelled)() {
+                return Err(Error::Cancelled);
+            }
+            let batch = batch.map_err(|source| failed(source.into()))?;
+            rows += batch.num_rows() as u64;
+            let fields = table.schema.fields().iter().zip(batch.columns());
+            for (column, (field, array)) in columns.iter_mut().zip(fields) {
+                for leaf in compute_leaves(field, array).map_err(failed)? {
+                    column.write(&leaf).map_err(failed)?;
+                }
+            }
+        }
+        let columns =
+            columns.into_iter().map(|column| column.close()).collect::<Result<_, _>>().map_err(failed)?;
+        Ok(Chunk { columns, rows })
+    }
+
+    /// Hands in an encoded chunk and writes whatever is now in turn.
+    fn append(&self, number: usize, job: Job, chunk: Chunk) -> Result<(), Error> {
+        let mut state = self.lock();
+        state.waiting.insert(number, (job, chunk));
+        loop {
+            let turn = state.appended;
+            let Some((job, chunk)) = state.waiting.remove(&turn) else { break };
+            let table = &self.tables[job.table];
+            let output = &mut state.outputs[job.table];
+            output.append(chunk)?;
+            let (done, mut expected) = (output.rows, table.rows_expected.max(output.rows));
+            if job.chunk + 1 == table.chunks {
+                output.close()?;
+                expected = done;
+            }
+            state.appended += 1;
+            (self.options.progress)(table.name, done, expected);
+        }
+        drop(state);
+        self.moved.notify_all();
+        Ok(())
+    }
+}
