@@ -23,7 +23,7 @@ def duckdb_engine(directory: Path, threads: int, tables: list[str]) -> Callable:
         connection.execute(
             f"create view \"{table}\" as select * from read_parquet('{directory}/{table}.parquet')"
         )
-    return lambda sql: connection.execute(sql).to_arrow_table()
+    return lambda sql: connection.sql(sql).to_arrow_table()
 
 
 def datafusion_engine(directory: Path, threads: int, tables: list[str]) -> Callable:
