@@ -7,6 +7,8 @@
 
 mod chunk;
 mod column;
+mod gather;
 
 pub use chunk::{CHUNK_ROWS_MAX, Chunk, Selection};
 pub use column::{Column, Handle};
+pub use gather::{concat_chunks, concat_columns, interleave_columns};

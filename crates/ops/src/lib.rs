@@ -7,9 +7,14 @@
 //! No sub-operator blocks a worker: it answers with a [`Step`].
 
 pub mod context;
+pub mod data;
+pub mod describe;
 pub mod expression;
 pub mod operator;
+pub mod orchestration;
 pub mod registry;
+pub mod scan;
+pub mod stream_util;
 
 pub use context::{Context, Counters, RangeReader, Read, Reservation, Run, Token};
 pub use operator::{
@@ -17,3 +22,12 @@ pub use operator::{
     Step, Stream, StreamRun, StreamWorker, SubOperator, Task,
 };
 pub use registry::Registry;
+
+/// A registry with every sub-operator of this room and the whole function library.
+pub fn standard_registry() -> Registry {
+    let mut registry = Registry::new(std::sync::Arc::new(expression::Library::default()));
+    orchestration::register(&mut registry);
+    data::register(&mut registry);
+    scan::register(&mut registry);
+    registry
+}

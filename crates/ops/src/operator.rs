@@ -140,6 +140,12 @@ pub trait StreamWorker: Send {
 
     /// Output for what was pushed, until `NeedInput`. Every output has at most `chunk_rows` tuples.
     fn step(&mut self) -> Result<Step>;
+
+    /// The morsel is complete: what was held back is then asked for with `step`, until `NeedInput`. Called for
+    /// every morsel, after the last `push` of it (and after the output of the streams before this one).
+    fn end(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A lowered sub-operator that consumes its input whole.

@@ -1,0 +1,167 @@
+//! Putting columns together: one after the other, or row by row from several.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute;
+
+use tessera_types::{Error, Result};
+
+use crate::chunk::Chunk;
+use crate::column::{Column, Handle};
+
+/// The values of `columns`, one column after the other. An encoding that all share is kept where that is free.
+///
+/// # Errors
+/// Values and collections are mixed.
+pub fn concat_columns(columns: &[Column]) -> Result<Column> {
+    match columns {
+        [] => return Err(Error::internal("no column to concatenate")),
+        [only] => return Ok(only.clone()),
+        _ => {}
+    }
+    if let Some(handles) = handles(columns)? {
+        return Ok(Column::Handles(handles.concat().into()));
+    }
+    if let Some(value) = shared_constant(columns) {
+        return Ok(Column::Constant(value, columns.iter().map(Column::len).sum()));
+    }
+    if let Some(arrays) = shared_dictionary(columns) {
+        return Ok(Column::Dictionary(compute::concat(&arrays)?));
+    }
+    let arrays = columns.iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
+    Ok(Column::Plain(compute::concat(&arrays.iter().map(|array| &**array).collect::<Vec<_>>())?))
+}
+
+/// The values at `positions`, each of them a column and a position in it.
+///
+/// # Errors
+/// Values and collections are mixed.
+pub fn interleave_columns(columns: &[Column], positions: &[(usize, usize)]) -> Result<Column> {
+    if let Some(handles) = handles(columns)? {
+        return Ok(Column::Handles(positions.iter().map(|&(c, p)| handles[c][p].clone()).collect()));
+    }
+    if let Some(value) = shared_constant(columns) {
+        return Ok(Column::Constant(value, positions.len()));
+    }
+    if let Some(arrays) = shared_dictionary(columns) {
+        return Ok(Column::Dictionary(compute::interleave(&arrays, positions)?));
+    }
+    let arrays = columns.iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
+    let arrays: Vec<&dyn Array> = arrays.iter().map(|array| &**array).collect();
+    Ok(Column::Plain(compute::interleave(&arrays, positions)?))
+}
+
+/// The tuples of `chunks`, one chunk after the other, without a selection. There must be at least one chunk.
+///
+/// # Errors
+/// As [`concat_columns`].
+pub fn concat_chunks(chunks: &[Chunk]) -> Result<Chunk> {
+    match chunks {
+        [] => Err(Error::internal("no chunk to concatenate")),
+        [only] => only.clone().compact(),
+        [first, ..] => {
+            let rows = chunks.iter().map(Chunk::rows).sum();
+            let columns = (0..first.width()).map(|i| {
+                let parts = chunks.iter().map(|chunk| chunk.column(i)).collect::<Result<Vec<_>>>()?;
+                concat_columns(&parts)
+            });
+            Ok(Chunk::new(columns.collect::<Result<_>>()?, rows))
+        }
+    }
+}
+
+/// The handles of each column, where they hold collections; nothing where they hold values.
+fn handles(columns: &[Column]) -> Result<Option<Vec<&[Handle]>>> {
+    match columns.first() {
+        Some(Column::Handles(_)) => columns.iter().map(Column::handles).collect::<Result<_>>().map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn shared_constant(columns: &[Column]) -> Option<ArrayRef> {
+    let Some(Column::Constant(first, _)) = columns.first() else { return None };
+    let same = |column: &Column| match column {
+        Column::Constant(value, _) => {
+            Arc::ptr_eq(value, first) || value.as_ref().to_data() == first.as_ref().to_data()
+        }
+        _ => false,
+    };
+    columns.iter().all(same).then(|| first.clone())
+}
+
+/// The arrays, where all are encoded by the very same dictionary. Others would have to be merged, which costs more
+/// than plain values do.
+fn shared_dictionary(columns: &[Column]) -> Option<Vec<&dyn Array>> {
+    let Some(Column::Dictionary(first)) = columns.first() else { return None };
+    let values = first.as_any_dictionary().values();
+    let same = |column: &Column| match column {
+        Column::Dictionary(array) => {
+            array.data_type() == first.data_type()
+                && (Arc::ptr_eq(array.as_any_dictionary().values(), values)
+                    || array.as_any_dictionary().values().to_data().ptr_eq(&values.to_data()))
+        }
+        _ => false,
+    };
+    columns.iter().all(same).then(|| {
+        columns
+            .iter()
+            .filter_map(|column| match column {
+                Column::Dictionary(array) => Some(&**array),
+                _ => None,
+            })
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{DictionaryArray, Int64Array, StringViewArray};
+    use arrow::datatypes::Int32Type;
+
+    use super::*;
+
+    fn plain(values: &[i64]) -> Column {
+        Column::Plain(Arc::new(Int64Array::from(values.to_vec())))
+    }
+
+    fn ints(column: &Column) -> Vec<i64> {
+        let array = column.plain().unwrap();
+        array.as_primitive::<arrow::datatypes::Int64Type>().values().to_vec()
+    }
+
+    #[test]
+    fn constants_stay_constant_only_when_equal() {
+        let one = || Column::Constant(Arc::new(Int64Array::from(vec![1])), 2);
+        let two = Column::Constant(Arc::new(Int64Array::from(vec![2])), 1);
+        assert!(matches!(concat_columns(&[one(), one()]).unwrap(), Column::Constant(_, 4)));
+        assert_eq!(ints(&concat_columns(&[one(), two.clone()]).unwrap()), [1, 1, 2]);
+        let columns = [one(), two, plain(&[7, 8])];
+        assert_eq!(ints(&interleave_columns(&columns, &[(2, 1), (0, 1), (1, 0)]).unwrap()), [8, 1, 2]);
+    }
+
+    #[test]
+    fn a_shared_dictionary_is_kept() {
+        let values: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "b"]));
+        let keys = |keys: Vec<i32>| {
+            Column::Dictionary(Arc::new(
+                DictionaryArray::<Int32Type>::try_new(keys.into(), values.clone()).unwrap(),
+            ))
+        };
+        let both = concat_columns(&[keys(vec![0, 1]), keys(vec![1])]).unwrap();
+        assert!(matches!(both, Column::Dictionary(_)));
+        let other: ArrayRef = Arc::new(StringViewArray::from(vec!["c"]));
+        let mixed = concat_columns(&[both, Column::Plain(other)]).unwrap();
+        let mixed = mixed.plain().unwrap();
+        let texts: Vec<_> = mixed.as_string_view().iter().flatten().collect();
+        assert_eq!(texts, ["a", "b", "b", "c"]);
+    }
+
+    #[test]
+    fn chunks_are_joined_with_their_selections() {
+        let chunk = Chunk::new(vec![plain(&[1, 2, 3])], 3).select(Arc::new(vec![0, 2].into()));
+        let all = concat_chunks(&[chunk, Chunk::new(vec![plain(&[4])], 1)]).unwrap();
+        assert_eq!(ints(&all.column(0).unwrap()), [1, 3, 4]);
+        assert_eq!(concat_chunks(&[Chunk::unit(), Chunk::unit()]).unwrap().rows(), 2);
+    }
+}

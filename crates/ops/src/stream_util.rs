@@ -1,0 +1,231 @@
+//! Pieces that many implementations share: streams of one chunk in, one chunk out; sources over chunks; packing of
+//! small chunks.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock};
+
+use tessera_encodings::{Chunk, concat_chunks};
+use tessera_types::{Error, Result};
+
+use crate::operator::{Collected, Reader, SourceRun, Step, StreamRun, StreamWorker};
+
+/// How many chunks of a finished collection make a morsel: enough work to be worth a trip to the scheduler, little
+/// enough to share out.
+pub const MORSEL_CHUNKS: usize = 16;
+
+/// A stream without state that gives at most one chunk for each: what it does to a chunk, in one run.
+pub trait Transform: Send + Sync + Debug {
+    /// The output for a chunk; an empty one is dropped.
+    fn apply(&self, chunk: Chunk) -> Result<Chunk>;
+}
+
+/// The run of a [`Transform`].
+pub fn transform_run(transform: impl Transform + 'static) -> Arc<dyn StreamRun> {
+    Arc::new(TransformRun { transform: Arc::new(transform), pack_rows: None })
+}
+
+/// The run of a [`Transform`] that leaves few tuples of many: its outputs are packed into chunks of `chunk_rows`.
+pub fn packed_transform_run(transform: impl Transform + 'static, chunk_rows: usize) -> Arc<dyn StreamRun> {
+    Arc::new(TransformRun { transform: Arc::new(transform), pack_rows: Some(chunk_rows) })
+}
+
+#[derive(Debug)]
+struct TransformRun {
+    transform: Arc<dyn Transform>,
+    pack_rows: Option<usize>,
+}
+
+struct TransformWorker {
+    transform: Arc<dyn Transform>,
+    packer: Packer,
+}
+
+impl StreamRun for TransformRun {
+    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        let packer = Packer::new(self.pack_rows.unwrap_or(0));
+        Ok(Box::new(TransformWorker { transform: self.transform.clone(), packer }))
+    }
+}
+
+impl StreamWorker for TransformWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.packer.push(self.transform.apply(chunk)?)
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        Ok(self.packer.pop().map_or(Step::NeedInput, Step::HasOutput))
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.packer.flush()
+    }
+}
+
+/// Packs chunks that have become small, so that what comes after does not pay its costs per chunk for a few tuples.
+///
+/// Chunks that are at least an eighth full pass as they are (a copy would cost more than it saves); order is kept.
+/// With `chunk_rows` = 0 everything passes.
+#[derive(Debug)]
+pub struct Packer {
+    chunk_rows: usize,
+    held: Vec<Chunk>,
+    held_rows: usize,
+    ready: VecDeque<Chunk>,
+}
+
+impl Packer {
+    /// A packer towards chunks of this many tuples.
+    pub fn new(chunk_rows: usize) -> Self {
+        Packer { chunk_rows, held: Vec::new(), held_rows: 0, ready: VecDeque::new() }
+    }
+
+    /// Takes a chunk.
+    pub fn push(&mut self, chunk: Chunk) -> Result<()> {
+        let rows = chunk.rows();
+        if rows == 0 {
+            return Ok(());
+        }
+        let small = rows < self.chunk_rows / 8;
+        if !small || self.held_rows + rows > self.chunk_rows {
+            self.flush()?;
+        }
+        if small {
+            self.held_rows += rows;
+            // Gathered now: held as it is, the few tuples would keep the whole chunk alive.
+            self.held.push(chunk.compact()?);
+        } else {
+            self.ready.push_back(chunk);
+        }
+        Ok(())
+    }
+
+    /// Moves what is held to the output.
+    pub fn flush(&mut self) -> Result<()> {
+        if !self.held.is_empty() {
+            self.ready.push_back(concat_chunks(&self.held)?);
+            self.held.clear();
+            self.held_rows = 0;
+        }
+        Ok(())
+    }
+
+    /// The next chunk that is ready.
+    pub fn pop(&mut self) -> Option<Chunk> {
+        self.ready.pop_front()
+    }
+}
+
+/// A source of chunks that are there: some chunks a morsel, in order; chunks larger than `chunk_rows` are sliced.
+pub fn chunks_source(chunks: impl Into<Arc<[Chunk]>>, chunk_rows: usize) -> Arc<dyn SourceRun> {
+    Arc::new(ChunksRun { chunks: chunks.into(), chunk_rows })
+}
+
+/// A source of the tuples of a complete input.
+pub fn collected_source(collected: &Collected, chunk_rows: usize) -> Arc<dyn SourceRun> {
+    chunks_source(collected.chunks.clone(), chunk_rows)
+}
+
+#[derive(Debug)]
+struct ChunksRun {
+    chunks: Arc<[Chunk]>,
+    chunk_rows: usize,
+}
+
+impl SourceRun for ChunksRun {
+    fn morsels(&self) -> usize {
+        self.chunks.len().div_ceil(MORSEL_CHUNKS)
+    }
+
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        let first = (morsel * MORSEL_CHUNKS).min(self.chunks.len());
+        let last = (first + MORSEL_CHUNKS).min(self.chunks.len());
+        Ok(Box::new(ChunksReader::new(self.chunks[first..last].to_vec(), self.chunk_rows)))
+    }
+}
+
+/// Reads chunks, sliced to at most `chunk_rows` tuples.
+#[derive(Debug)]
+pub struct ChunksReader {
+    chunks: std::vec::IntoIter<Chunk>,
+    current: Option<(Chunk, usize)>,
+    chunk_rows: usize,
+}
+
+impl ChunksReader {
+    /// A reader of these chunks.
+    pub fn new(chunks: Vec<Chunk>, chunk_rows: usize) -> Self {
+        ChunksReader { chunks: chunks.into_iter(), current: None, chunk_rows: chunk_rows.max(1) }
+    }
+}
+
+impl Reader for ChunksReader {
+    fn step(&mut self) -> Result<Step> {
+        loop {
+            if let Some((chunk, offset)) = self.current.take() {
+                let len = self.chunk_rows.min(chunk.rows() - offset);
+                let slice = chunk.slice(offset, len);
+                if offset + len < chunk.rows() {
+                    self.current = Some((chunk, offset + len));
+                }
+                return Ok(Step::HasOutput(slice));
+            }
+            match self.chunks.next() {
+                None => return Ok(Step::Done),
+                Some(chunk) if chunk.is_empty() => {}
+                Some(chunk) if chunk.rows() <= self.chunk_rows => return Ok(Step::HasOutput(chunk)),
+                Some(chunk) => self.current = Some((chunk, 0)),
+            }
+        }
+    }
+}
+
+/// The output of a sink whose parts are made by tasks: each task fills its own part, the parts are read in order.
+#[derive(Debug)]
+pub struct DeferredSource {
+    parts: Vec<OnceLock<Vec<Chunk>>>,
+    morsels: OnceLock<Vec<(usize, usize)>>,
+    chunk_rows: usize,
+}
+
+impl DeferredSource {
+    /// An output of this many parts, all still to be filled.
+    pub fn new(parts: usize, chunk_rows: usize) -> Arc<Self> {
+        let parts = std::iter::repeat_with(OnceLock::new).take(parts).collect();
+        Arc::new(DeferredSource { parts, morsels: OnceLock::new(), chunk_rows })
+    }
+
+    /// Fills a part; once for each.
+    ///
+    /// # Errors
+    /// It was filled before, or there is no such part: a mistake of the sink.
+    pub fn fill(&self, part: usize, chunks: Vec<Chunk>) -> Result<()> {
+        let filled = self.parts.get(part).is_some_and(|cell| cell.set(chunks).is_ok());
+        if filled { Ok(()) } else { Err(Error::internal(format!("part {part} of an output filled twice"))) }
+    }
+
+    /// Part and first chunk of each morsel.
+    fn ranges(&self) -> &[(usize, usize)] {
+        self.morsels.get_or_init(|| {
+            let starts = |part: usize| {
+                let chunks = self.parts[part].get().map_or(0, Vec::len);
+                (0..chunks).step_by(MORSEL_CHUNKS).map(move |first| (part, first))
+            };
+            (0..self.parts.len()).flat_map(starts).collect()
+        })
+    }
+}
+
+impl SourceRun for DeferredSource {
+    fn morsels(&self) -> usize {
+        self.ranges().len()
+    }
+
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        let &(part, first) =
+            self.ranges().get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let chunks = self.parts[part].get().map_or(&[][..], Vec::as_slice);
+        let last = (first + MORSEL_CHUNKS).min(chunks.len());
+        Ok(Box::new(ChunksReader::new(chunks[first..last].to_vec(), self.chunk_rows)))
+    }
+}
