@@ -1,1 +1,23 @@
-//! tessera-sql
+//! SQL: text to a plan of sub-operators.
+//!
+//! [`parse`] cuts a script into [`ParsedStatement`]s; [`plan`] turns one of them, with the tables of a [`Catalog`], into a
+//! [`Statement`]: what the session is to do. Queries come out as [`Planned`]: a verified-typed plan and the names their
+//! columns are shown under.
+//!
+//! DataFusion's planner resolves names and types and rewrites the logical plan; this room fixes what SQL means
+//! (checked arithmetic, result types, no error from rejected rows; see `docs/dialect.md`), orders joins by cost, and lowers
+//! the result to sub-operators. Nothing is executed here.
+//!
+//! Non-goals: running plans, finding files, remembering tables; those belong to the session.
+
+mod catalog;
+mod dialect;
+mod error;
+mod parse;
+mod statement;
+
+pub use catalog::{Catalog, ColumnStatistics, Statistics, Table};
+pub use parse::{ParsedStatement, SQL_DEPTH_MAX, parse};
+pub use statement::{
+    CopyTo, CreateExternalTable, CreateTableAs, Explain, ExplainFormat, Planned, Settings, Statement, plan,
+};

@@ -1,0 +1,113 @@
+//! DataFusion's and the parser's errors in Tessera's words.
+
+use datafusion_common::{DataFusionError, SchemaError};
+use sqlparser::parser::ParserError;
+use tessera_types::{Code, Error, Span};
+
+use crate::parse::SQL_DEPTH_MAX;
+
+/// A failure of the planner, with its place where the planner kept one.
+pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
+    let span = error.iter().find_map(place);
+    let mapped = match error.find_root() {
+        DataFusionError::SQL(parser, _) => from_parser(parser),
+        DataFusionError::External(source) => match source.downcast_ref::<Error>() {
+            Some(ours) => ours.clone(),
+            None => Error::semantic(source.to_string()),
+        },
+        DataFusionError::NotImplemented(text) => Error::unsupported(clean(text)),
+        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => Error::semantic(clean(text)),
+        DataFusionError::SchemaError(schema, _) => Error::semantic(schema_message(schema)),
+        DataFusionError::ArrowError(arrow, _) => {
+            let text = arrow.to_string();
+            if text.contains("verflow") { Error::new(Code::Overflow, text) } else { Error::data(text) }
+        }
+        DataFusionError::Execution(text) => Error::data(clean(text)),
+        DataFusionError::Internal(text) => Error::internal(clean(text)),
+        other => Error::semantic(clean(&other.message())),
+    };
+    match span {
+        Some(span) => mapped.at(span),
+        None => mapped,
+    }
+}
+
+/// One of our errors on its way through DataFusion's planner.
+pub(crate) fn to_datafusion(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// A failure of the parser; it writes the place into its message, from where it is taken.
+pub(crate) fn from_parser(error: &ParserError) -> Error {
+    match error {
+        ParserError::RecursionLimitExceeded => Error::new(
+            Code::Limit,
+            format!(
+                "the statement is nested deeper than {SQL_DEPTH_MAX} levels (SQL_DEPTH_MAX); write it with fewer \
+                 parentheses or subqueries"
+            ),
+        ),
+        ParserError::TokenizerError(text) | ParserError::ParserError(text) => {
+            let (message, span) = split_place(text);
+            let error = Error::new(Code::Syntax, message);
+            match span {
+                Some(span) => error.at(span),
+                None => error,
+            }
+        }
+    }
+}
+
+/// `message at Line: 1, Column: 8` → message and place.
+fn split_place(text: &str) -> (&str, Option<Span>) {
+    let Some(at) = text.rfind(" at Line: ") else { return (text, None) };
+    let mut numbers = text[at + " at Line: ".len()..].split(", Column: ");
+    let mut number = || numbers.next().and_then(|digits| digits.trim().parse::<u32>().ok());
+    match (number(), number()) {
+        (Some(line), Some(column)) if line > 0 => (&text[..at], Some(Span { line, column })),
+        _ => (&text[..at], None),
+    }
+}
+
+/// The text without advice that is DataFusion's own.
+fn clean(text: &str) -> String {
+    let text = text.split("\n\nbacktrace:").next().unwrap_or(text);
+    let text = text
+        .split("This issue was likely caused by a bug in DataFusion")
+        .next()
+        .unwrap_or(text)
+        .trim_end_matches(['\n', '.', ' ']);
+    text.strip_prefix("Error during planning: ").unwrap_or(text).to_string()
+}
+
+fn schema_message(error: &SchemaError) -> String {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let mut names: Vec<String> =
+                valid_fields.iter().take(20).map(|column| column.flat_name()).collect();
+            if valid_fields.len() > names.len() {
+                names.push("…".to_string());
+            }
+            if names.is_empty() {
+                format!("there is no column {}", field.flat_name())
+            } else {
+                format!("there is no column {}; there are {}", field.flat_name(), names.join(", "))
+            }
+        }
+        SchemaError::AmbiguousReference { field } => {
+            format!("column {} is ambiguous; write it as table.column", field.flat_name())
+        }
+        SchemaError::DuplicateQualifiedField { qualifier, name } => {
+            format!("column {qualifier}.{name} stands twice; give one of them another name with AS")
+        }
+        SchemaError::DuplicateUnqualifiedField { name } => {
+            format!("column {name} stands twice; give one of them another name with AS")
+        }
+    }
+}
+
+fn place(error: &DataFusionError) -> Option<Span> {
+    let DataFusionError::Diagnostic(diagnostic, _) = error else { return None };
+    let start = diagnostic.span?.start;
+    (start.line > 0).then_some(Span { line: start.line as u32, column: start.column as u32 })
+}

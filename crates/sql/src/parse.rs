@@ -1,0 +1,244 @@
+//! Cutting SQL text into statements.
+
+use datafusion_sql::parser::{CopyToSource, DFParser, DFParserBuilder, Statement as Parsed};
+use sqlparser::ast::{ObjectName, Query, Value};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::Token;
+use tessera_types::{Code, Error, Result, Span};
+
+use crate::dialect::Tessera;
+use crate::error::from_datafusion;
+use crate::error::from_parser;
+use crate::statement::ExplainFormat;
+
+/// The deepest nesting of parentheses, subqueries and the like that the parser follows.
+pub const SQL_DEPTH_MAX: usize = 400;
+
+/// A statement that has been parsed but not yet planned.
+#[derive(Debug, Clone)]
+pub struct ParsedStatement {
+    pub(crate) kind: Kind,
+    /// The statement's text.
+    pub text: String,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Sql(Box<Parsed>),
+    Copy { query: Box<Query>, path: String, format: Option<String>, options: Vec<(String, String)> },
+    Explain { options: ExplainOptions, inner: Box<Kind> },
+    Tables,
+    Describe(ObjectName),
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ExplainOptions {
+    pub(crate) analyze: bool,
+    pub(crate) verbose: bool,
+    pub(crate) platform: Option<String>,
+    pub(crate) format: ExplainFormat,
+}
+
+/// Cuts SQL text into statements, which semicolons separate.
+///
+/// # Errors
+/// Text that is no SQL, with its place; nesting deeper than [`SQL_DEPTH_MAX`].
+pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
+    let mut parser = DFParserBuilder::new(sql)
+        .with_dialect(&Tessera)
+        .with_recursion_limit(SQL_DEPTH_MAX)
+        .build()
+        .map_err(from_datafusion)?;
+    let mut statements = Vec::new();
+    loop {
+        while parser.parser.consume_token(&Token::SemiColon) {}
+        let start = parser.parser.peek_token();
+        if start.token == Token::EOF {
+            return Ok(statements);
+        }
+        let kind = statement(&mut parser)?;
+        let end = parser.parser.peek_token();
+        if !matches!(end.token, Token::SemiColon | Token::EOF) {
+            return Err(unexpected("the end of the statement (;)", &parser));
+        }
+        let text = between(sql, start.span.start, (end.token != Token::EOF).then_some(end.span.start));
+        statements.push(ParsedStatement { kind, text });
+    }
+}
+
+fn between(
+    sql: &str,
+    start: sqlparser::tokenizer::Location,
+    end: Option<sqlparser::tokenizer::Location>,
+) -> String {
+    let offset = |place: sqlparser::tokenizer::Location| {
+        let line_start: usize =
+            sql.split_inclusive('\n').take(place.line.saturating_sub(1) as usize).map(str::len).sum();
+        let rest = sql.get(line_start..).unwrap_or("");
+        let column = place.column.saturating_sub(1) as usize;
+        line_start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)
+    };
+    let (from, to) = (offset(start), end.map_or(sql.len(), offset));
+    sql.get(from..to).unwrap_or(sql).trim().to_string()
+}
+
+fn statement(parser: &mut DFParser<'_>) -> Result<Kind> {
+    let inner = &mut parser.parser;
+    if inner.parse_keyword(Keyword::EXPLAIN) {
+        let options = explain_options(parser)?;
+        let inner = Box::new(statement(parser)?);
+        return Ok(Kind::Explain { options, inner });
+    }
+    if inner.parse_keyword(Keyword::COPY) {
+        return copy(parser);
+    }
+    if inner.parse_keywords(&[Keyword::SHOW, Keyword::TABLES]) {
+        return Ok(Kind::Tables);
+    }
+    if inner.parse_keyword(Keyword::DESCRIBE) || inner.parse_keyword(Keyword::DESC) {
+        return inner.parse_object_name(false).map(Kind::Describe).map_err(|e| from_parser(&e));
+    }
+    parser.parse_statement().map(|parsed| Kind::Sql(Box::new(parsed))).map_err(from_datafusion)
+}
+
+fn explain_options(parser: &mut DFParser<'_>) -> Result<ExplainOptions> {
+    let mut options = ExplainOptions::default();
+    if parser.parser.peek_token().token == Token::LParen && option_follows(parser) {
+        parser.parser.next_token();
+        for (name, value) in option_list(parser)? {
+            let flag = || match value.to_ascii_lowercase().as_str() {
+                "" | "true" | "on" | "1" => Ok(true),
+                "false" | "off" | "0" => Ok(false),
+                _ => Err(Error::new(
+                    Code::Syntax,
+                    format!("EXPLAIN option {name} is true or false, not {value}"),
+                )),
+            };
+            match name.as_str() {
+                "analyze" => options.analyze = flag()?,
+                "verbose" => options.verbose = flag()?,
+                "platform" => options.platform = Some(value),
+                "format" => options.format = explain_format(&value)?,
+                _ => {
+                    let message =
+                        format!("EXPLAIN has no option {name}; it has ANALYZE, VERBOSE, PLATFORM and FORMAT");
+                    return Err(Error::new(Code::Syntax, message));
+                }
+            }
+        }
+        return Ok(options);
+    }
+    options.analyze = parser.parser.parse_keyword(Keyword::ANALYZE);
+    options.verbose = parser.parser.parse_keyword(Keyword::VERBOSE);
+    Ok(options)
+}
+
+/// Whether the parenthesis after EXPLAIN opens options and not a query.
+fn option_follows(parser: &DFParser<'_>) -> bool {
+    match parser.parser.peek_nth_token(1).token {
+        Token::Word(word) => {
+            ["analyze", "verbose", "platform", "format"].contains(&word.value.to_ascii_lowercase().as_str())
+        }
+        _ => false,
+    }
+}
+
+fn explain_format(name: &str) -> Result<ExplainFormat> {
+    match name.to_ascii_lowercase().as_str() {
+        "text" => Ok(ExplainFormat::Text),
+        "json" => Ok(ExplainFormat::Json),
+        "html" => Ok(ExplainFormat::Html),
+        _ => Err(Error::new(Code::Syntax, format!("EXPLAIN format {name}; there are TEXT, JSON and HTML"))),
+    }
+}
+
+/// `name [value], … )`: names in lower case, an absent value empty.
+fn option_list(parser: &mut DFParser<'_>) -> Result<Vec<(String, String)>> {
+    let parser = &mut parser.parser;
+    let mut options = Vec::new();
+    loop {
+        if parser.consume_token(&Token::RParen) {
+            return Ok(options);
+        }
+        let name = match parser.next_token().token {
+            Token::Word(word) => word.value.to_ascii_lowercase(),
+            Token::SingleQuotedString(text) => text.to_ascii_lowercase(),
+            other => {
+                return Err(Error::new(Code::Syntax, format!("an option's name is expected, not {other}")));
+            }
+        };
+        let _ = parser.consume_token(&Token::Eq);
+        let value = match parser.peek_token().token {
+            Token::Comma | Token::RParen => String::new(),
+            Token::Word(word) => {
+                parser.next_token();
+                word.value
+            }
+            _ => match parser.parse_value().map_err(|e| from_parser(&e))?.value {
+                Value::SingleQuotedString(text) => text,
+                other => other.to_string(),
+            },
+        };
+        options.push((name, value));
+        if !parser.consume_token(&Token::Comma) && parser.peek_token().token != Token::RParen {
+            let token = parser.peek_token();
+            let span = Span { line: token.span.start.line as u32, column: token.span.start.column as u32 };
+            let message = format!("expected , or ) in a list of options, found {token}");
+            return Err(Error::new(Code::Syntax, message).at(span));
+        }
+    }
+}
+
+/// `COPY table | (query) TO 'path' [STORED AS format] [OPTIONS (…)] [[WITH] (…)]`, after `COPY`.
+fn copy(parser: &mut DFParser<'_>) -> Result<Kind> {
+    let inner = &mut parser.parser;
+    let source = if inner.consume_token(&Token::LParen) {
+        let query = inner.parse_query().map_err(|e| from_parser(&e))?;
+        inner.expect_token(&Token::RParen).map_err(|e| from_parser(&e))?;
+        CopyToSource::Query(query)
+    } else {
+        CopyToSource::Relation(inner.parse_object_name(false).map_err(|e| from_parser(&e))?)
+    };
+    let query = match source {
+        CopyToSource::Query(query) => query,
+        CopyToSource::Relation(name) => table_query(&name)?,
+    };
+    inner.expect_keyword(Keyword::TO).map_err(|e| from_parser(&e))?;
+    let path = inner.parse_literal_string().map_err(|e| from_parser(&e))?;
+    let mut format = None;
+    let mut options = Vec::new();
+    loop {
+        if parser.parser.parse_keywords(&[Keyword::STORED, Keyword::AS]) {
+            match parser.parser.next_token().token {
+                Token::Word(word) => format = Some(word.value.to_ascii_lowercase()),
+                other => return Err(Error::new(Code::Syntax, format!("a format is expected, not {other}"))),
+            }
+        } else if parser.parser.parse_keyword(Keyword::OPTIONS) || parser.parser.parse_keyword(Keyword::WITH)
+        {
+            parser.parser.expect_token(&Token::LParen).map_err(|e| from_parser(&e))?;
+            options.extend(option_list(parser)?);
+        } else if parser.parser.consume_token(&Token::LParen) {
+            options.extend(option_list(parser)?);
+        } else {
+            break;
+        }
+    }
+    if let Some(at) = options.iter().position(|(name, _)| name == "format") {
+        format = Some(options.remove(at).1.to_ascii_lowercase());
+    }
+    Ok(Kind::Copy { query, path, format, options })
+}
+
+/// `SELECT * FROM name`.
+pub(crate) fn table_query(name: &ObjectName) -> Result<Box<Query>> {
+    let sql = format!("SELECT * FROM {name}");
+    let mut parser =
+        sqlparser::parser::Parser::new(&Tessera).try_with_sql(&sql).map_err(|e| from_parser(&e))?;
+    parser.parse_query().map_err(|e| from_parser(&e))
+}
+
+fn unexpected(expected: &str, parser: &DFParser<'_>) -> Error {
+    let token = parser.parser.peek_token();
+    let span = Span { line: token.span.start.line as u32, column: token.span.start.column as u32 };
+    Error::new(Code::Syntax, format!("expected {expected}, found {token}")).at(span)
+}
