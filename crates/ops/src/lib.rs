@@ -15,6 +15,8 @@ pub mod orchestration;
 pub mod registry;
 pub mod scan;
 pub mod stream_util;
+#[cfg(test)]
+mod testing;
 
 pub use context::{Context, Counters, RangeReader, Read, Reservation, Run, Token};
 pub use operator::{

@@ -55,7 +55,7 @@ pub struct Plan {
 /// let filter = plan.add("filter", &[scan], Params::new().with("predicate", positive));
 /// assert_eq!(plan.finish(filter).nodes.len(), 2);
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Builder {
     parameters: Tuple,
     nodes: Vec<Node>,
