@@ -1,1 +1,59 @@
-//! tessera-exec
+//! Execution: programs, pipelines, morsels, workers, memory, profile.
+//!
+//! A verified plan is *lowered* once to a [`Program`]: operators bound, pipelines cut. The [`Engine`] owns one worker
+//! thread per core; each repeatedly takes a job of some running [`Program`]: begin a pipeline, process a morsel, or run a
+//! task of a finishing sink. Workers take morsels from their own range of a source and steal from each other's
+//! when it is empty. No job waits: a chain of sub-operators that is blocked is parked with its token, and
+//! resumed by whoever finds it ready.
+//!
+//! This room knows no SQL, no file format and no platform: those arrive as sub-operators in the registry.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tessera_exec::{Engine, Governor, Program, Query, Settings};
+//! use tessera_plan::{Builder, Expr, Params, Value};
+//! use tessera_types::{Atom, Field, Tuple};
+//!
+//! let registry = tessera_ops::standard_registry();
+//! let mut plan = Builder::new(Tuple::empty());
+//! let columns = Tuple::new(vec![Field::new("x", Atom::Int64)]);
+//! let rows = (0..5).map(|x| Value::List(vec![Value::Expr(Expr::int64(x))])).collect::<Vec<_>>();
+//! let values = plan.add("values", &[], Params::new().with("columns", columns).with("rows", rows));
+//! let odd = Expr::call("eq", vec![Expr::call("mod", vec![Expr::field("x"), Expr::int64(2)]), Expr::int64(1)]);
+//! let root = plan.add("filter", &[values], Params::new().with("predicate", odd));
+//!
+//! let program = Program::lower(&plan.finish(root), &registry).unwrap();
+//! let engine = Engine::new(2).unwrap();
+//! let query = Query::new(Settings::default(), &Governor::unlimited());
+//! assert_eq!(engine.run(&program, query).unwrap().rows(), 2);
+//! ```
+
+mod collect;
+mod engine;
+mod execution;
+mod lane;
+mod program;
+mod query;
+mod ranges;
+
+pub mod profile;
+
+pub use engine::Engine;
+pub use program::Program;
+pub use query::{FileOpener, Governor, Query, Settings};
+
+/// The interface by which a platform plugs in: a name, its sub-operators, and its pass.
+pub trait Platform: Send + Sync + std::fmt::Debug {
+    /// The name, as in `EXPLAIN (PLATFORM name)`.
+    fn name(&self) -> &'static str;
+
+    /// Registers its executor, its exchange and what else it brings.
+    fn register(&self, registry: &mut tessera_ops::Registry);
+
+    /// Turns a platform-independent plan into one that runs here.
+    fn pass(
+        &self,
+        plan: &tessera_plan::Plan,
+        catalogue: &tessera_plan::Catalogue,
+    ) -> tessera_types::Result<tessera_plan::Plan>;
+}

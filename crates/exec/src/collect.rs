@@ -1,0 +1,112 @@
+//! The end of a pipeline that is read by others: its chunks, collected in order.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tessera_encodings::Chunk;
+use tessera_ops::operator::downcast_workers;
+use tessera_ops::{
+    Collected, Context, Finish, Reader, Reservation, SinkRun, SinkWorker, SourceRun, Step,
+};
+use tessera_types::Result;
+
+/// Chunks of one morsel of a re-read collection.
+const CHUNKS_PER_MORSEL: usize = 32;
+
+/// Collects a pipeline's output.
+#[derive(Debug)]
+pub(crate) struct Collect {
+    context: Arc<dyn Context>,
+    collected: Mutex<Option<Arc<Collected>>>,
+    held: Mutex<Vec<Reservation>>,
+}
+
+impl Collect {
+    pub(crate) fn new(context: Arc<dyn Context>) -> Self {
+        Collect { context, collected: Mutex::new(None), held: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn collected(&self) -> Option<Arc<Collected>> {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+struct CollectWorker {
+    held: Reservation,
+    morsels: Vec<(u64, Vec<Chunk>)>,
+}
+
+impl SinkRun for Collect {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        Ok(Box::new(CollectWorker { held: Reservation::new(self.context.clone()), morsels: Vec::new() }))
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        let mut morsels = Vec::new();
+        let mut held = Vec::new();
+        for worker in downcast_workers::<CollectWorker>(workers)? {
+            morsels.extend(worker.morsels);
+            held.push(worker.held);
+        }
+        morsels.sort_by_key(|(position, _)| *position);
+        let chunks = morsels.into_iter().flat_map(|(_, chunks)| chunks).collect();
+        let collected = Arc::new(Collected { chunks });
+        *self.collected.lock().unwrap_or_else(PoisonError::into_inner) = Some(collected.clone());
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
+        Ok(Finish { tasks: Vec::new(), output: Arc::new(CollectedSource { collected }) })
+    }
+}
+
+impl SinkWorker for CollectWorker {
+    fn begin(&mut self, position: u64) -> Result<()> {
+        self.morsels.push((position, Vec::new()));
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        // A selection over few of the stored tuples would keep all of them alive.
+        let sparse = chunk.selection().is_some() && chunk.rows() < chunk.rows_stored() / 2;
+        let chunk = if sparse { chunk.compact()? } else { chunk };
+        self.held.grow(chunk.value_bytes())?;
+        if self.morsels.is_empty() {
+            self.morsels.push((0, Vec::new()));
+        }
+        if let Some((_, chunks)) = self.morsels.last_mut() {
+            chunks.push(chunk);
+        }
+        Ok(())
+    }
+}
+
+/// Reads a collection again, as often as there are consumers.
+#[derive(Debug)]
+pub(crate) struct CollectedSource {
+    pub(crate) collected: Arc<Collected>,
+}
+
+impl SourceRun for CollectedSource {
+    fn morsels(&self) -> usize {
+        self.collected.chunks.len().div_ceil(CHUNKS_PER_MORSEL)
+    }
+
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        let start = morsel * CHUNKS_PER_MORSEL;
+        let end = (start + CHUNKS_PER_MORSEL).min(self.collected.chunks.len());
+        Ok(Box::new(CollectedReader { collected: self.collected.clone(), next: start, end }))
+    }
+}
+
+struct CollectedReader {
+    collected: Arc<Collected>,
+    next: usize,
+    end: usize,
+}
+
+impl Reader for CollectedReader {
+    fn step(&mut self) -> Result<Step> {
+        if self.next == self.end {
+            return Ok(Step::Done);
+        }
+        self.next += 1;
+        Ok(Step::HasOutput(self.collected.chunks[self.next - 1].clone()))
+    }
+}

@@ -1,0 +1,631 @@
+//! One run of a program: which pipelines are ready, which jobs there are, what has failed.
+//!
+//! A pipeline goes through [`Phase`]s: it waits for what it reads, is started, runs the morsels of its chains,
+//! then those of what its streams have left over (unmatched build tuples), then the finishing tasks of its
+//! sink. The state is under one lock that is taken once per job, never per chunk.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tessera_encodings::Chunk;
+use tessera_ops::{
+    Collected, Context, Operator, SinkRun, SinkWorker, SourceRun, StreamRun, Task, Token,
+};
+use tessera_plan::NodeId;
+use tessera_plan::pipeline::{End, Start};
+use tessera_types::{Error, Result};
+
+use crate::collect::Collect;
+use crate::engine::Shared;
+use crate::lane::{Driven, Lane, Surroundings};
+use crate::program::{Program, wrong_kind};
+use crate::ranges::MorselRanges;
+
+/// How long a worker that finds only parked lanes waits before it looks again.
+const PARKED_WAIT: Duration = Duration::from_micros(200);
+
+/// Bits of a position that number the morsel; those above number the chain.
+const MORSEL_BITS: u32 = 40;
+
+pub(crate) struct Execution {
+    program: Arc<Program>,
+    parameters: Chunk,
+    context: Arc<dyn Context>,
+    workers: usize,
+    failed: AtomicBool,
+    state: Mutex<State>,
+    finished: Condvar,
+    wake: Mutex<Weak<Shared>>,
+}
+
+struct State {
+    pipelines: Vec<PipelineState>,
+    jobs_running: usize,
+    error: Option<Error>,
+    finished: bool,
+    result: Option<Arc<Collected>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Ready,
+    Running,
+    /// A worker is starting it, or between two of its phases.
+    Advancing,
+    Tasks,
+    Done,
+}
+
+struct PipelineState {
+    phase: Phase,
+    /// Pipelines it still waits for.
+    waiting_for: usize,
+    /// Pipelines it reads, and those that read it.
+    reads: Vec<usize>,
+    read_by: Vec<usize>,
+    /// Readers that are not done; at zero the output is dropped.
+    readers_left: usize,
+    active: usize,
+    satisfied: bool,
+    chains: Vec<Arc<ChainRun>>,
+    sink: Option<Arc<dyn SinkRun>>,
+    collect: Option<Arc<Collect>>,
+    free_lanes: Vec<Lane>,
+    free_sinks: Vec<Box<dyn SinkWorker>>,
+    parked: Vec<(Token, Lane, Box<dyn SinkWorker>)>,
+    /// Streams in topological order, and how many have been asked for what they have left.
+    streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
+    rested: usize,
+    tasks: Vec<Task>,
+    output: Option<Arc<dyn SourceRun>>,
+}
+
+struct ChainRun {
+    source: Arc<dyn SourceRun>,
+    morsels: MorselRanges,
+    streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
+    /// The node behind each level, for the profile; none for the output of another pipeline.
+    nodes: Vec<Option<NodeId>>,
+}
+
+enum Job {
+    Start(usize),
+    Morsel { pipeline: usize, chain: usize, morsel: usize, lane: Option<Lane>, sink: Option<Box<dyn SinkWorker>> },
+    Resume { pipeline: usize, lane: Lane, sink: Box<dyn SinkWorker> },
+    Task { pipeline: usize, task: Task },
+}
+
+/// What looking for a job found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Worked {
+    /// A job was done.
+    Job,
+    /// There is nothing to do now.
+    Nothing,
+    /// There is nothing to do but to wait for parked lanes.
+    Parked,
+    /// The run has ended.
+    Finished,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for Execution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Execution").finish_non_exhaustive()
+    }
+}
+
+impl Execution {
+    pub(crate) fn new(
+        program: Arc<Program>,
+        parameters: Chunk,
+        context: Arc<dyn Context>,
+        workers: usize,
+    ) -> Result<Arc<Execution>> {
+        let pipelines = dependencies(&program)?;
+        let state =
+            State { pipelines, jobs_running: 0, error: None, finished: false, result: None };
+        Ok(Arc::new(Execution {
+            program,
+            parameters,
+            context,
+            workers,
+            failed: AtomicBool::new(false),
+            state: Mutex::new(state),
+            finished: Condvar::new(),
+            wake: Mutex::new(Weak::new()),
+        }))
+    }
+
+    /// Tells this engine when there is new work.
+    pub(crate) fn attach(&self, shared: &Arc<Shared>) {
+        *lock(&self.wake) = Arc::downgrade(shared);
+    }
+
+    /// Runs everything on the calling thread.
+    pub(crate) fn run_alone(&self) -> Result<()> {
+        loop {
+            match self.work_once(0) {
+                Worked::Job => {}
+                Worked::Finished => return Ok(()),
+                Worked::Parked => std::thread::sleep(PARKED_WAIT),
+                Worked::Nothing => return Err(Error::internal("a run has neither work nor an end")),
+            }
+        }
+    }
+
+    /// Waits for the end; for threads that are no workers.
+    pub(crate) fn wait(&self) {
+        let mut state = lock(&self.state);
+        while !state.finished {
+            state = self.finished.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        lock(&self.state).finished
+    }
+
+    /// The result of a run that has ended.
+    pub(crate) fn take_result(&self) -> Result<Arc<Collected>> {
+        let mut state = lock(&self.state);
+        state.pipelines.clear();
+        match (state.error.take(), state.result.take()) {
+            (Some(error), _) => Err(error),
+            (None, Some(result)) => Ok(result),
+            (None, None) => Err(Error::internal("a run ended without a result")),
+        }
+    }
+
+    /// Finds a job and does it.
+    pub(crate) fn work_once(&self, worker: usize) -> Worked {
+        let job = {
+            let mut state = lock(&self.state);
+            if state.finished {
+                return Worked::Finished;
+            }
+            match self.find_job(&mut state, worker) {
+                Ok(job) => {
+                    state.jobs_running += 1;
+                    job
+                }
+                Err(worked) => return worked,
+            }
+        };
+        let pipeline = job.pipeline();
+        let done = catch_unwind(AssertUnwindSafe(|| self.do_job(job)));
+        let done = done.unwrap_or_else(|panic| Err(panic_error(&*panic)));
+        self.finish_job(pipeline, done);
+        Worked::Job
+    }
+
+    fn find_job(&self, state: &mut State, worker: usize) -> Result<Job, Worked> {
+        if state.error.is_some() {
+            return Err(Worked::Nothing);
+        }
+        let mut any_parked = false;
+        for (index, pipeline) in state.pipelines.iter_mut().enumerate() {
+            let job = match pipeline.phase {
+                Phase::Ready => {
+                    pipeline.phase = Phase::Advancing;
+                    Some(Job::Start(index))
+                }
+                Phase::Tasks => pipeline.tasks.pop().map(|task| Job::Task { pipeline: index, task }),
+                Phase::Running => pipeline.find_morsel(index, worker),
+                Phase::Waiting | Phase::Advancing | Phase::Done => None,
+            };
+            any_parked |= !pipeline.parked.is_empty();
+            if let Some(job) = job {
+                pipeline.active += 1;
+                return Ok(job);
+            }
+        }
+        Err(if any_parked { Worked::Parked } else { Worked::Nothing })
+    }
+
+    fn do_job(&self, job: Job) -> Result<()> {
+        match job {
+            Job::Start(pipeline) => self.start(pipeline),
+            Job::Task { task, .. } => {
+                self.context.check()?;
+                task()
+            }
+            Job::Morsel { pipeline, chain, morsel, lane, sink } => {
+                let (chain_run, sink_run) = self.chain(pipeline, chain)?;
+                let mut sink = match sink {
+                    Some(sink) => sink,
+                    None => sink_run.worker()?,
+                };
+                let mut lane = match lane {
+                    Some(lane) => lane,
+                    None => {
+                        let streams = chain_run.streams.iter().map(|(_, stream)| stream.worker());
+                        Lane::new(chain, streams.collect::<Result<_>>()?)
+                    }
+                };
+                lane.begin(chain_run.source.open(morsel)?);
+                sink.begin((chain as u64) << MORSEL_BITS | morsel as u64)?;
+                self.drive(pipeline, lane, sink)
+            }
+            Job::Resume { pipeline, lane, sink } => self.drive(pipeline, lane, sink),
+        }
+    }
+
+    fn chain(&self, pipeline: usize, chain: usize) -> Result<(Arc<ChainRun>, Arc<dyn SinkRun>)> {
+        let state = lock(&self.state);
+        let pipeline = &state.pipelines[pipeline];
+        match (pipeline.chains.get(chain), &pipeline.sink) {
+            (Some(chain), Some(sink)) => Ok((chain.clone(), sink.clone())),
+            _ => Err(Error::internal("a morsel of a pipeline that was not started")),
+        }
+    }
+
+    fn drive(&self, pipeline: usize, mut lane: Lane, mut sink: Box<dyn SinkWorker>) -> Result<()> {
+        let (chain_run, sink_run) = self.chain(pipeline, lane.chain)?;
+        let stopped = || self.failed.load(Ordering::Relaxed);
+        let around = Surroundings { context: &self.context, sink: &*sink_run, stopped: &stopped };
+        let driven = lane.drive(&mut *sink, &around);
+        lane.report(&chain_run.nodes, &self.program.figures);
+        let driven = driven?;
+        if matches!(driven, Driven::Morsel) {
+            sink.end()?;
+        }
+        let mut state = lock(&self.state);
+        let pipeline = &mut state.pipelines[pipeline];
+        match driven {
+            Driven::Morsel => {
+                pipeline.free_lanes.push(lane);
+                pipeline.free_sinks.push(sink);
+            }
+            Driven::Satisfied => {
+                pipeline.satisfied = true;
+                pipeline.free_sinks.push(sink);
+            }
+            Driven::Parked(token) => pipeline.parked.push((token, lane, sink)),
+        }
+        pipeline.satisfied |= sink_run.satisfied();
+        Ok(())
+    }
+
+    fn finish_job(&self, index: usize, done: Result<()>) {
+        let mut state = lock(&self.state);
+        state.jobs_running -= 1;
+        state.pipelines[index].active -= 1;
+        if let Err(error) = done {
+            self.failed.store(true, Ordering::Relaxed);
+            state.error.get_or_insert(error);
+        }
+        let advance = state.error.is_none() && state.pipelines[index].phase_is_over();
+        if advance {
+            state.pipelines[index].phase = match state.pipelines[index].phase {
+                Phase::Tasks => Phase::Done,
+                _ => Phase::Advancing,
+            };
+            if state.pipelines[index].phase == Phase::Done {
+                self.complete(&mut state, index);
+            } else {
+                state.jobs_running += 1;
+                state.pipelines[index].active += 1;
+                drop(state);
+                let done = catch_unwind(AssertUnwindSafe(|| self.advance(index)));
+                let done = done.unwrap_or_else(|panic| Err(panic_error(&*panic)));
+                return self.finish_job(index, done);
+            }
+        }
+        if state.error.is_some() && state.jobs_running == 0 {
+            state.finished = true;
+            state.pipelines.iter_mut().for_each(PipelineState::clear);
+        }
+        let finished = state.finished;
+        drop(state);
+        if finished {
+            self.finished.notify_all();
+        }
+        self.notify();
+    }
+
+    fn notify(&self) {
+        if let Some(shared) = lock(&self.wake).upgrade() {
+            shared.notify();
+        }
+    }
+
+    /// Starts a pipeline: its sources, streams and sink begin a run.
+    fn start(&self, index: usize) -> Result<()> {
+        let pipeline = &self.program.pipelines.pipelines[index];
+        let mut streams: HashMap<NodeId, Arc<dyn StreamRun>> = HashMap::new();
+        let mut chains = Vec::new();
+        let (sink, collect): (Arc<dyn SinkRun>, _) = match pipeline.end {
+            End::Sink(node) => match &self.program.operators[node.index()] {
+                Operator::Sink(sink) => (sink.start(&self.run(node), &self.sides(node)?)?, None),
+                _ => return Err(wrong_kind(&self.program, node)),
+            },
+            End::Collect(_) => {
+                let collect = Arc::new(Collect::new(self.context.clone()));
+                (collect.clone(), Some(collect))
+            }
+        };
+        for chain in &pipeline.chains {
+            let (source, node) = match chain.start {
+                Start::Node(node) => match &self.program.operators[node.index()] {
+                    Operator::Source(source) => (source.start(&self.run(node), &self.sides(node)?)?, Some(node)),
+                    _ => return Err(wrong_kind(&self.program, node)),
+                },
+                Start::Pipeline(other) => (self.output(other)?, None),
+            };
+            let mut chain_streams = Vec::new();
+            for &node in &chain.streams {
+                let stream = match streams.get(&node) {
+                    Some(stream) => stream.clone(),
+                    None => match &self.program.operators[node.index()] {
+                        Operator::Stream(stream) => stream.start(&self.run(node), &self.sides(node)?)?,
+                        _ => return Err(wrong_kind(&self.program, node)),
+                    },
+                };
+                streams.insert(node, stream.clone());
+                chain_streams.push((node, stream));
+            }
+            let nodes = self.level_nodes(node.or(self.sink_behind(chain.start)), &chain.streams);
+            chains.push(Arc::new(self.chain_run(source, chain_streams, nodes, sink.in_order())));
+        }
+        let mut ordered: Vec<_> = streams.into_iter().collect();
+        ordered.sort_by_key(|(node, _)| *node);
+        let mut state = lock(&self.state);
+        let pipeline = &mut state.pipelines[index];
+        pipeline.streams = ordered;
+        pipeline.chains = chains;
+        pipeline.sink = Some(sink);
+        pipeline.collect = collect;
+        pipeline.phase = Phase::Running;
+        drop(state);
+        self.notify();
+        Ok(())
+    }
+
+    fn chain_run(
+        &self,
+        source: Arc<dyn SourceRun>,
+        streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
+        nodes: Vec<Option<NodeId>>,
+        in_order: bool,
+    ) -> ChainRun {
+        let morsels = MorselRanges::new(source.morsels(), self.workers, in_order);
+        ChainRun { source, morsels, streams, nodes }
+    }
+
+    fn level_nodes(&self, source: Option<NodeId>, streams: &[NodeId]) -> Vec<Option<NodeId>> {
+        std::iter::once(source).chain(streams.iter().copied().map(Some)).collect()
+    }
+
+    /// The sink whose output a chain starts with: what its source does counts for that sub-operator.
+    fn sink_behind(&self, start: Start) -> Option<NodeId> {
+        match start {
+            Start::Pipeline(other) => match self.program.pipelines.pipelines[other].end {
+                End::Sink(node) => Some(node),
+                End::Collect(_) => None,
+            },
+            Start::Node(_) => None,
+        }
+    }
+
+    /// Between two phases: what a stream has left over becomes another chain; after the last, the sink finishes.
+    fn advance(&self, index: usize) -> Result<()> {
+        loop {
+            let next = {
+                let mut state = lock(&self.state);
+                let pipeline = &mut state.pipelines[index];
+                let next = pipeline.streams.get(pipeline.rested).cloned();
+                pipeline.rested += 1;
+                if pipeline.satisfied { None } else { next }
+            };
+            let Some((node, stream)) = next else { break };
+            let Some(source) = stream.rest()? else { continue };
+            if source.morsels() == 0 {
+                continue;
+            }
+            let mut state = lock(&self.state);
+            let pipeline = &mut state.pipelines[index];
+            let behind = pipeline.chains.iter().find_map(|chain| {
+                let at = chain.streams.iter().position(|(id, _)| *id == node)?;
+                Some(chain.streams[at + 1..].to_vec())
+            });
+            let streams = behind.ok_or_else(|| Error::internal("a stream outside its chain"))?;
+            let ids: Vec<_> = streams.iter().map(|(id, _)| *id).collect();
+            let nodes = self.level_nodes(Some(node), &ids);
+            let in_order = pipeline.sink.as_ref().is_some_and(|sink| sink.in_order());
+            pipeline.chains.push(Arc::new(self.chain_run(source, streams, nodes, in_order)));
+            pipeline.phase = Phase::Running;
+            drop(state);
+            self.notify();
+            return Ok(());
+        }
+        self.finish_sink(index)
+    }
+
+    fn finish_sink(&self, index: usize) -> Result<()> {
+        let (sink, mut workers) = {
+            let mut state = lock(&self.state);
+            let pipeline = &mut state.pipelines[index];
+            pipeline.free_lanes.clear();
+            pipeline.chains.clear();
+            pipeline.streams.clear();
+            (pipeline.sink.take(), std::mem::take(&mut pipeline.free_sinks))
+        };
+        let sink = sink.ok_or_else(|| Error::internal("a pipeline without an end"))?;
+        if workers.is_empty() {
+            workers.push(sink.worker()?);
+        }
+        let finish = sink.finish(workers)?;
+        let mut state = lock(&self.state);
+        let pipeline = &mut state.pipelines[index];
+        pipeline.output = Some(finish.output);
+        pipeline.tasks = finish.tasks;
+        pipeline.phase = Phase::Tasks;
+        drop(state);
+        self.notify();
+        Ok(())
+    }
+
+    fn complete(&self, state: &mut State, index: usize) {
+        for reader in state.pipelines[index].read_by.clone() {
+            let reader = &mut state.pipelines[reader];
+            reader.waiting_for -= 1;
+            if reader.waiting_for == 0 {
+                reader.phase = Phase::Ready;
+            }
+        }
+        for read in state.pipelines[index].reads.clone() {
+            let read = &mut state.pipelines[read];
+            read.readers_left -= 1;
+            if read.readers_left == 0 {
+                read.clear();
+            }
+        }
+        if index + 1 == state.pipelines.len() {
+            state.result = state.pipelines[index].collect.as_ref().and_then(|collect| collect.collected());
+            state.finished = true;
+            state.pipelines.iter_mut().for_each(PipelineState::clear);
+        }
+    }
+
+    fn run(&self, node: NodeId) -> tessera_ops::Run {
+        self.program.run(node, &self.parameters, &self.context)
+    }
+
+    fn sides(&self, node: NodeId) -> Result<Vec<Arc<Collected>>> {
+        let Some(sides) = self.program.pipelines.sides.get(&node) else { return Ok(Vec::new()) };
+        let state = lock(&self.state);
+        let collected = |(_, pipeline): &(usize, usize)| {
+            let collect = state.pipelines[*pipeline].collect.as_ref();
+            collect.and_then(|c| c.collected()).ok_or_else(|| Error::internal("a side that is not complete"))
+        };
+        sides.iter().map(collected).collect()
+    }
+
+    fn output(&self, pipeline: usize) -> Result<Arc<dyn SourceRun>> {
+        let output = lock(&self.state).pipelines[pipeline].output.clone();
+        output.ok_or_else(|| Error::internal("the output of a pipeline that is not complete"))
+    }
+}
+
+impl Job {
+    fn pipeline(&self) -> usize {
+        match self {
+            Job::Start(pipeline)
+            | Job::Morsel { pipeline, .. }
+            | Job::Resume { pipeline, .. }
+            | Job::Task { pipeline, .. } => *pipeline,
+        }
+    }
+}
+
+impl PipelineState {
+    fn find_morsel(&mut self, index: usize, worker: usize) -> Option<Job> {
+        if let Some(ready) = self.parked.iter().position(|(token, ..)| token.is_ready()) {
+            let (_, lane, sink) = self.parked.swap_remove(ready);
+            return Some(Job::Resume { pipeline: index, lane, sink });
+        }
+        if self.satisfied {
+            return None;
+        }
+        let (chain, morsel) =
+            self.chains.iter().enumerate().find_map(|(i, chain)| Some((i, chain.morsels.take(worker)?)))?;
+        let lane = self.free_lanes.iter().position(|lane| lane.chain == chain);
+        let lane = lane.map(|at| self.free_lanes.swap_remove(at));
+        Some(Job::Morsel { pipeline: index, chain, morsel, lane, sink: self.free_sinks.pop() })
+    }
+
+    /// No job of this phase is running, parked or left.
+    fn phase_is_over(&self) -> bool {
+        let nothing_left = match self.phase {
+            Phase::Running => self.satisfied || self.chains.iter().all(|chain| chain.morsels.is_empty()),
+            Phase::Tasks => self.tasks.is_empty(),
+            _ => false,
+        };
+        self.active == 0 && self.parked.is_empty() && nothing_left
+    }
+
+    /// Drops everything that holds memory.
+    fn clear(&mut self) {
+        self.chains.clear();
+        self.sink = None;
+        self.collect = None;
+        self.free_lanes.clear();
+        self.free_sinks.clear();
+        self.parked.clear();
+        self.streams.clear();
+        self.tasks.clear();
+        self.output = None;
+    }
+}
+
+/// One waiting state per pipeline, knowing whom it reads.
+fn dependencies(program: &Program) -> Result<Vec<PipelineState>> {
+    let cut = &program.pipelines;
+    let mut states = Vec::new();
+    for pipeline in &cut.pipelines {
+        let mut reads = Vec::new();
+        let mut nodes = Vec::new();
+        for chain in &pipeline.chains {
+            match chain.start {
+                Start::Pipeline(other) => reads.push(other),
+                Start::Node(node) => nodes.push(node),
+            }
+            nodes.extend(&chain.streams);
+        }
+        if let End::Sink(node) = pipeline.end {
+            nodes.push(node);
+        }
+        for node in nodes {
+            reads.extend(cut.sides.get(&node).into_iter().flatten().map(|(_, pipeline)| *pipeline));
+        }
+        reads.sort_unstable();
+        reads.dedup();
+        let phase = if reads.is_empty() { Phase::Ready } else { Phase::Waiting };
+        states.push(PipelineState {
+            phase,
+            waiting_for: reads.len(),
+            reads,
+            read_by: Vec::new(),
+            readers_left: 0,
+            active: 0,
+            satisfied: false,
+            chains: Vec::new(),
+            sink: None,
+            collect: None,
+            free_lanes: Vec::new(),
+            free_sinks: Vec::new(),
+            parked: Vec::new(),
+            streams: Vec::new(),
+            rested: 0,
+            tasks: Vec::new(),
+            output: None,
+        });
+    }
+    for index in 0..states.len() {
+        for read in states[index].reads.clone() {
+            let Some(read) = states.get_mut(read) else {
+                return Err(Error::internal("a pipeline reads one that does not exist"));
+            };
+            read.read_by.push(index);
+            read.readers_left += 1;
+        }
+    }
+    Ok(states)
+}
+
+fn panic_error(panic: &(dyn std::any::Any + Send)) -> Error {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| text.to_string())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_string());
+    Error::internal(format!("a sub-operator panicked: {text}; please report this query"))
+}

@@ -1,0 +1,127 @@
+//! A lane: one instance of a chain of sub-operators, driven over one morsel at a time.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tessera_encodings::Chunk;
+use tessera_ops::{Context, Reader, SinkRun, SinkWorker, Step, StreamWorker, Token};
+use tessera_plan::NodeId;
+use tessera_types::{Error, Result};
+
+use crate::profile::{LocalFigures, NodeFigures};
+
+/// The sub-operators of a chain with one worker's state, and the morsel they are at.
+pub(crate) struct Lane {
+    pub(crate) chain: usize,
+    reader: Option<Box<dyn Reader>>,
+    streams: Vec<Box<dyn StreamWorker>>,
+    /// Level 0 is the reader, level i + 1 stream i; the sub-operator to ask next.
+    level: usize,
+    /// The reader is done: streams `0..ended` have been told that the morsel ends.
+    ended: Option<usize>,
+    figures: Vec<LocalFigures>,
+}
+
+/// How driving a lane ended.
+pub(crate) enum Driven {
+    /// The morsel is complete.
+    Morsel,
+    /// The sink wants no more of this pipeline.
+    Satisfied,
+    /// It waits for the token.
+    Parked(Token),
+}
+
+/// What a lane needs of its surroundings while it is driven.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) context: &'a Arc<dyn Context>,
+    pub(crate) sink: &'a dyn SinkRun,
+    pub(crate) stopped: &'a dyn Fn() -> bool,
+}
+
+impl Lane {
+    pub(crate) fn new(chain: usize, streams: Vec<Box<dyn StreamWorker>>) -> Self {
+        let figures = vec![LocalFigures::default(); streams.len() + 1];
+        Lane { chain, reader: None, streams, level: 0, ended: None, figures }
+    }
+
+    pub(crate) fn begin(&mut self, reader: Box<dyn Reader>) {
+        self.reader = Some(reader);
+        self.level = 0;
+        self.ended = None;
+    }
+
+    /// Goes on until the morsel is complete or something waits.
+    pub(crate) fn drive(&mut self, sink: &mut dyn SinkWorker, around: &Surroundings<'_>) -> Result<Driven> {
+        loop {
+            around.context.check()?;
+            if (around.stopped)() {
+                return Ok(Driven::Satisfied);
+            }
+            match self.ask()? {
+                Step::HasOutput(chunk) => {
+                    let figures = &mut self.figures[self.level];
+                    figures.rows += chunk.rows() as u64;
+                    figures.bytes += chunk.value_bytes() as u64;
+                    if !chunk.is_empty() && self.deliver(chunk, sink, around)? {
+                        return Ok(Driven::Satisfied);
+                    }
+                }
+                Step::Blocked(token) => return Ok(Driven::Parked(token)),
+                Step::NeedInput if self.level > 0 && self.ended != Some(self.level) => self.level -= 1,
+                Step::NeedInput if self.level == 0 => {
+                    return Err(Error::internal("a source asked for input"));
+                }
+                // The morsel ends at this level: from here on only the ones behind it have something to say.
+                Step::NeedInput | Step::Done => {
+                    let ended = self.level;
+                    if ended == self.streams.len() {
+                        self.reader = None;
+                        return Ok(Driven::Morsel);
+                    }
+                    self.streams[ended].end()?;
+                    self.level = ended + 1;
+                    self.ended = Some(self.level);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self) -> Result<Step> {
+        let start = Instant::now();
+        let step = match (self.level, &mut self.reader) {
+            (0, Some(reader)) => reader.step(),
+            (0, None) => Err(Error::internal("a lane without a morsel was driven")),
+            (level, _) => self.streams[level - 1].step(),
+        };
+        self.figures[self.level].nanoseconds += start.elapsed().as_nanos() as u64;
+        step
+    }
+
+    /// Hands a chunk to the next level; true when the sink wants no more.
+    fn deliver(&mut self, chunk: Chunk, sink: &mut dyn SinkWorker, around: &Surroundings<'_>) -> Result<bool> {
+        let start = Instant::now();
+        match self.streams.get_mut(self.level) {
+            Some(stream) => {
+                stream.push(chunk)?;
+                self.level += 1;
+                self.figures[self.level].nanoseconds += start.elapsed().as_nanos() as u64;
+                Ok(false)
+            }
+            None => {
+                sink.push(chunk)?;
+                Ok(around.sink.satisfied())
+            }
+        }
+    }
+
+    /// Adds the figures of the morsel to those of the nodes (`nodes[0]` is the source).
+    pub(crate) fn report(&mut self, nodes: &[Option<NodeId>], figures: &[NodeFigures]) {
+        for (local, node) in self.figures.iter_mut().zip(nodes) {
+            let local = std::mem::take(local);
+            if let Some(node) = node {
+                figures[node.index()].add(local);
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A plan lowered for running: operators bound, pipelines cut, nested plans lowered inside.
+
+use std::sync::Arc;
+
+use tessera_encodings::Chunk;
+use tessera_ops::{Collected, Context, Counters, Lowering, NestedPlan, Operator, Registry, Run};
+use tessera_plan::pipeline::{Pipelines, cut};
+use tessera_plan::{Edge, NodeId, Order, Plan, Traits, Verified, verify};
+use tessera_types::{Error, Result, Tuple};
+
+use crate::engine::Shared;
+use crate::execution::Execution;
+use crate::profile::{NodeFigures, NodeProfile, Profile};
+
+/// A plan that can run; it keeps the figures of all its runs.
+#[derive(Debug)]
+pub struct Program {
+    pub(crate) parameters: Tuple,
+    pub(crate) operators: Vec<Operator>,
+    pub(crate) pipelines: Pipelines,
+    pub(crate) root: NodeId,
+    pub(crate) edges: Vec<Edge>,
+    pub(crate) figures: Vec<NodeFigures>,
+    names: Vec<Arc<str>>,
+    nested: Vec<Vec<Arc<Nested>>>,
+}
+
+impl Program {
+    /// Verifies a plan, binds its sub-operators and cuts it into pipelines.
+    ///
+    /// # Errors
+    /// Whatever the verifier or a lowering finds wrong, with the sub-operator named.
+    pub fn lower(plan: &Plan, registry: &Registry) -> Result<Arc<Program>> {
+        let verified = verify(plan, registry.catalogue())?;
+        Program::lower_verified(plan, &verified, registry)
+    }
+
+    /// As [`Program::lower`], for a plan that has been verified already.
+    ///
+    /// # Errors
+    /// Whatever a lowering finds wrong.
+    pub fn lower_verified(plan: &Plan, verified: &Verified, registry: &Registry) -> Result<Arc<Program>> {
+        let mut operators = Vec::with_capacity(plan.nodes.len());
+        let mut nested_programs = Vec::with_capacity(plan.nodes.len());
+        for id in plan.ids() {
+            let node = plan.node(id);
+            let mut nested = Vec::new();
+            let mut nested_outputs = Vec::new();
+            for (inner, inner_verified) in node.nested.iter().zip(&verified.nested[id.index()]) {
+                nested_outputs.push(inner_verified.edges[inner.root.index()].clone());
+                nested.push(Arc::new(Nested { program: Program::lower_verified(inner, inner_verified, registry)? }));
+            }
+            let mut inputs: Vec<Edge> =
+                node.inputs.iter().map(|input| verified.edges[input.index()].clone()).collect();
+            if inputs.is_empty() {
+                let tuple = plan.parameters.clone();
+                inputs.push(Edge { tuple, traits: Traits::DRIVER, order: Order::Source });
+            }
+            let lowering = Lowering {
+                inputs: &inputs,
+                output: &verified.edges[id.index()],
+                parameters: &plan.parameters,
+                nested: nested.iter().map(|nested| nested.clone() as Arc<dyn NestedPlan>).collect(),
+                nested_outputs,
+                library: registry.library(),
+            };
+            let operator = registry
+                .implementation(&node.operator)
+                .and_then(|implementation| implementation.lower(node, &lowering))
+                .map_err(|error| error.context(format!("sub-operator {} (%{})", node.operator, id.0)))?;
+            operators.push(operator);
+            nested_programs.push(nested);
+        }
+        Ok(Arc::new(Program {
+            parameters: plan.parameters.clone(),
+            operators,
+            pipelines: cut(plan, registry.catalogue())?,
+            root: plan.root,
+            edges: verified.edges.clone(),
+            figures: plan.nodes.iter().map(|_| NodeFigures::default()).collect(),
+            names: plan.nodes.iter().map(|node| node.operator.clone()).collect(),
+            nested: nested_programs,
+        }))
+    }
+
+    /// The type of the tuples it yields.
+    pub fn tuple(&self) -> &Tuple {
+        &self.edges[self.root.index()].tuple
+    }
+
+    /// How many pipelines it was cut into, nested plans not counted.
+    pub fn pipeline_count(&self) -> usize {
+        self.pipelines.pipelines.len()
+    }
+
+    /// The figures of all runs so far.
+    pub fn profile(&self) -> Profile {
+        let node = |id: usize| {
+            let figures = &self.figures[id];
+            let load = |value: &std::sync::atomic::AtomicU64| value.load(std::sync::atomic::Ordering::Relaxed);
+            NodeProfile {
+                id: NodeId(id as u32),
+                rows: load(&figures.rows),
+                bytes: load(&figures.bytes),
+                nanoseconds: load(&figures.nanoseconds),
+                counters: figures.counters.get(),
+                nested: self.nested[id].iter().map(|nested| nested.program.profile()).collect(),
+            }
+        };
+        Profile { nodes: (0..self.figures.len()).map(node).collect() }
+    }
+
+    pub(crate) fn name(&self, id: NodeId) -> &str {
+        &self.names[id.index()]
+    }
+
+    /// What a node's sub-operator gets when a run starts.
+    pub(crate) fn run(&self, id: NodeId, parameters: &Chunk, context: &Arc<dyn Context>) -> Run {
+        let counters: Arc<Counters> = self.figures[id.index()].counters.clone();
+        Run {
+            context: context.clone(),
+            parameter_tuple: self.parameters.clone(),
+            parameters: parameters.clone(),
+            counters,
+        }
+    }
+}
+
+/// A nested plan, lowered: run by the sub-operator that holds it.
+#[derive(Debug)]
+struct Nested {
+    program: Arc<Program>,
+}
+
+impl NestedPlan for Nested {
+    fn run(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected> {
+        let execution = Execution::new(self.program.clone(), parameters, context.clone(), 1)?;
+        execution.run_alone()?;
+        unwrap_collected(execution.take_result()?)
+    }
+
+    fn run_parallel(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected> {
+        match Shared::of_this_worker() {
+            Some((shared, worker)) => {
+                let execution =
+                    Execution::new(self.program.clone(), parameters, context.clone(), shared.worker_count())?;
+                shared.run_taking_part(&execution, worker)?;
+                unwrap_collected(execution.take_result()?)
+            }
+            None => self.run(parameters, context),
+        }
+    }
+}
+
+fn unwrap_collected(collected: Arc<Collected>) -> Result<Collected> {
+    Ok(Arc::try_unwrap(collected).unwrap_or_else(|shared| (*shared).clone()))
+}
+
+/// The operator at a place where the pipeline cut promises another kind.
+pub(crate) fn wrong_kind(program: &Program, id: NodeId) -> Error {
+    Error::internal(format!("sub-operator {} was lowered to another kind than its role says", program.name(id)))
+}

@@ -1,0 +1,170 @@
+//! One query's limits: memory, cancellation, deadline, chunk size.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_ops::{Context, RangeReader};
+use tessera_types::{Code, Error, Result};
+
+/// Opens files and objects by path.
+pub type FileOpener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeReader>> + Send + Sync>;
+
+/// The process's memory budget; every query's bytes are counted here too.
+#[derive(Debug)]
+pub struct Governor {
+    limit_bytes: usize,
+    used_bytes: AtomicUsize,
+    peak_bytes: AtomicUsize,
+}
+
+impl Governor {
+    /// A budget of this many bytes.
+    pub fn new(limit_bytes: usize) -> Arc<Self> {
+        Arc::new(Governor { limit_bytes, used_bytes: AtomicUsize::new(0), peak_bytes: AtomicUsize::new(0) })
+    }
+
+    /// No limit.
+    pub fn unlimited() -> Arc<Self> {
+        Governor::new(usize::MAX)
+    }
+
+    /// Bytes in use now.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that were in use at once.
+    pub fn peak_bytes(&self) -> usize {
+        self.peak_bytes.load(Ordering::Relaxed)
+    }
+
+    fn grow(&self, bytes: usize) -> Result<()> {
+        let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let now = before.saturating_add(bytes);
+        if now > self.limit_bytes {
+            self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(Error::new(
+                Code::Limit,
+                format!(
+                    "the query needs more memory than allowed: {} in use, {} more asked for, the limit is {}; \
+                     raise it with --memory SIZE (or SET memory), or read less",
+                    ByteCount(before),
+                    ByteCount(bytes),
+                    ByteCount(self.limit_bytes)
+                ),
+            ));
+        }
+        self.peak_bytes.fetch_max(now, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A number of bytes as people read it.
+struct ByteCount(usize);
+
+impl fmt::Display for ByteCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("GiB", 1usize << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        match units.iter().find(|(_, size)| self.0 >= *size) {
+            Some((unit, size)) => write!(f, "{:.1} {unit}", self.0 as f64 / *size as f64),
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}
+
+/// How a query runs.
+#[derive(Clone)]
+pub struct Settings {
+    /// The most tuples in a chunk: 1 to [`CHUNK_ROWS_MAX`].
+    pub chunk_rows: usize,
+    /// Cancelled when this has passed.
+    pub deadline: Option<Duration>,
+    /// Opens the files that scans name.
+    pub opener: FileOpener,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let none = |path: &str| Err(Error::io(format!("cannot open {path}: this query was given no storage")));
+        Settings { chunk_rows: CHUNK_ROWS_MAX, deadline: None, opener: Arc::new(none) }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("chunk_rows", &self.chunk_rows)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One query as its sub-operators see it. Cancel it from any thread.
+#[derive(Debug)]
+pub struct Query {
+    settings: Settings,
+    governor: Arc<Governor>,
+    cancelled: AtomicBool,
+    ends_at: Option<Instant>,
+    pub(crate) workers: AtomicUsize,
+}
+
+impl Query {
+    /// A query under these settings, counted by this governor.
+    pub fn new(settings: Settings, governor: &Arc<Governor>) -> Arc<Self> {
+        let ends_at = settings.deadline.map(|deadline| Instant::now() + deadline);
+        Arc::new(Query {
+            settings,
+            governor: governor.clone(),
+            cancelled: AtomicBool::new(false),
+            ends_at,
+            workers: AtomicUsize::new(1),
+        })
+    }
+
+    /// Ends the query at the next chunk; Ctrl-C and a closed connection come here.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Context for Query {
+    fn grow(&self, bytes: usize) -> Result<()> {
+        self.governor.grow(bytes)
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.governor.shrink(bytes);
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::new(Code::Cancelled, "the query was cancelled"));
+        }
+        match self.ends_at {
+            Some(ends_at) if Instant::now() >= ends_at => {
+                Err(Error::new(Code::Cancelled, "the query took longer than its deadline allows"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn chunk_rows(&self) -> usize {
+        self.settings.chunk_rows.clamp(1, CHUNK_ROWS_MAX)
+    }
+
+    fn workers(&self) -> usize {
+        self.workers.load(Ordering::Relaxed)
+    }
+
+    fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        (self.settings.opener)(path)
+    }
+}
