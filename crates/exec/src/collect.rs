@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tessera_encodings::Chunk;
 use tessera_ops::operator::downcast_workers;
-use tessera_ops::{
-    Collected, Context, Finish, Reader, Reservation, SinkRun, SinkWorker, SourceRun, Step,
-};
+use tessera_ops::{Collected, Context, Finish, Reader, Reservation, SinkRun, SinkWorker, SourceRun, Step};
 use tessera_types::Result;
 
 /// Chunks of one morsel of a re-read collection.

@@ -11,9 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tessera_encodings::Chunk;
-use tessera_ops::{
-    Collected, Context, Operator, SinkRun, SinkWorker, SourceRun, StreamRun, Task, Token,
-};
+use tessera_ops::{Collected, Context, Operator, SinkRun, SinkWorker, SourceRun, StreamRun, Task, Token};
 use tessera_plan::NodeId;
 use tessera_plan::pipeline::{End, Start};
 use tessera_types::{Error, Result};
@@ -94,9 +92,22 @@ struct ChainRun {
 
 enum Job {
     Start(usize),
-    Morsel { pipeline: usize, chain: usize, morsel: usize, lane: Option<Lane>, sink: Option<Box<dyn SinkWorker>> },
-    Resume { pipeline: usize, lane: Lane, sink: Box<dyn SinkWorker> },
-    Task { pipeline: usize, task: Task },
+    Morsel {
+        pipeline: usize,
+        chain: usize,
+        morsel: usize,
+        lane: Option<Lane>,
+        sink: Option<Box<dyn SinkWorker>>,
+    },
+    Resume {
+        pipeline: usize,
+        lane: Lane,
+        sink: Box<dyn SinkWorker>,
+    },
+    Task {
+        pipeline: usize,
+        task: Task,
+    },
 }
 
 /// What looking for a job found.
@@ -130,8 +141,7 @@ impl Execution {
         workers: usize,
     ) -> Result<Arc<Execution>> {
         let pipelines = dependencies(&program)?;
-        let state =
-            State { pipelines, jobs_running: 0, error: None, finished: false, result: None };
+        let state = State { pipelines, jobs_running: 0, error: None, finished: false, result: None };
         Ok(Arc::new(Execution {
             program,
             parameters,
@@ -355,7 +365,9 @@ impl Execution {
         for chain in &pipeline.chains {
             let (source, node) = match chain.start {
                 Start::Node(node) => match &self.program.operators[node.index()] {
-                    Operator::Source(source) => (source.start(&self.run(node), &self.sides(node)?)?, Some(node)),
+                    Operator::Source(source) => {
+                        (source.start(&self.run(node), &self.sides(node)?)?, Some(node))
+                    }
                     _ => return Err(wrong_kind(&self.program, node)),
                 },
                 Start::Pipeline(other) => (self.output(other)?, None),

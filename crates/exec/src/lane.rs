@@ -99,7 +99,12 @@ impl Lane {
     }
 
     /// Hands a chunk to the next level; true when the sink wants no more.
-    fn deliver(&mut self, chunk: Chunk, sink: &mut dyn SinkWorker, around: &Surroundings<'_>) -> Result<bool> {
+    fn deliver(
+        &mut self,
+        chunk: Chunk,
+        sink: &mut dyn SinkWorker,
+        around: &Surroundings<'_>,
+    ) -> Result<bool> {
         let start = Instant::now();
         match self.streams.get_mut(self.level) {
             Some(stream) => {

@@ -48,7 +48,9 @@ impl Program {
             let mut nested_outputs = Vec::new();
             for (inner, inner_verified) in node.nested.iter().zip(&verified.nested[id.index()]) {
                 nested_outputs.push(inner_verified.edges[inner.root.index()].clone());
-                nested.push(Arc::new(Nested { program: Program::lower_verified(inner, inner_verified, registry)? }));
+                nested.push(Arc::new(Nested {
+                    program: Program::lower_verified(inner, inner_verified, registry)?,
+                }));
             }
             let mut inputs: Vec<Edge> =
                 node.inputs.iter().map(|input| verified.edges[input.index()].clone()).collect();
@@ -97,7 +99,8 @@ impl Program {
     pub fn profile(&self) -> Profile {
         let node = |id: usize| {
             let figures = &self.figures[id];
-            let load = |value: &std::sync::atomic::AtomicU64| value.load(std::sync::atomic::Ordering::Relaxed);
+            let load =
+                |value: &std::sync::atomic::AtomicU64| value.load(std::sync::atomic::Ordering::Relaxed);
             NodeProfile {
                 id: NodeId(id as u32),
                 rows: load(&figures.rows),
@@ -158,5 +161,8 @@ fn unwrap_collected(collected: Arc<Collected>) -> Result<Collected> {
 
 /// The operator at a place where the pipeline cut promises another kind.
 pub(crate) fn wrong_kind(program: &Program, id: NodeId) -> Error {
-    Error::internal(format!("sub-operator {} was lowered to another kind than its role says", program.name(id)))
+    Error::internal(format!(
+        "sub-operator {} was lowered to another kind than its role says",
+        program.name(id)
+    ))
 }

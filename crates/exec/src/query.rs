@@ -92,7 +92,8 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let none = |path: &str| Err(Error::io(format!("cannot open {path}: this query was given no storage")));
+        let none =
+            |path: &str| Err(Error::io(format!("cannot open {path}: this query was given no storage")));
         Settings { chunk_rows: CHUNK_ROWS_MAX, deadline: None, opener: Arc::new(none) }
     }
 }

@@ -22,7 +22,9 @@ impl MorselRanges {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let parts = if in_order { 1 } else { workers.max(1) as u32 };
         let bound = |part: u32| (count as u64 * part as u64 / parts as u64) as u32;
-        MorselRanges { ranges: (0..parts).map(|part| AtomicU64::new(pack(bound(part), bound(part + 1)))).collect() }
+        MorselRanges {
+            ranges: (0..parts).map(|part| AtomicU64::new(pack(bound(part), bound(part + 1)))).collect(),
+        }
     }
 
     /// The next morsel for a worker: the first of its own range, else one from the range with the most left, of

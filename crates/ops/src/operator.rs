@@ -164,6 +164,11 @@ pub trait SinkRun: Send + Sync + Debug {
         false
     }
 
+    /// Whether morsels should start in the source's order, because their prefix decides when it is satisfied.
+    fn in_order(&self) -> bool {
+        false
+    }
+
     /// All input has come; `workers` are all that were made. Quick: long work goes into tasks.
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish>;
 }
