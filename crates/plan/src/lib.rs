@@ -27,7 +27,7 @@ pub use graph::{Builder, Node, NodeId, Plan};
 pub use scalar::Scalar;
 pub use typing::{Scope, type_of};
 pub use value::{Params, Value};
-pub use verify::{Verified, verify};
+pub use verify::{Verified, verify, verify_in};
 
 /// The deepest nesting of plans, and of expressions' parentheses in the text form, that is accepted.
 pub const PLAN_DEPTH_MAX: usize = 64;

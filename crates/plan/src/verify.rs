@@ -24,6 +24,14 @@ pub fn verify(plan: &Plan, catalogue: &Catalogue) -> Result<Verified> {
     verify_at(plan, catalogue, Traits::DRIVER, 0)
 }
 
+/// Checks `plan` as a nested plan whose leaves start with these traits; passes ask it what an executor would see.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_in(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Result<Verified> {
+    verify_at(plan, catalogue, start, 0)
+}
+
 fn verify_at(plan: &Plan, catalogue: &Catalogue, start: Traits, depth: usize) -> Result<Verified> {
     if depth > PLAN_DEPTH_MAX {
         let message = format!("plans are nested deeper than {PLAN_DEPTH_MAX} levels (PLAN_DEPTH_MAX)");
