@@ -1,1 +1,39 @@
-//! tessera-local
+//! Platform `local`: the cores of one machine.
+//!
+//! What it brings is as little as any platform: [`LocalExecutor`], which runs its nested plan with all workers of the
+//! engine; [`LocalExchange`], which has nothing to move because workers share memory; and the pass that wraps a
+//! plan in the executor and merges where its result would exist many times.
+
+mod executor;
+mod exchange;
+mod pass;
+
+use tessera_exec::Platform;
+use tessera_ops::Registry;
+use tessera_plan::{Catalogue, Plan};
+use tessera_types::Result;
+
+pub use exchange::LocalExchange;
+pub use executor::LocalExecutor;
+
+/// The name of the platform.
+pub const NAME: &str = "local";
+
+/// The cores of one machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Local;
+
+impl Platform for Local {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        registry.register(LocalExecutor);
+        registry.register(LocalExchange);
+    }
+
+    fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+        pass::wrap(plan, catalogue)
+    }
+}
