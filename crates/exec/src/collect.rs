@@ -4,11 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tessera_encodings::Chunk;
 use tessera_ops::operator::downcast_workers;
-use tessera_ops::{Collected, Context, Finish, Reader, Reservation, SinkRun, SinkWorker, SourceRun, Step};
+use tessera_ops::stream_util::collected_source;
+use tessera_ops::{Collected, Context, Finish, Reservation, SinkRun, SinkWorker};
 use tessera_types::Result;
-
-/// Chunks of one morsel of a re-read collection.
-const CHUNKS_PER_MORSEL: usize = 32;
 
 /// Collects a pipeline's output.
 #[derive(Debug)]
@@ -50,7 +48,8 @@ impl SinkRun for Collect {
         let collected = Arc::new(Collected { chunks });
         *self.collected.lock().unwrap_or_else(PoisonError::into_inner) = Some(collected.clone());
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
-        Ok(Finish { tasks: Vec::new(), output: Arc::new(CollectedSource { collected }) })
+        let output = collected_source(&collected, self.context.chunk_rows());
+        Ok(Finish { tasks: Vec::new(), output })
     }
 }
 
@@ -72,39 +71,5 @@ impl SinkWorker for CollectWorker {
             chunks.push(chunk);
         }
         Ok(())
-    }
-}
-
-/// Reads a collection again, as often as there are consumers.
-#[derive(Debug)]
-pub(crate) struct CollectedSource {
-    pub(crate) collected: Arc<Collected>,
-}
-
-impl SourceRun for CollectedSource {
-    fn morsels(&self) -> usize {
-        self.collected.chunks.len().div_ceil(CHUNKS_PER_MORSEL)
-    }
-
-    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let start = morsel * CHUNKS_PER_MORSEL;
-        let end = (start + CHUNKS_PER_MORSEL).min(self.collected.chunks.len());
-        Ok(Box::new(CollectedReader { collected: self.collected.clone(), next: start, end }))
-    }
-}
-
-struct CollectedReader {
-    collected: Arc<Collected>,
-    next: usize,
-    end: usize,
-}
-
-impl Reader for CollectedReader {
-    fn step(&mut self) -> Result<Step> {
-        if self.next == self.end {
-            return Ok(Step::Done);
-        }
-        self.next += 1;
-        Ok(Step::HasOutput(self.collected.chunks[self.next - 1].clone()))
     }
 }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use tessera_encodings::Chunk;
-use tessera_ops::{
-    Collected, Lowering, Operator, Run, Step, Stream, StreamRun, StreamWorker, SubOperator,
-};
+use tessera_ops::{Collected, Lowering, Operator, Run, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 

@@ -55,10 +55,13 @@ impl Descriptor for LocalExecutor {
 impl SubOperator for LocalExecutor {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let platform = node.params.choice("platform", &[crate::NAME]).map_err(|_| {
-            Error::unsupported("this executor runs plans of platform local only; EXPLAIN shows those of others")
+            Error::unsupported(
+                "this executor runs plans of platform local only; EXPLAIN shows those of others",
+            )
         })?;
         debug_assert_eq!(platform, crate::NAME);
-        let nested = lowering.nested.first().cloned().ok_or_else(|| Error::internal("an executor without a plan"))?;
+        let nested =
+            lowering.nested.first().cloned().ok_or_else(|| Error::internal("an executor without a plan"))?;
         Ok(Operator::Source(Arc::new(Lowered { nested })))
     }
 }
@@ -98,6 +101,6 @@ impl SourceRun for LocalRun {
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         let tuple = self.tuples[morsel].clone().compact()?;
         let collected = self.nested.run_parallel(tuple, &self.context)?;
-        Ok(Box::new(ChunksReader::new(collected.chunks)))
+        Ok(Box::new(ChunksReader::new(collected.chunks, self.context.chunk_rows())))
     }
 }

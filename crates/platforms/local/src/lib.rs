@@ -4,8 +4,8 @@
 //! engine; [`LocalExchange`], which has nothing to move because workers share memory; and the pass that wraps a
 //! plan in the executor and merges where its result would exist many times.
 
-mod executor;
 mod exchange;
+mod executor;
 mod pass;
 
 use tessera_exec::Platform;
