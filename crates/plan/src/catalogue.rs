@@ -70,6 +70,11 @@ pub trait Descriptor: Send + Sync + std::fmt::Debug {
     fn of_platform(&self) -> bool {
         false
     }
+
+    /// Whether its inputs flow in packets; all others take chunks.
+    fn takes_packets(&self) -> bool {
+        false
+    }
 }
 
 /// Types of scalar and aggregate functions.
@@ -80,6 +85,18 @@ pub trait Functions: Send + Sync + std::fmt::Debug {
 
     /// The result type of an aggregate function, and whether it may be NULL.
     fn aggregate(&self, name: &str, args: &[(Atom, bool)], distinct: bool) -> Result<(Atom, bool)>;
+
+    /// Whether a scalar function can raise on some values. Predicates that can are not moved before others
+    /// (architecture §6).
+    fn can_raise(&self, _function: &str) -> bool {
+        true
+    }
+
+    /// Whether a scalar function gives another value each time it is called, so that calls are neither shared nor
+    /// repeated.
+    fn is_volatile(&self, _function: &str) -> bool {
+        false
+    }
 }
 
 /// Descriptors and functions by name.

@@ -16,6 +16,7 @@ pub mod pass;
 pub mod pipeline;
 pub mod scalar;
 pub mod text;
+pub mod traits_catalogue;
 pub mod typing;
 pub mod value;
 pub mod verify;
@@ -29,5 +30,5 @@ pub use typing::{Scope, type_of};
 pub use value::{Params, Value};
 pub use verify::{Verified, verify, verify_in};
 
-/// The deepest nesting of plans, and of expressions' parentheses in the text form, that is accepted.
+/// The deepest nesting of plans that is accepted.
 pub const PLAN_DEPTH_MAX: usize = 64;

@@ -1,6 +1,9 @@
 //! Constant values.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+use tessera_types::{Atom, Slot, TimeUnit};
 
 /// A value of some atom; the type stands beside it (in [`crate::Expr::Constant`]).
 ///
@@ -38,6 +41,33 @@ impl Scalar {
     pub fn is_null(&self) -> bool {
         matches!(self, Scalar::Null)
     }
+
+    /// Whether this is a value of `atom`: of its kind, in its range, with no NULL where none may be.
+    pub fn fits(&self, atom: &Atom) -> bool {
+        match (self, atom) {
+            (Scalar::Null, _) => true,
+            (Scalar::Boolean(_), Atom::Boolean) => true,
+            (Scalar::Integer(value), atom) => integer_range(atom).is_some_and(|range| range.contains(value)),
+            (Scalar::Float(_), Atom::Float32 | Atom::Float64) => true,
+            (Scalar::String(_), Atom::String) => true,
+            (Scalar::Bytes(_), Atom::Bytes) => true,
+            (Scalar::Interval { .. }, Atom::Interval) => true,
+            (Scalar::Nested(items), Atom::List(slot)) => items.iter().all(|item| item.fits_slot(slot)),
+            (Scalar::Nested(items), Atom::Struct(slots)) => {
+                items.len() == slots.len()
+                    && items.iter().zip(slots.iter()).all(|(item, (_, slot))| item.fits_slot(slot))
+            }
+            (Scalar::Nested(items), Atom::Map(key, value)) => {
+                let (pairs, rest) = items.as_chunks::<2>();
+                rest.is_empty() && pairs.iter().all(|[k, v]| k.fits_slot(key) && v.fits_slot(value))
+            }
+            _ => false,
+        }
+    }
+
+    fn fits_slot(&self, slot: &Slot) -> bool {
+        (slot.nullable || !self.is_null()) && self.fits(&slot.atom)
+    }
 }
 
 impl PartialEq for Scalar {
@@ -61,3 +91,30 @@ impl PartialEq for Scalar {
 }
 
 impl Eq for Scalar {}
+
+fn integer_range(atom: &Atom) -> Option<RangeInclusive<i128>> {
+    Some(match atom {
+        Atom::Int8 => i8::MIN.into()..=i8::MAX.into(),
+        Atom::Int16 => i16::MIN.into()..=i16::MAX.into(),
+        Atom::Int32 | Atom::Date => i32::MIN.into()..=i32::MAX.into(),
+        Atom::Int64 | Atom::Timestamp(..) | Atom::Duration(_) => i64::MIN.into()..=i64::MAX.into(),
+        Atom::UInt8 => 0..=u8::MAX.into(),
+        Atom::UInt16 => 0..=u16::MAX.into(),
+        Atom::UInt32 => 0..=u32::MAX.into(),
+        Atom::UInt64 => 0..=u64::MAX.into(),
+        Atom::Decimal(precision, _) => {
+            let bound = 10i128.checked_pow((*precision).into())?;
+            1 - bound..=bound - 1
+        }
+        Atom::Time(unit) => {
+            let per_second: i128 = match unit {
+                TimeUnit::Second => 1,
+                TimeUnit::Millisecond => 1_000,
+                TimeUnit::Microsecond => 1_000_000,
+                TimeUnit::Nanosecond => 1_000_000_000,
+            };
+            0..=86_400 * per_second
+        }
+        _ => return None,
+    })
+}

@@ -44,6 +44,10 @@ fn type_at(expr: &Expr, scope: Scope<'_>, depth: usize) -> Result<(Atom, bool)> 
     Ok(match expr {
         Expr::Field(name) => lookup(name, scope.tuple, "field")?,
         Expr::Parameter(name) => lookup(name, scope.parameters, "parameter")?,
+        Expr::Constant(value, atom) if !value.fits(atom) => {
+            let constant = crate::text::print_expr(expr);
+            return Err(Error::semantic(format!("the constant {constant} is no value of type {atom}")));
+        }
         Expr::Constant(value, atom) => (atom.clone(), value.is_null()),
         Expr::Call { function, args } => {
             let types = args.iter().map(below).collect::<Result<Vec<_>>>()?;

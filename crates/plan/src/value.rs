@@ -14,7 +14,7 @@ pub enum Value {
     Boolean(bool),
     /// A whole number.
     Integer(i64),
-    /// A name from a fixed set, such as a join kind: `inner`.
+    /// A name from a fixed set, such as a join kind; `:inner` in the text form.
     Name(Arc<str>),
     /// Text in single quotes.
     String(Arc<str>),
@@ -129,13 +129,13 @@ impl Params {
     /// Named expressions: `{a = x + 1, b = y}`.
     pub fn exprs(&self, name: &str) -> Result<Vec<(Arc<str>, &Expr)>> {
         let Value::Record(entries) = self.required(name)? else {
-            return Err(wrong(name, "named expressions in braces"));
+            return Err(wrong(name, "named expressions in braces (a constant with its type: 1::int64)"));
         };
         entries
             .iter()
             .map(|(field, value)| match value {
                 Value::Expr(expr) => Ok((field.clone(), expr)),
-                _ => Err(wrong(name, "named expressions in braces")),
+                _ => Err(wrong(name, "named expressions in braces (a constant with its type: 1::int64)")),
             })
             .collect()
     }
@@ -226,7 +226,7 @@ impl Params {
             Value::Name(found) => choices.iter().find(|choice| **choice == &**found),
             _ => None,
         };
-        found.copied().ok_or_else(|| wrong(name, &format!("one of {}", choices.join(", "))))
+        found.copied().ok_or_else(|| wrong(name, &format!("one of :{}", choices.join(", :"))))
     }
 }
 

@@ -1,1 +1,0 @@
-//! The text form of plans, which is also what travels to another process.
