@@ -71,6 +71,19 @@ pub fn concat_chunks(chunks: &[Chunk]) -> Result<Chunk> {
     }
 }
 
+/// The value at `position` of a column, `len` times, without copying it.
+///
+/// # Errors
+/// A dictionary that cannot be decoded.
+pub fn repeat_value(column: &Column, position: usize, len: usize) -> Result<Column> {
+    Ok(match column {
+        Column::Plain(array) => Column::Constant(array.slice(position, 1), len),
+        Column::Dictionary(_) => Column::Constant(column.slice(position, 1).plain()?, len),
+        Column::Constant(value, _) => Column::Constant(value.clone(), len),
+        Column::Handles(handles) => Column::Handles(vec![handles[position].clone(); len].into()),
+    })
+}
+
 /// The handles of each column, where they hold collections; nothing where they hold values.
 fn handles(columns: &[Column]) -> Result<Option<Vec<&[Handle]>>> {
     match columns.first() {

@@ -11,4 +11,4 @@ mod gather;
 
 pub use chunk::{CHUNK_ROWS_MAX, Chunk, Selection};
 pub use column::{Column, Handle};
-pub use gather::{concat_chunks, concat_columns, interleave_columns};
+pub use gather::{concat_chunks, concat_columns, interleave_columns, repeat_value};

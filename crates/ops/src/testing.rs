@@ -504,3 +504,37 @@ fn drain(
 pub(crate) fn names(names: &[&str]) -> Value {
     Value::names(names)
 }
+
+/// A batch of `tuple` from text: tuples apart by `|`, values by a space, `NULL` for NULL.
+pub(crate) fn batch(tuple: &str, text: &str) -> RecordBatch {
+    let tuple: Tuple = tuple.parse().unwrap();
+    let schema = Arc::new(tuple.arrow_schema().unwrap());
+    let lines: Vec<Vec<&str>> = match text {
+        "" => Vec::new(),
+        _ => text.split('|').map(|line| line.split(' ').collect()).collect(),
+    };
+    let arrays = schema.fields().iter().enumerate().map(|(i, field)| {
+        let texts: arrow::array::StringArray =
+            lines.iter().map(|line| Some(line[i]).filter(|value| *value != "NULL")).collect();
+        arrow::compute::cast(&texts, field.data_type()).unwrap()
+    });
+    let arrays: Vec<_> = arrays.collect();
+    RecordBatch::try_new(schema.clone(), arrays).unwrap()
+}
+
+/// The tuples as text, as [`batch`] reads them.
+pub(crate) fn rows(batch: &RecordBatch) -> Vec<String> {
+    use arrow::util::display::{ArrayFormatter, FormatOptions};
+    let options = FormatOptions::new().with_null("NULL");
+    let columns: Vec<_> =
+        batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+    let row = |row| columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join(" ");
+    (0..batch.num_rows()).map(row).collect()
+}
+
+/// Checks type and tuples, in order.
+pub(crate) fn same(found: &RecordBatch, tuple: &str, text: &str) {
+    assert_eq!(Tuple::from_arrow_schema(&found.schema()).unwrap().to_string(), tuple);
+    let expected: Vec<&str> = if text.is_empty() { Vec::new() } else { text.split('|').collect() };
+    assert_eq!(rows(found), expected);
+}

@@ -1,0 +1,131 @@
+//! `cartesian_product`: every tuple with every tuple.
+
+use std::sync::Arc;
+
+use tessera_encodings::{Chunk, Column, repeat_value};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_types::{Error, Result};
+
+use crate::describe::{edges, passes, wants_all};
+use crate::operator::{Collected, Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
+use crate::{Context, Run, describe};
+
+/// Every tuple of the first input (a side) joined to every tuple of the second (Modularis §2.3.2).
+///
+/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (1, y), (2, x), (2, y)` in some order. Of each pair of chunks the
+/// shorter one is repeated value by value, as constants, so that nothing is copied. Holds its side and a chunk, never
+/// blocks, promises no order.
+#[derive(Debug)]
+pub struct CartesianProduct;
+
+impl Descriptor for CartesianProduct {
+    describe!("cartesian_product", "Joins every tuple of a side to every tuple of a stream.", [], 2, 2);
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let [side, stream] = edges(inputs)? else { return Err(Error::internal("two inputs")) };
+        wants_all(side, 0)?;
+        Ok(passes(stream, side.tuple.concat(&stream.tuple), Order::None))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Stream(1)
+    }
+}
+
+impl SubOperator for CartesianProduct {
+    fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        Ok(Operator::Stream(Arc::new(Lowered)))
+    }
+}
+
+#[derive(Debug)]
+struct Lowered;
+
+impl Stream for Lowered {
+    fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
+        let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?;
+        let dense = side.chunks.iter().filter(|chunk| !chunk.is_empty()).map(|chunk| chunk.clone().compact());
+        Ok(Arc::new(ProductRun { side: dense.collect::<Result<_>>()?, context: run.context.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct ProductRun {
+    side: Arc<[Chunk]>,
+    context: Arc<dyn Context>,
+}
+
+impl StreamRun for ProductRun {
+    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        let (side, context) = (self.side.clone(), self.context.clone());
+        Ok(Box::new(ProductWorker { side, context, current: None, chunk: 0, row: 0 }))
+    }
+}
+
+struct ProductWorker {
+    side: Arc<[Chunk]>,
+    context: Arc<dyn Context>,
+    current: Option<Chunk>,
+    /// The chunk of the side that is being joined.
+    chunk: usize,
+    /// The next tuple of the shorter one of the two chunks.
+    row: usize,
+}
+
+impl StreamWorker for ProductWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        (self.current, self.chunk, self.row) = (Some(chunk.compact()?), 0, 0);
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        let Some(right) = &self.current else { return Ok(Step::NeedInput) };
+        let Some(left) = self.side.get(self.chunk) else {
+            self.current = None;
+            return Ok(Step::NeedInput);
+        };
+        self.context.check()?;
+        let repeat_left = left.rows() <= right.rows();
+        let (short, long) = if repeat_left { (left, right) } else { (right, left) };
+        let repeated = short.stored().iter().map(|column| repeat_value(column, self.row, long.rows()));
+        let repeated = repeated.collect::<Result<Vec<Column>>>()?;
+        let (mut columns, after) = match repeat_left {
+            true => (repeated, long.stored().to_vec()),
+            false => (long.stored().to_vec(), repeated),
+        };
+        columns.extend(after);
+        let output = Chunk::new(columns, long.rows());
+        self.row += 1;
+        if self.row == short.rows() {
+            (self.chunk, self.row) = (self.chunk + 1, 0);
+        }
+        Ok(Step::HasOutput(output))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_plan::Params;
+
+    use crate::testing::{SETTINGS, TestPlan, batch, rows};
+
+    #[test]
+    fn every_pair_comes_once() {
+        let text =
+            |n: i64, letter: &str| (0..n).map(|i| format!("{letter}{i}")).collect::<Vec<_>>().join("|");
+        for (left, right) in [(0, 3), (3, 0), (1, 1), (20, 3), (2, 30)] {
+            let mut plan = TestPlan::new();
+            let l = plan.table(batch("<a: string?>", &text(left, "l")));
+            let r = plan.table(batch("<b: string>", &text(right, "r")));
+            let root = plan.add("cartesian_product", &[l, r], Params::new());
+            let mut expected: Vec<String> =
+                (0..left).flat_map(|a| (0..right).map(move |b| format!("l{a} r{b}"))).collect();
+            expected.sort();
+            for (chunk, workers) in SETTINGS {
+                let mut found = rows(&plan.run(root, chunk, workers).unwrap());
+                found.sort();
+                assert_eq!(found, expected);
+            }
+        }
+    }
+}
