@@ -286,6 +286,7 @@ impl Execution {
         let driven = driven?;
         if matches!(driven, Driven::Morsel) {
             sink.end()?;
+            self.program.morsels.done.fetch_add(1, Ordering::Relaxed);
         }
         let mut state = lock(&self.state);
         let pipeline = &mut state.pipelines[pipeline];
@@ -408,7 +409,9 @@ impl Execution {
         nodes: Vec<Option<NodeId>>,
         in_order: bool,
     ) -> ChainRun {
-        let morsels = MorselRanges::new(source.morsels(), self.workers, in_order);
+        let count = source.morsels();
+        self.program.morsels.total.fetch_add(count as u64, Ordering::Relaxed);
+        let morsels = MorselRanges::new(count, self.workers, in_order);
         ChainRun { source, morsels, streams, nodes }
     }
 

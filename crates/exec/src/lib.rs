@@ -40,7 +40,7 @@ pub mod profile;
 
 pub use engine::Engine;
 pub use program::Program;
-pub use query::{FileOpener, Governor, Query, Settings};
+pub use query::{FileCreator, FileOpener, Governor, Query, Settings};
 
 /// The interface by which a platform plugs in: a name, its sub-operators, and its pass.
 pub trait Platform: Send + Sync + std::fmt::Debug {

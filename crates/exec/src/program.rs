@@ -1,6 +1,7 @@
 //! A plan lowered for running: operators bound, pipelines cut, nested plans lowered inside.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tessera_encodings::Chunk;
 use tessera_ops::{Collected, Context, Counters, Lowering, NestedPlan, Operator, Registry, Run};
@@ -21,8 +22,16 @@ pub struct Program {
     pub(crate) root: NodeId,
     pub(crate) edges: Vec<Edge>,
     pub(crate) figures: Vec<NodeFigures>,
+    pub(crate) morsels: Morsels,
     names: Vec<Arc<str>>,
     nested: Vec<Vec<Arc<Nested>>>,
+}
+
+/// Morsels of all pipelines that have begun, in all runs.
+#[derive(Debug, Default)]
+pub(crate) struct Morsels {
+    pub(crate) total: AtomicU64,
+    pub(crate) done: AtomicU64,
 }
 
 impl Program {
@@ -80,6 +89,7 @@ impl Program {
             root: plan.root,
             edges: verified.edges.clone(),
             figures: plan.nodes.iter().map(|_| NodeFigures::default()).collect(),
+            morsels: Morsels::default(),
             names: plan.nodes.iter().map(|node| node.operator.clone()).collect(),
             nested: nested_programs,
         }))
@@ -111,6 +121,16 @@ impl Program {
             }
         };
         Profile { nodes: (0..self.figures.len()).map(node).collect() }
+    }
+
+    /// Morsels done, and morsels there are, in all pipelines that have begun; nested plans counted.
+    pub fn progress(&self) -> (u64, u64) {
+        let own = (self.morsels.done.load(Ordering::Relaxed), self.morsels.total.load(Ordering::Relaxed));
+        self.nested
+            .iter()
+            .flatten()
+            .map(|nested| nested.program.progress())
+            .fold(own, |sum, inner| (sum.0 + inner.0, sum.1 + inner.1))
     }
 
     pub(crate) fn name(&self, id: NodeId) -> &str {

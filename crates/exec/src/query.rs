@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tessera_encodings::CHUNK_ROWS_MAX;
-use tessera_ops::{Context, RangeReader};
+use tessera_ops::{Context, Output, RangeReader};
 use tessera_types::{Code, Error, Result};
 
 /// Opens files and objects by path.
 pub type FileOpener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeReader>> + Send + Sync>;
+
+/// Starts files and objects by path; they appear when they are committed.
+pub type FileCreator = Arc<dyn Fn(&str) -> Result<Box<dyn Output>> + Send + Sync>;
 
 /// The process's memory budget; every query's bytes are counted here too.
 #[derive(Debug)]
@@ -88,13 +91,22 @@ pub struct Settings {
     pub deadline: Option<Duration>,
     /// Opens the files that scans name.
     pub opener: FileOpener,
+    /// Starts the files that materialise sub-operators write.
+    pub creator: FileCreator,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        let none =
+        let no_opener =
             |path: &str| Err(Error::io(format!("cannot open {path}: this query was given no storage")));
-        Settings { chunk_rows: CHUNK_ROWS_MAX, deadline: None, opener: Arc::new(none) }
+        let no_creator =
+            |path: &str| Err(Error::io(format!("cannot write {path}: this query was given no storage")));
+        Settings {
+            chunk_rows: CHUNK_ROWS_MAX,
+            deadline: None,
+            opener: Arc::new(no_opener),
+            creator: Arc::new(no_creator),
+        }
     }
 }
 
@@ -167,5 +179,9 @@ impl Context for Query {
 
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
         (self.settings.opener)(path)
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn Output>> {
+        (self.settings.creator)(path)
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tessera_encodings::Chunk;
-use tessera_types::{Result, Tuple};
+use tessera_types::{Error, Result, Tuple};
 
 /// What the engine offers to a query; implemented by `exec`.
 pub trait Context: Send + Sync + std::fmt::Debug {
@@ -35,6 +35,23 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// It does not exist or cannot be read; the message names it.
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>>;
+
+    /// Starts a file or object that appears whole when it is committed, or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written there; or the run has nowhere to write.
+    fn create(&self, path: &str) -> Result<Box<dyn Output>> {
+        Err(Error::unsupported(format!("cannot write '{path}': this run has no storage to write to")))
+    }
+}
+
+/// A file or object being written; dropped without [`Output::commit`] it leaves nothing behind.
+pub trait Output: std::io::Write + Send + std::fmt::Debug {
+    /// Makes it appear, complete and durable.
+    ///
+    /// # Errors
+    /// It could not be written; nothing is left behind.
+    fn commit(self: Box<Self>) -> Result<()>;
 }
 
 /// A file or object that is read by ranges; implemented by storage.

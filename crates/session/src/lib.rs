@@ -1,1 +1,35 @@
-//! tessera-session
+//! A session: one user's tables, settings and statements, and everything below put together.
+//!
+//! [`Session`] holds the registry of sub-operators, a platform, the engine's workers and a catalog of files. A statement goes
+//! from text to plan (`sql`), through the platform's pass, to a program (`exec`), and comes back as a
+//! [`StatementResult`]. One statement runs at a time; [`Cancel`] ends it from any thread.
+//!
+//! ```
+//! use tessera_session::{Config, Session, StatementResult};
+//! let mut session = Session::new(Config { threads: 1, ..Config::default() })?;
+//! let results = session.execute("SELECT 1 + 1 AS two")?;
+//! let StatementResult::Rows(rows) = &results[0] else { panic!("a query gives rows") };
+//! assert_eq!((rows.names(), rows.row_count()), (&["two".to_string()][..], 1));
+//! # Ok::<(), tessera_session::Error>(())
+//! ```
+//!
+//! Parts: `session` a statement's life; `catalog` names to tables; `source` what files say of themselves (columns,
+//! statistics); `copy`, `explain`, `settings` the statements of these names; `result` what comes back.
+//!
+//! Non-goals: several statements at once, tables that outlive the session, a network protocol.
+
+mod catalog;
+mod config;
+mod copy;
+mod explain;
+mod result;
+mod session;
+mod settings;
+mod source;
+mod stack;
+
+pub use config::{Config, MEMORY_BYTES_MIN, parse_size};
+pub use result::{QueryResult, StatementResult};
+pub use session::{Cancel, Progress, Session};
+pub use stack::with_big_stack;
+pub use tessera_types::{Code, Error, Result};

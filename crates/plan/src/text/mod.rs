@@ -26,7 +26,7 @@ use tessera_types::Result;
 use crate::graph::Plan;
 use crate::verify::Verified;
 
-pub use printer::print_expr;
+pub use printer::{Note, print_expr};
 
 /// The deepest nesting of parentheses, brackets and braces in a plan's text. (Chains such as `a + b + c` and
 /// lists such as `a AND b AND c` do not nest; they are bounded by [`crate::typing::EXPR_DEPTH_MAX`] and by nothing.)
@@ -34,13 +34,18 @@ pub const TEXT_DEPTH_MAX: usize = 256;
 
 /// The text form of a plan.
 pub fn print(plan: &Plan) -> String {
-    printer::plan(plan, None)
+    printer::plan(plan, None, &|_| None)
 }
 
 /// The text form of a verified plan, with the type of every node and, where they differ from those the plan starts
 /// with, its traits as a comment. It parses to the same plan with [`crate::Node::expected`] filled in.
 pub fn explain(plan: &Plan, verified: &Verified) -> String {
-    printer::plan(plan, Some(verified))
+    printer::plan(plan, Some(verified), &|_| None)
+}
+
+/// The text form of a plan, with a comment above the nodes of which there is something to say.
+pub fn annotate(plan: &Plan, note: Note<'_>) -> String {
+    printer::plan(plan, None, note)
 }
 
 /// Reads the text form of a plan. Nothing but the grammar is checked; see [`crate::verify()`].

@@ -15,39 +15,53 @@ use crate::verify::Verified;
 /// Lines longer than this are broken where they can be.
 const LINE_CHARS_MAX: usize = 110;
 
-pub(super) fn plan(plan: &Plan, verified: Option<&Verified>) -> String {
+/// What is to be said of a node. It is named by positions: of the node that holds the nested plan, of the nested plan
+/// in that node, and so on; at last its own.
+pub type Note<'a> = &'a dyn Fn(&[usize]) -> Option<String>;
+
+/// Where the printer is.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    verified: Option<&'a Verified>,
+    start: Traits,
+    indent: usize,
+    /// Positions of what surrounds the plan, as in [`Note`].
+    path: &'a [usize],
+    note: Note<'a>,
+}
+
+pub(super) fn plan(plan: &Plan, verified: Option<&Verified>, note: Note<'_>) -> String {
     let mut out = String::new();
-    body(&mut out, plan, verified, Traits::DRIVER, 0);
+    body(&mut out, plan, At { verified, start: Traits::DRIVER, indent: 0, path: &[], note });
     out.push('\n');
     out
 }
 
-fn body(out: &mut String, plan: &Plan, verified: Option<&Verified>, start: Traits, indent: usize) {
+fn body(out: &mut String, plan: &Plan, at: At<'_>) {
     out.push_str("plan ");
+    let indent = at.indent;
     if !plan.parameters.is_empty() {
         tuple(out, &plan.parameters, indent);
         out.push(' ');
     }
     out.push_str("{\n");
     for (position, node) in plan.nodes.iter().enumerate() {
-        print_node(out, position, node, verified, start, indent + 2);
+        print_node(out, position, node, At { indent: indent + 2, ..at });
     }
     let _ = write!(out, "{:indent$}  return %{}\n{:indent$}}}", "", plan.root.0, "");
 }
 
-fn print_node(
-    out: &mut String,
-    position: usize,
-    node: &Node,
-    verified: Option<&Verified>,
-    start: Traits,
-    indent: usize,
-) {
-    let edge = verified.and_then(|verified| verified.edges.get(position));
+fn print_node(out: &mut String, position: usize, node: &Node, at: At<'_>) {
+    let indent = at.indent;
+    let edge = at.verified.and_then(|verified| verified.edges.get(position));
     if let Some(edge) = edge
-        && edge.traits != start
+        && edge.traits != at.start
     {
         let _ = writeln!(out, "{:indent$}-- {}", "", edge.traits);
+    }
+    let path = [at.path, &[position]].concat();
+    if let Some(note) = (at.note)(&path) {
+        let _ = writeln!(out, "{:indent$}-- {note}", "");
     }
     let _ = write!(out, "{:indent$}%{position}", "");
     if let Some(expected) = edge.map(|edge| &edge.tuple).or(node.expected.as_ref()) {
@@ -64,10 +78,11 @@ fn print_node(
     }
     for (index, inner) in node.nested.iter().enumerate() {
         out.push(' ');
-        let inner_verified =
-            verified.and_then(|verified| verified.nested.get(position)).and_then(|list| list.get(index));
-        let inner_start = inner_verified.map_or(start, |inner| inner.start);
-        body(out, inner, inner_verified, inner_start, indent);
+        let verified =
+            at.verified.and_then(|verified| verified.nested.get(position)).and_then(|list| list.get(index));
+        let start = verified.map_or(at.start, |inner| inner.start);
+        let path = [&path[..], &[index]].concat();
+        body(out, inner, At { verified, start, path: &path, ..at });
     }
     out.push('\n');
 }

@@ -1,1 +1,47 @@
-//! tessera-files
+//! Local files: opening, listing and writing them, and what their names say.
+//!
+//! A table is a file, a glob pattern, or a directory of files. [`expand`] turns any of these into a sorted list
+//! of paths; [`FileFormat`] tells the format from an extension; [`Partitions`] reads `year=2024/` folders as
+//! columns; [`open`] gives a [`RangeReader`](tessera_ops::RangeReader) that scans read by ranges; [`AtomicFile`] writes
+//! a file whole or not at all.
+//!
+//! ```
+//! use tessera_files::{FileFormat, Partitions, expand};
+//! let folder = std::env::temp_dir().join(format!("tessera-files-doc-{}", std::process::id()));
+//! std::fs::create_dir_all(folder.join("year=2024")).unwrap();
+//! std::fs::write(folder.join("year=2024/a.csv"), "x\n1\n").unwrap();
+//! let paths = expand(folder.to_str().unwrap()).unwrap();
+//! assert_eq!(FileFormat::of_path(&paths[0]).unwrap(), FileFormat::Csv);
+//! let partitions = Partitions::discover(&paths).unwrap();
+//! assert_eq!(&*partitions.fields[0].name, "year");
+//! std::fs::remove_dir_all(&folder).unwrap();
+//! ```
+
+mod atomic;
+mod format;
+mod listing;
+mod partitions;
+mod reader;
+
+pub use atomic::AtomicFile;
+pub use format::FileFormat;
+pub use listing::{expand, is_pattern, list};
+pub use partitions::{HIVE_NULL, Partitions};
+pub use reader::{FileReader, open};
+
+use std::io;
+
+use tessera_types::Error;
+
+/// An input or output error as Tessera's: what was being done to which path, and why it failed.
+fn io_error(doing: &str, path: &str, error: io::Error) -> Error {
+    let cause = match error.kind() {
+        io::ErrorKind::NotFound => "no such file or directory".to_string(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_string(),
+        io::ErrorKind::IsADirectory => "it is a directory".to_string(),
+        io::ErrorKind::NotADirectory => "a part of the path is not a directory".to_string(),
+        io::ErrorKind::StorageFull => "no space left on the device".to_string(),
+        _ => error.to_string(),
+    };
+    Error::io(format!("cannot {doing} '{path}': {cause}")).caused_by(error)
+}

@@ -1,0 +1,283 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use tessera_session::{Config, parse_size};
+
+/// SQL over Parquet, CSV, JSON lines and Arrow files.
+///
+/// Without -c and -f, reads statements from a terminal (a shell) or from the standard input. Exit codes: 0 ok, 1 an error
+/// of a statement or a file, 2 usage, 130 interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "tessera", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
+struct Line {
+    #[command(subcommand)]
+    command: Option<Sub>,
+    #[command(flatten)]
+    query: QueryLine,
+}
+
+#[derive(Debug, Subcommand)]
+enum Sub {
+    /// Verify and run a plan of sub-operators written by hand
+    Run(RunLine),
+    /// Write benchmark data as Parquet
+    Generate(GenerateLine),
+}
+
+#[derive(Debug, Args)]
+struct QueryLine {
+    /// Directory whose files and folders are the tables: lineitem.parquet is lineitem
+    database: Option<PathBuf>,
+    /// Run these statements (can be repeated; runs in the order given, with -f)
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    commands: Vec<String>,
+    /// Run the statements of a file; `-` is the standard input, where a failed statement does not end the run
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    output: OutputLine,
+    #[command(flatten)]
+    engine: EngineLine,
+}
+
+#[derive(Debug, Args)]
+struct OutputLine {
+    /// How rows are printed
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Print the time of each statement on the standard error
+    #[arg(long)]
+    timing: bool,
+}
+
+#[derive(Debug, Args)]
+struct EngineLine {
+    /// Worker threads (default: one per core)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Memory budget of a statement, such as 4GB or 512MiB (default: 80 % of the machine's)
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    memory: Option<usize>,
+    /// Most tuples in a chunk, 1 to 2048 (for tests)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048))]
+    chunk_rows: Option<u16>,
+    /// Cancel a statement after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    deadline: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+struct RunLine {
+    /// The plan, in the language of docs/plan-language.md
+    plan: PathBuf,
+    #[command(flatten)]
+    output: OutputLine,
+    #[command(flatten)]
+    engine: EngineLine,
+}
+
+#[derive(Debug, Args)]
+struct GenerateLine {
+    /// Which benchmark: tpch or ssb
+    suite: String,
+    /// Scale factor: 1 is about 6 million rows in the largest table
+    #[arg(long = "sf", value_name = "X")]
+    scale: f64,
+    /// Directory to write to; created if needed
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Replace tables that are there already
+    #[arg(long)]
+    overwrite: bool,
+    /// Threads (default: one per core)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Seed of SSB's random numbers
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+/// How rows are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Table,
+    /// Comma-separated, with a header line; NULL is nothing, the empty string is ""
+    Csv,
+    /// One JSON object per line
+    Json,
+    /// Arrow IPC stream (binary)
+    Arrow,
+    /// Parquet (binary)
+    Parquet,
+}
+
+impl Format {
+    /// Whether it is not for a terminal.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Format::Arrow | Format::Parquet)
+    }
+
+    /// The name, as on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Format::Table => "table",
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Arrow => "arrow",
+            Format::Parquet => "parquet",
+        }
+    }
+}
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Query(Query),
+    Run(RunPlan),
+    Generate(Generate),
+}
+
+/// Statements to run.
+#[derive(Debug)]
+pub(crate) struct Query {
+    pub(crate) config: Config,
+    /// In the order of the command line.
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) format: Format,
+    pub(crate) timing: bool,
+}
+
+/// Where statements come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Input {
+    Text(String),
+    File(PathBuf),
+    Stdin,
+}
+
+/// A plan to run.
+#[derive(Debug)]
+pub(crate) struct RunPlan {
+    pub(crate) config: Config,
+    pub(crate) plan: PathBuf,
+    pub(crate) format: Format,
+    pub(crate) timing: bool,
+}
+
+/// Data to write.
+#[derive(Debug)]
+pub(crate) struct Generate {
+    pub(crate) suite: String,
+    pub(crate) scale: f64,
+    pub(crate) out: PathBuf,
+    pub(crate) overwrite: bool,
+    pub(crate) threads: Option<u16>,
+    pub(crate) seed: Option<u64>,
+}
+
+fn memory(text: &str) -> Result<usize, String> {
+    let bytes = parse_size(text).map_err(|error| error.to_string())?;
+    let least = tessera_session::MEMORY_BYTES_MIN;
+    if bytes >= least { Ok(bytes) } else { Err(format!("must be at least {} KiB", least >> 10)) }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "must be a number of seconds above 0".to_string())
+}
+
+/// Reads the command line; ends the program where it makes no sense or asks for help.
+pub(crate) fn parse() -> Command {
+    match from(std::env::args_os()) {
+        Ok(command) => command,
+        Err(error) => error.exit(),
+    }
+}
+
+fn from(
+    line: impl IntoIterator<Item = impl Into<std::ffi::OsString> + Clone>,
+) -> Result<Command, clap::Error> {
+    let matches = Line::command().try_get_matches_from(line)?;
+    let parsed = Line::from_arg_matches(&matches)?;
+    Ok(match parsed.command {
+        Some(Sub::Run(run)) => Command::Run(RunPlan {
+            config: config(run.engine, None),
+            plan: run.plan,
+            format: run.output.format,
+            timing: run.output.timing,
+        }),
+        Some(Sub::Generate(line)) => Command::Generate(Generate {
+            suite: line.suite,
+            scale: line.scale,
+            out: line.out,
+            overwrite: line.overwrite,
+            threads: line.threads,
+            seed: line.seed,
+        }),
+        None => {
+            let place = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
+            let query = parsed.query;
+            let texts = query.commands.into_iter().map(Input::Text);
+            let files = query
+                .files
+                .into_iter()
+                .map(|file| if file.as_os_str() == "-" { Input::Stdin } else { Input::File(file) });
+            let mut inputs: Vec<(usize, Input)> = place("commands").into_iter().zip(texts).collect();
+            inputs.extend(place("files").into_iter().zip(files));
+            inputs.sort_by_key(|(place, _)| *place);
+            Command::Query(Query {
+                config: config(query.engine, query.database),
+                inputs: inputs.into_iter().map(|(_, input)| input).collect(),
+                format: query.output.format,
+                timing: query.output.timing,
+            })
+        }
+    })
+}
+
+fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
+    let mut config = Config { database, deadline: engine.deadline, ..Config::default() };
+    config.threads = engine.threads.map_or(config.threads, usize::from);
+    config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
+    config.chunk_rows = engine.chunk_rows.map_or(config.chunk_rows, usize::from);
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn inputs_keep_their_order() {
+        let line = ["tessera", "db", "-c", "a", "-f", "b", "-c", "c", "-f", "-", "--threads", "2"];
+        let Command::Query(query) = from(line).unwrap() else { panic!("not a query") };
+        let expected =
+            [Input::Text("a".into()), Input::File("b".into()), Input::Text("c".into()), Input::Stdin];
+        assert_eq!(query.inputs, expected);
+        assert_eq!((query.config.threads, query.config.database), (2, Some("db".into())));
+    }
+
+    #[test]
+    fn nonsense_is_rejected() {
+        for line in [
+            vec!["tessera", "--threads", "0"],
+            vec!["tessera", "--memory", "much"],
+            vec!["tessera", "--chunk-rows", "4096"],
+            vec!["tessera", "--format", "xml"],
+            vec!["tessera", "generate", "tpch"],
+        ] {
+            assert_eq!(from(line.clone()).unwrap_err().exit_code(), 2, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Statements from the command line, from files and from the standard input.
+
+use std::fs;
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::path::Path;
+
+use tessera_session::{Error, Result, Session};
+
+use crate::arguments::{Format, Input, Query, RunPlan};
+use crate::output::Printer;
+use crate::runner::{Outcome, Runner, complain};
+use crate::script::{Piece, Script};
+use crate::{EXIT_ERROR, EXIT_USAGE, shell};
+
+/// The longest single line of the standard input.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+
+type Output = io::BufWriter<io::Stdout>;
+
+/// Runs what the command line says; gives the exit code.
+pub(crate) fn main(query: Query) -> u8 {
+    if let Some(code) = refuse_binary(query.format) {
+        return code;
+    }
+    let shell = query.inputs.is_empty() && io::stdin().is_terminal();
+    let mut runner = match runner(Session::new(query.config), query.format, query.timing) {
+        Ok(runner) => runner,
+        Err(code) => return code,
+    };
+    if shell {
+        return shell::main(&mut runner);
+    }
+    let stdin_alone = [Input::Stdin];
+    let inputs = if query.inputs.is_empty() { &stdin_alone[..] } else { &query.inputs[..] };
+    for input in inputs {
+        let outcome = match input {
+            Input::Text(sql) => script(&mut runner, sql),
+            Input::File(path) => match read(path) {
+                Ok(sql) => script(&mut runner, &sql),
+                Err(error) => {
+                    complain(&format!("error: {error}"));
+                    Outcome::Failed
+                }
+            },
+            Input::Stdin => standard_input(&mut runner),
+        };
+        if outcome != Outcome::Done {
+            return outcome.exit_code();
+        }
+    }
+    0
+}
+
+/// Runs a plan written by hand; gives the exit code.
+pub(crate) fn run_plan(run: &RunPlan) -> u8 {
+    if let Some(code) = refuse_binary(run.format) {
+        return code;
+    }
+    match runner(Session::new(run.config.clone()), run.format, run.timing) {
+        Ok(mut runner) => runner.plan(|session| session.run_plan_file(&run.plan)).exit_code(),
+        Err(code) => code,
+    }
+}
+
+fn refuse_binary(format: Format) -> Option<u8> {
+    if !format.is_binary() || !io::stdout().is_terminal() {
+        return None;
+    }
+    let name = format.name();
+    complain(&format!(
+        "error: --format {name} is binary; send it to a file: tessera … --format {name} > rows.{name}"
+    ));
+    Some(EXIT_USAGE)
+}
+
+fn runner(session: Result<Session>, format: Format, timing: bool) -> std::result::Result<Runner<Output>, u8> {
+    match session {
+        Ok(session) => {
+            let out = io::BufWriter::with_capacity(1 << 16, io::stdout());
+            Ok(Runner::new(session, Printer::new(out, format), timing))
+        }
+        Err(error) => {
+            complain(&format!("error: {error}"));
+            Err(EXIT_ERROR)
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    let shown = path.display();
+    let bytes = fs::read(path).map_err(|error| Error::io(format!("cannot read '{shown}': {error}")))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Error::data(format!("'{shown}' is not valid UTF-8 in line {line}; convert it"))
+    })
+}
+
+/// Every statement of a text, until one fails.
+fn script<W: Write + Send>(runner: &mut Runner<W>, sql: &str) -> Outcome {
+    let mut script = Script::default();
+    script.push(sql);
+    loop {
+        let Some(piece) = script.next().or_else(|| script.finish()) else { return Outcome::Done };
+        let outcome = runner.statement(&piece);
+        if outcome != Outcome::Done {
+            return outcome;
+        }
+    }
+}
+
+/// Every statement of the standard input as soon as it is complete; a failed one is reported at the end.
+fn standard_input<W: Write + Send>(runner: &mut Runner<W>) -> Outcome {
+    let mut failed = false;
+    let mut script = Script::default();
+    let mut input = io::stdin().lock();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        match read {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                complain(&format!("error: cannot read the standard input: {error}"));
+                return Outcome::Failed;
+            }
+        }
+        match std::str::from_utf8(&line) {
+            Ok(text) => script.push(text),
+            Err(_) => {
+                complain("error: the standard input is not valid UTF-8; the statement was skipped");
+                failed = true;
+                script = Script::default();
+                continue;
+            }
+        }
+        while let Some(piece) = script.next() {
+            match statement(runner, &piece, &mut failed) {
+                Outcome::Done | Outcome::Failed => {}
+                outcome => return outcome,
+            }
+        }
+    }
+    if let Some(piece) = script.finish() {
+        let outcome = statement(runner, &piece, &mut failed);
+        if outcome != Outcome::Done {
+            return outcome;
+        }
+    }
+    if failed { Outcome::Failed } else { Outcome::Done }
+}
+
+fn statement<W: Write + Send>(runner: &mut Runner<W>, piece: &Piece, failed: &mut bool) -> Outcome {
+    let outcome = runner.statement(piece);
+    *failed |= outcome == Outcome::Failed;
+    outcome
+}

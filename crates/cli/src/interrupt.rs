@@ -1,0 +1,67 @@
+//! Ctrl-C and requests to end: the first cancels what runs, the second leaves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tessera_session::Cancel;
+
+use crate::EXIT_INTERRUPTED;
+
+/// Counts interruptions of what is being done.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interrupt {
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    count: AtomicUsize,
+    /// A shell stays when nothing runs.
+    stays: AtomicBool,
+}
+
+impl Interrupt {
+    /// Listens from now on. `cancel` says whether there was something to cancel; where there was not, a program that is
+    /// no shell ends at once.
+    pub(crate) fn listen(cancel: impl Fn() -> bool + Send + 'static) -> Interrupt {
+        let interrupt = Interrupt::default();
+        let state = interrupt.state.clone();
+        // Without signals the program works as well; Ctrl-C then ends it the hard way.
+        if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
+            let listen = move || {
+                for signal in signals.forever() {
+                    let again = state.count.fetch_add(1, Ordering::AcqRel) > 0;
+                    let cancelled = cancel();
+                    let stays = state.stays.load(Ordering::Acquire) && signal == SIGINT;
+                    if again || !(cancelled || stays) {
+                        std::process::exit(EXIT_INTERRUPTED.into());
+                    }
+                }
+            };
+            drop(std::thread::Builder::new().name("signals".to_string()).spawn(listen));
+        }
+        interrupt
+    }
+
+    /// Listens on behalf of a session.
+    pub(crate) fn of_session(cancel: Cancel) -> Interrupt {
+        Interrupt::listen(move || cancel.cancel())
+    }
+
+    /// A new statement begins: nobody has interrupted it yet.
+    pub(crate) fn reset(&self) {
+        self.state.count.store(0, Ordering::Release);
+    }
+
+    /// Whether there has been an interruption since.
+    pub(crate) fn happened(&self) -> bool {
+        self.state.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Does not end the program when nothing runs.
+    pub(crate) fn stay(&self) {
+        self.state.stays.store(true, Ordering::Release);
+    }
+}

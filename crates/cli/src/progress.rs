@@ -1,0 +1,59 @@
+//! The line that moves while something takes more than a second; on a terminal only.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tessera_session::Cancel;
+
+/// From when on a statement is worth a line.
+const QUIET: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_millis(200);
+
+/// A line on the standard error that is written over again and again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProgressLine {
+    /// Whether there is something on it.
+    shown: Arc<Mutex<bool>>,
+}
+
+impl ProgressLine {
+    /// Shows how far the session's statement is, from a thread of its own.
+    pub(crate) fn of_session(cancel: Cancel) -> ProgressLine {
+        let line = ProgressLine::default();
+        if !stderr().is_terminal() {
+            return line;
+        }
+        let shared = line.clone();
+        let watch = move || {
+            loop {
+                std::thread::sleep(EVERY);
+                match cancel.progress().filter(|progress| progress.elapsed >= QUIET) {
+                    Some(progress) => shared.show(&format!(
+                        "{:.1} s, {} of {} morsels",
+                        progress.elapsed.as_secs_f64(),
+                        progress.morsels_done,
+                        progress.morsels
+                    )),
+                    None => shared.clear(),
+                }
+            }
+        };
+        drop(std::thread::Builder::new().name("progress".to_string()).spawn(watch));
+        line
+    }
+
+    /// Writes the line anew.
+    pub(crate) fn show(&self, text: &str) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        *shown = write!(stderr(), "\r\x1b[K{text}").and_then(|()| stderr().flush()).is_ok();
+    }
+
+    /// Takes the line away, before anything else is written.
+    pub(crate) fn clear(&self) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut *shown) {
+            drop(write!(stderr(), "\r\x1b[K").and_then(|()| stderr().flush()));
+        }
+    }
+}

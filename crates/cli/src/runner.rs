@@ -1,0 +1,138 @@
+//! Runs one statement after the other and shows what comes back.
+
+use std::io::{Write, stderr};
+use std::time::Instant;
+
+use tessera_session::{Code, Error, QueryResult, Session, StatementResult};
+
+use crate::interrupt::Interrupt;
+use crate::output::{Failure, Printer};
+use crate::progress::ProgressLine;
+use crate::script::Piece;
+use crate::{EXIT_ERROR, EXIT_INTERRUPTED};
+
+/// How a statement ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It did what it should.
+    Done,
+    /// It failed; the message has been printed.
+    Failed,
+    /// Somebody interrupted it.
+    Interrupted,
+    /// Nobody reads the output any more.
+    Closed,
+}
+
+impl Outcome {
+    /// The exit code of a program that ends with this.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Outcome::Done | Outcome::Closed => 0,
+            Outcome::Failed => EXIT_ERROR,
+            Outcome::Interrupted => EXIT_INTERRUPTED,
+        }
+    }
+}
+
+/// A session with somewhere to print.
+#[derive(Debug)]
+pub(crate) struct Runner<W> {
+    pub(crate) session: Session,
+    pub(crate) printer: Printer<W>,
+    pub(crate) interrupt: Interrupt,
+    pub(crate) timing: bool,
+    progress: ProgressLine,
+}
+
+impl<W: Write + Send> Runner<W> {
+    pub(crate) fn new(session: Session, printer: Printer<W>, timing: bool) -> Self {
+        let cancel = session.cancel_handle();
+        let progress = ProgressLine::of_session(cancel.clone());
+        Runner { session, printer, interrupt: Interrupt::of_session(cancel), timing, progress }
+    }
+
+    /// Runs the statement and prints its result, or its error.
+    pub(crate) fn statement(&mut self, piece: &Piece) -> Outcome {
+        self.interrupt.reset();
+        let started = Instant::now();
+        let done = self.session.execute(&piece.text);
+        self.progress.clear();
+        let results = match done {
+            Ok(results) => results,
+            Err(error) => return self.failed(&error, piece),
+        };
+        let nothing = results.is_empty();
+        for result in results {
+            let written = match result {
+                StatementResult::Rows(rows) => self.printer.rows(&rows),
+                StatementResult::Text(text) => self.printer.text(&text),
+                StatementResult::Done(text) => self.printer.done(&text),
+            };
+            if let Err(failure) = written {
+                return self.not_written(failure);
+            }
+        }
+        if !nothing {
+            self.time(started);
+        }
+        Outcome::Done
+    }
+
+    /// Shows the rows of a plan that ran, or the error.
+    pub(crate) fn plan(&mut self, run: impl FnOnce(&mut Session) -> Result<QueryResult, Error>) -> Outcome {
+        self.interrupt.reset();
+        let started = Instant::now();
+        let done = run(&mut self.session);
+        self.progress.clear();
+        let result = match done {
+            Ok(result) => result,
+            Err(error) => return self.failed(&error, &Piece { text: String::new(), line: 1, column: 1 }),
+        };
+        if let Err(failure) = self.printer.rows(&result) {
+            return self.not_written(failure);
+        }
+        self.time(started);
+        Outcome::Done
+    }
+
+    /// What was printed has been flushed: this line tells a program that the answer is complete.
+    fn time(&self, started: Instant) {
+        if self.timing {
+            complain(&format!("Time: {:.3} ms", started.elapsed().as_secs_f64() * 1e3));
+        }
+    }
+
+    fn failed(&self, error: &Error, piece: &Piece) -> Outcome {
+        print_error(error, piece);
+        let cancelled = error.code() == Code::Cancelled && self.interrupt.happened();
+        if cancelled { Outcome::Interrupted } else { Outcome::Failed }
+    }
+
+    fn not_written(&self, failure: Failure) -> Outcome {
+        match failure {
+            Failure::Closed => Outcome::Closed,
+            Failure::Error(error) => {
+                complain(&format!("error: {error}"));
+                Outcome::Failed
+            }
+        }
+    }
+}
+
+/// Prints an error with its place in the whole text, of which the statement is a piece.
+pub(crate) fn print_error(error: &Error, piece: &Piece) {
+    match error.span() {
+        Some(span) => {
+            let column = if span.line == 1 { piece.column + span.column - 1 } else { span.column };
+            let line = piece.line + span.line - 1;
+            complain(&format!("error: {} (line {line}, column {column})", error.message()));
+        }
+        None => complain(&format!("error: {error}")),
+    }
+}
+
+/// A line on the standard error; where that is closed, nobody wants to know.
+pub(crate) fn complain(text: &str) {
+    drop(writeln!(stderr(), "{text}"));
+}

@@ -1,0 +1,298 @@
+//! Names to tables: files and folders of the database directory, external tables, views, and paths in quotes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tessera_files::FileFormat;
+use tessera_sql::{Catalog, CreateExternalTable, Table};
+use tessera_types::{Error, Result};
+
+use crate::source::{Source, Stamps, params_of_options};
+
+/// Schemas that mean the database directory.
+const SCHEMAS: [&str; 2] = ["main", "public"];
+
+/// The most tables whose descriptions are remembered.
+const CACHED_TABLES_MAX: usize = 1_024;
+
+/// The tables of a session. The directory is looked at again for each statement, so that what others put there is
+/// seen; what a file says of itself is remembered until its size or time of change differs.
+#[derive(Debug)]
+pub(crate) struct FileCatalog {
+    database: Option<PathBuf>,
+    external: BTreeMap<String, Source>,
+    views: BTreeMap<String, Arc<str>>,
+    described: Mutex<HashMap<String, Described>>,
+}
+
+#[derive(Debug)]
+struct Described {
+    source: Source,
+    stamps: Stamps,
+    table: Arc<Table>,
+}
+
+impl FileCatalog {
+    /// # Errors
+    /// The database is no directory.
+    pub(crate) fn new(database: Option<PathBuf>) -> Result<FileCatalog> {
+        if let Some(directory) = &database {
+            let shown = directory.display();
+            let metadata = std::fs::metadata(directory).map_err(|_| {
+                Error::io(format!("cannot open the database '{shown}': there is no such directory"))
+            })?;
+            if !metadata.is_dir() {
+                return Err(Error::io(format!(
+                    "cannot open the database '{shown}': it is a file; give the directory it stands in, or query it \
+                     with FROM '{shown}'"
+                )));
+            }
+        }
+        Ok(FileCatalog {
+            database,
+            external: BTreeMap::new(),
+            views: BTreeMap::new(),
+            described: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// Remembers files under a name.
+    ///
+    /// # Errors
+    /// The name is taken, or the files cannot be read.
+    pub(crate) fn create_external(&mut self, create: &CreateExternalTable) -> Result<()> {
+        let name = simple_name(&create.name)?;
+        let taken = self.external.contains_key(name) || self.views.contains_key(name);
+        if taken && create.if_not_exists {
+            return Ok(());
+        }
+        if taken && !(create.or_replace && self.external.contains_key(name)) {
+            return Err(Error::semantic(format!(
+                "there is a table or view called {name} already; drop it first"
+            )));
+        }
+        let [location] = create.locations.as_slice() else {
+            return Err(Error::unsupported(format!(
+                "CREATE EXTERNAL TABLE with {} locations; give one path, pattern or folder",
+                create.locations.len()
+            )));
+        };
+        let format = format_called(&create.format)?;
+        let mut source = Source::at(name, location)?;
+        source.format = format;
+        source.options = params_of_options(format, &create.options)?;
+        source.declared = create.columns.clone();
+        let table = source.describe()?;
+        if let Some(missing) = create.partitions.iter().find(|name| table.tuple.field(name).is_none()) {
+            return Err(Error::semantic(format!(
+                "PARTITIONED BY ({missing}): the paths below '{location}' have no folder {missing}=…"
+            )));
+        }
+        self.external.insert(name.to_string(), source);
+        Ok(())
+    }
+
+    /// Remembers a query under a name.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub(crate) fn create_view(&mut self, name: &[String], query: &str, or_replace: bool) -> Result<()> {
+        let name = simple_name(name)?;
+        if self.external.contains_key(name) || (self.views.contains_key(name) && !or_replace) {
+            return Err(Error::semantic(format!(
+                "there is a table or view called {name} already; drop it first"
+            )));
+        }
+        self.views.insert(name.to_string(), query.into());
+        Ok(())
+    }
+
+    /// Forgets a table or view that was created in this session; files stay.
+    ///
+    /// # Errors
+    /// There is none of this name, or it is a file of the database.
+    pub(crate) fn drop(&mut self, name: &[String], view: bool, if_exists: bool) -> Result<()> {
+        let name = simple_name(name)?;
+        let found =
+            if view { self.views.remove(name).is_some() } else { self.external.remove(name).is_some() };
+        if found || if_exists {
+            return Ok(());
+        }
+        let kind = if view { "view" } else { "table" };
+        if !view && self.in_database(name)?.is_some() {
+            return Err(Error::unsupported(format!(
+                "DROP TABLE {name}: it is a file of the database directory; remove the file instead"
+            )));
+        }
+        Err(Error::semantic(format!("there is no {kind} called {name} in this session")))
+    }
+
+    /// The names of tables and views, and what each is.
+    pub(crate) fn list(&self) -> Vec<(String, &'static str)> {
+        let mut names: BTreeMap<String, &'static str> =
+            self.entries().into_iter().map(|(name, _)| (name, "file")).collect();
+        names.extend(self.external.keys().map(|name| (name.clone(), "external table")));
+        names.extend(self.views.keys().map(|name| (name.clone(), "view")));
+        names.into_iter().collect()
+    }
+
+    /// Table names and paths of the database directory. What cannot be listed is no table.
+    fn entries(&self) -> Vec<(String, PathBuf)> {
+        let Some(directory) = &self.database else { return Vec::new() };
+        let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+        let mut found: Vec<_> = entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                Some((table_name(&path)?, path))
+            })
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// The file or folder of the database directory that a name means: spelt the same, else but for upper and lower case.
+    fn in_database(&self, name: &str) -> Result<Option<PathBuf>> {
+        let entries = self.entries();
+        let mut matches: Vec<_> = entries.iter().filter(|(entry, _)| entry == name).collect();
+        if matches.is_empty() {
+            matches =
+                entries.iter().filter(|(entry, _)| entry.to_lowercase() == name.to_lowercase()).collect();
+        }
+        match matches.as_slice() {
+            [] => Ok(None),
+            [(_, path)] => Ok(Some(path.clone())),
+            [(_, first), (_, second), ..] => Err(Error::semantic(format!(
+                "table {name} may be '{}' or '{}'; name one of them with FROM 'path'",
+                first.display(),
+                second.display()
+            ))),
+        }
+    }
+
+    fn described(&self, source: Source) -> Result<Arc<Table>> {
+        let key = format!("{}\n{}", source.name, source.root);
+        let stamps = Stamps::of(&source.paths);
+        let mut described = self.described.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = described.get(&key)
+            && known.source == source
+            && known.stamps.unchanged(&stamps)
+        {
+            return Ok(known.table.clone());
+        }
+        let table = Arc::new(source.describe()?);
+        if described.len() >= CACHED_TABLES_MAX {
+            described.clear();
+        }
+        described.insert(key, Described { source, stamps, table: table.clone() });
+        Ok(table)
+    }
+}
+
+impl Catalog for FileCatalog {
+    fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
+        let name = match reference {
+            [name] => *name,
+            [schema, name] if SCHEMAS.contains(schema) => *name,
+            _ => return Ok(None),
+        };
+        if let Some(source) = self.external.get(name) {
+            return self.described(source.clone()).map(Some);
+        }
+        if let Some(path) = self.in_database(name)? {
+            let Some(path) = path.to_str() else {
+                return Err(Error::io(format!("the file name of table {name} is not UTF-8; rename it")));
+            };
+            return self.described(Source::at(name, path)?).map(Some);
+        }
+        if reference.len() == 1 && is_path(name) {
+            return self.described(Source::at(name, name)?).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn view(&self, reference: &[&str]) -> Result<Option<Arc<str>>> {
+        Ok(match reference {
+            [name] => self.views.get(*name).cloned(),
+            [schema, name] if SCHEMAS.contains(schema) => self.views.get(*name).cloned(),
+            _ => None,
+        })
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        self.list().into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+/// The table a file or folder of the database directory is: its name without a known extension. Other files are none.
+fn table_name(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    if name.starts_with(['.', '_']) || name.ends_with(".tmp") {
+        return None;
+    }
+    let stem =
+        FileFormat::of_path(name).is_ok().then(|| name.rsplit_once('.').map_or(name, |(stem, _)| stem));
+    match stem {
+        Some(stem) => Some(stem.to_string()),
+        None => path.is_dir().then(|| name.to_string()),
+    }
+}
+
+/// Whether a reference that is no table's name can only have been meant as a path.
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '*', '?']) || FileFormat::of_path(name).is_ok() || Path::new(name).exists()
+}
+
+fn simple_name(parts: &[String]) -> Result<&str> {
+    match parts {
+        [name] => Ok(name),
+        [schema, name] if SCHEMAS.contains(&schema.as_str()) => Ok(name),
+        _ => Err(Error::unsupported(format!("schemas: {}; name it without one", parts.join(".")))),
+    }
+}
+
+fn format_called(name: &str) -> Result<FileFormat> {
+    FileFormat::of_path(&format!("x.{name}")).map_err(|_| {
+        Error::unsupported(format!("STORED AS {name}; there are parquet, csv, tsv, json and arrow"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tables() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["lineitem.parquet", "Orders.csv", "README.md", ".hidden.csv", "x.parquet.tmp"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("events")).unwrap();
+        let catalog = FileCatalog::new(Some(folder.path().to_path_buf())).unwrap();
+        assert_eq!(catalog.table_names(), ["Orders", "events", "lineitem"]);
+        assert!(catalog.in_database("orders").unwrap().is_some());
+        assert!(catalog.in_database("readme").unwrap().is_none());
+        std::fs::write(folder.path().join("lineitem.csv"), "").unwrap();
+        let error = catalog.table(&["lineitem"]).unwrap_err();
+        assert!(error.message().contains("lineitem.csv' or"), "{error}");
+    }
+
+    #[test]
+    fn paths_are_told_from_names() {
+        for path in ["a/b", "*.csv", "x.parquet"] {
+            assert!(is_path(path), "{path}");
+        }
+        assert!(!is_path("no_such_table"));
+    }
+
+    #[test]
+    fn a_database_must_be_a_directory() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(
+            FileCatalog::new(Some(file.path().to_path_buf())).unwrap_err().message().contains("it is a file")
+        );
+        assert!(
+            FileCatalog::new(Some("/no/such".into())).unwrap_err().message().contains("no such directory")
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! `COPY (query) TO 'file'`: the query's plan with a materialise sub-operator at its end.
+
+use std::sync::Arc;
+
+use tessera_files::FileFormat;
+use tessera_plan::{Builder, Expr, Params, Plan, Value};
+use tessera_sql::{CopyTo, Planned};
+use tessera_types::{Error, Result};
+
+/// The plan that writes the file and yields its path and number of rows.
+///
+/// # Errors
+/// The format cannot be told or is unknown.
+pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
+    let format = match &copy.format {
+        Some(name) => FileFormat::of_path(&format!("x.{name}")).map_err(|_| {
+            Error::unsupported(format!("COPY as {name}; there are parquet, csv, tsv, json and arrow"))
+        })?,
+        None => FileFormat::of_path(&copy.path)?,
+    };
+    let names = unique_names(&copy.query);
+    let mut builder = Builder::new(copy.query.plan.parameters.clone());
+    let mut root = builder.append(copy.query.plan.clone());
+    if copy.query.tuple.fields().iter().map(|field| &field.name).ne(&names) {
+        let fields = copy.query.tuple.fields().iter().map(|field| Expr::Field(field.name.clone()));
+        let renamed = Value::exprs(names.into_iter().zip(fields));
+        root = builder.add("map", &[root], Params::new().with("exprs", renamed));
+    }
+    let mut params = Params::new().with("path", Value::string(copy.path.as_str()));
+    for (name, value) in crate::source::params_of_options(format, &copy.options)?.iter() {
+        params.set(name.clone(), value.clone());
+    }
+    root = builder.add(format.materialize(), &[root], params);
+    Ok(builder.finish(root))
+}
+
+/// The names that are shown, where no two are alike.
+fn unique_names(query: &Planned) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    for shown in &query.names {
+        let mut name: Arc<str> = shown.as_str().into();
+        let mut number = 1;
+        while names.contains(&name) {
+            name = format!("{shown}_{number}").into();
+            number += 1;
+        }
+        names.push(name);
+    }
+    names
+}

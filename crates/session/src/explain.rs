@@ -1,0 +1,159 @@
+//! `EXPLAIN`: plans as text, with what was measured.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json};
+use tessera_exec::profile::{NodeProfile, Profile};
+use tessera_plan::{Node, NodeId, Plan, text};
+use tessera_types::Tuple;
+
+/// What `EXPLAIN ANALYZE` says beneath the plan.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) planning: Duration,
+    pub(crate) execution: Duration,
+    pub(crate) rows: usize,
+    pub(crate) threads: usize,
+    pub(crate) pipelines: usize,
+    pub(crate) memory_peak_bytes: usize,
+}
+
+impl Summary {
+    pub(crate) fn text(&self, profile: &Profile) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "-- rows: {}", self.rows);
+        let _ = writeln!(
+            out,
+            "-- time: {} planning, {} execution, {} threads, {} pipelines",
+            duration(self.planning),
+            duration(self.execution),
+            self.threads,
+            self.pipelines
+        );
+        let _ = writeln!(out, "-- memory: {} at most", bytes(self.memory_peak_bytes as u64));
+        let mut totals = std::collections::BTreeMap::new();
+        add_counters(profile, &mut totals);
+        for (name, value) in totals {
+            let value = if name.contains("bytes") { bytes(value) } else { value.to_string() };
+            let _ = writeln!(out, "-- {}: {value}", name.replace('_', " "));
+        }
+        out
+    }
+}
+
+fn add_counters(profile: &Profile, totals: &mut std::collections::BTreeMap<&'static str, u64>) {
+    for node in &profile.nodes {
+        for (name, value) in &node.counters {
+            *totals.entry(name).or_default() += value;
+        }
+        for nested in &node.nested {
+            add_counters(nested, totals);
+        }
+    }
+}
+
+/// A time as people read it.
+pub(crate) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        s if s >= 1.0 => format!("{s:.3} s"),
+        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
+        s => format!("{:.1} us", s * 1e6),
+    }
+}
+
+/// A number of bytes as people read it.
+pub(crate) fn bytes(count: u64) -> String {
+    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.iter().find(|(_, size)| count >= *size) {
+        Some((unit, size)) => format!("{:.1} {unit}", count as f64 / *size as f64),
+        None => format!("{count} bytes"),
+    }
+}
+
+/// The plan, with what each sub-operator yielded and took as a comment above it, and the summary beneath.
+pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> String {
+    let note = |path: &[usize]| {
+        let node = node_at(profile, path)?;
+        let mut note = format!(
+            "{} rows, {}, {}",
+            node.rows,
+            bytes(node.bytes),
+            duration(Duration::from_nanos(node.nanoseconds))
+        );
+        for (name, value) in &node.counters {
+            let value = if name.contains("bytes") { bytes(*value) } else { value.to_string() };
+            let _ = write!(note, ", {} {value}", name.replace('_', " "));
+        }
+        Some(note)
+    };
+    format!("{}\n{}", text::annotate(plan, &note), summary.text(profile))
+}
+
+/// Follows positions of nodes and nested plans, in turn.
+fn node_at<'a>(profile: &'a Profile, path: &[usize]) -> Option<&'a NodeProfile> {
+    let (node, below) = path.split_first()?;
+    let node = profile.nodes.get(*node)?;
+    match below.split_first() {
+        None => Some(node),
+        Some((nested, below)) => node_at(node.nested.get(*nested)?, below),
+    }
+}
+
+/// The plan as JSON: one object per sub-operator, nested plans inside; with what was measured.
+pub(crate) fn json(plan: &Plan, measured: Option<(&Profile, &Summary)>) -> String {
+    let mut object = Map::new();
+    object.insert("plan".to_string(), plan_json(plan, measured.map(|(profile, _)| profile)));
+    if let Some((_, summary)) = measured {
+        object.insert("rows".to_string(), summary.rows.into());
+        object.insert("planning_ms".to_string(), milliseconds(summary.planning));
+        object.insert("execution_ms".to_string(), milliseconds(summary.execution));
+        object.insert("threads".to_string(), summary.threads.into());
+        object.insert("memory_peak_bytes".to_string(), summary.memory_peak_bytes.into());
+    }
+    let text = serde_json::to_string_pretty(&Json::Object(object));
+    text.unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"))
+}
+
+fn plan_json(plan: &Plan, profile: Option<&Profile>) -> Json {
+    let nodes = plan.nodes.iter().enumerate().map(|(position, node)| {
+        let mut object = Map::new();
+        object.insert("id".to_string(), position.into());
+        object.insert("operator".to_string(), Json::from(&*node.operator));
+        object.insert("inputs".to_string(), node.inputs.iter().map(|input| input.0).collect());
+        object.insert("text".to_string(), Json::from(node_text(node)));
+        let measured = profile.and_then(|profile| profile.nodes.get(position));
+        if let Some(measured) = measured {
+            object.insert("rows".to_string(), measured.rows.into());
+            object.insert("bytes".to_string(), measured.bytes.into());
+            object.insert("time_ms".to_string(), milliseconds(Duration::from_nanos(measured.nanoseconds)));
+            let counters = measured.counters.iter().map(|(name, value)| (name.to_string(), (*value).into()));
+            object.insert("counters".to_string(), Json::Object(counters.collect()));
+        }
+        let nested =
+            node.nested.iter().enumerate().map(|(index, inner)| {
+                plan_json(inner, measured.and_then(|measured| measured.nested.get(index)))
+            });
+        object.insert("nested".to_string(), nested.collect());
+        Json::Object(object)
+    });
+    let mut object = Map::new();
+    object.insert("nodes".to_string(), nodes.collect());
+    object.insert("return".to_string(), plan.root.0.into());
+    Json::Object(object)
+}
+
+/// The node alone, in the plan language.
+fn node_text(node: &Node) -> String {
+    let alone = Node { nested: Vec::new(), ..node.clone() };
+    let plan = Plan { parameters: Tuple::empty(), nodes: vec![alone], root: NodeId(0) };
+    let text = text::print(&plan);
+    let body = text.split_once("%0").map_or("", |(_, rest)| rest);
+    let body = body.rsplit_once("return").map_or(body, |(body, _)| body);
+    body.trim().trim_start_matches("= ").to_string()
+}
+
+fn milliseconds(time: Duration) -> Json {
+    Json::from((time.as_secs_f64() * 1e6).round() / 1e3)
+}

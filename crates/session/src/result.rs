@@ -1,0 +1,79 @@
+//! What a statement gives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Schema, SchemaRef};
+use tessera_encodings::Chunk;
+use tessera_ops::Collected;
+use tessera_types::{Result, Tuple};
+
+/// What a statement gives.
+#[derive(Debug, Clone)]
+pub enum StatementResult {
+    /// Rows: of a query, `SHOW` or `DESCRIBE`.
+    Rows(QueryResult),
+    /// Text for people: of `EXPLAIN`.
+    Text(String),
+    /// What was done, in a few words: `COPY 25`.
+    Done(String),
+}
+
+/// The rows of a query, complete.
+#[derive(Debug, Clone)]
+pub struct QueryResult {
+    tuple: Tuple,
+    names: Vec<String>,
+    schema: SchemaRef,
+    collected: Arc<Collected>,
+    /// From the statement's text to its last row.
+    pub elapsed: Duration,
+}
+
+impl QueryResult {
+    pub(crate) fn new(
+        tuple: Tuple,
+        names: Vec<String>,
+        collected: Arc<Collected>,
+        elapsed: Duration,
+    ) -> Result<Self> {
+        let plain = tuple.arrow_schema()?;
+        let fields = plain.fields().iter().zip(&names);
+        let schema = Schema::new(
+            fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect::<Vec<_>>(),
+        );
+        Ok(QueryResult { tuple, names, schema: Arc::new(schema), collected, elapsed })
+    }
+
+    /// The type of the rows; field names are unique.
+    pub fn tuple(&self) -> &Tuple {
+        &self.tuple
+    }
+
+    /// The names the columns are shown under; may repeat.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The Arrow schema of the batches, with the names that are shown.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// How many rows there are.
+    pub fn row_count(&self) -> usize {
+        self.collected.rows()
+    }
+
+    /// The rows, in order, as Arrow batches in plain forms.
+    pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+        self.collected.chunks.iter().filter(|chunk| !chunk.is_empty()).map(|chunk| self.batch(chunk))
+    }
+
+    fn batch(&self, chunk: &Chunk) -> Result<RecordBatch> {
+        let arrays = (0..chunk.width()).map(|i| chunk.column(i)?.plain()).collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(chunk.rows()));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?)
+    }
+}

@@ -1,0 +1,145 @@
+//! `SET`, `RESET` and `SHOW`.
+
+use std::time::Duration;
+
+use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_types::{Error, Result};
+
+use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
+
+/// The most worker threads that can be asked for.
+const THREADS_MAX: usize = 1024;
+
+/// What can be set, by name, and what it means.
+pub(crate) const SETTINGS: [(&str, &str); 6] = [
+    ("threads", "worker threads"),
+    ("memory", "memory budget of a statement, such as 4GB"),
+    ("chunk_rows", "most tuples in a chunk, 1 to 2048"),
+    ("deadline", "seconds after which a statement is cancelled; none"),
+    ("join_order", "cost: joins ordered by estimated cost; written: as written"),
+    ("time_zone", "the time zone of now() and of conversions"),
+];
+
+/// The settings a statement may change.
+#[derive(Debug, Clone)]
+pub(crate) struct Values {
+    pub(crate) threads: usize,
+    pub(crate) memory_bytes: usize,
+    pub(crate) chunk_rows: usize,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) planning: tessera_sql::Settings,
+}
+
+impl Values {
+    /// # Errors
+    /// A value is out of its range.
+    pub(crate) fn new(config: &Config) -> Result<Values> {
+        let values = Values {
+            threads: config.threads,
+            memory_bytes: config.memory_bytes,
+            chunk_rows: config.chunk_rows,
+            deadline: config.deadline,
+            planning: tessera_sql::Settings::default(),
+        };
+        values.check()?;
+        Ok(values)
+    }
+
+    fn check(&self) -> Result<()> {
+        let range = |name: &str, value: usize, least: usize, most: usize| {
+            if (least..=most).contains(&value) {
+                return Ok(());
+            }
+            Err(Error::semantic(format!("{name} must be {least} to {most}, not {value}")))
+        };
+        range("threads", self.threads, 1, THREADS_MAX)?;
+        range("chunk_rows", self.chunk_rows, 1, CHUNK_ROWS_MAX)?;
+        if self.memory_bytes < MEMORY_BYTES_MIN {
+            let message = format!("memory must be at least 1MiB, not {} bytes", self.memory_bytes);
+            return Err(Error::semantic(message));
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// There is no such setting, or the value does not fit it; nothing has changed then.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let mut changed = self.clone();
+        let whole = || {
+            value
+                .trim()
+                .parse::<usize>()
+                .map_err(|_| Error::semantic(format!("{name} must be a whole number, not '{value}'")))
+        };
+        match name {
+            "threads" => changed.threads = whole()?,
+            "chunk_rows" => changed.chunk_rows = whole()?,
+            "memory" => changed.memory_bytes = parse_size(value)?,
+            "deadline" => changed.deadline = deadline(value)?,
+            "join_order" => {
+                changed.planning.join_order = match value.to_ascii_lowercase().as_str() {
+                    "cost" => true,
+                    "written" => false,
+                    _ => {
+                        return Err(Error::semantic(format!("join_order is cost or written, not '{value}'")));
+                    }
+                }
+            }
+            "time_zone" | "timezone" => changed.planning.time_zone = value.into(),
+            _ => return Err(unknown(name)),
+        }
+        changed.check()?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// # Errors
+    /// There is no such setting.
+    pub(crate) fn get(&self, name: &str) -> Result<String> {
+        Ok(match name {
+            "threads" => self.threads.to_string(),
+            "chunk_rows" => self.chunk_rows.to_string(),
+            "memory" => self.memory_bytes.to_string(),
+            "deadline" => self.deadline.map_or("none".to_string(), |d| d.as_secs_f64().to_string()),
+            "join_order" => if self.planning.join_order { "cost" } else { "written" }.to_string(),
+            "time_zone" | "timezone" => self.planning.time_zone.to_string(),
+            _ => return Err(unknown(name)),
+        })
+    }
+}
+
+fn deadline(value: &str) -> Result<Option<Duration>> {
+    if value.eq_ignore_ascii_case("none") || value == "0" {
+        return Ok(None);
+    }
+    let seconds = value.trim().trim_end_matches('s').parse::<f64>().ok();
+    match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+        Some(deadline) => Ok(Some(deadline)),
+        None => Err(Error::semantic(format!("deadline must be a number of seconds or none, not '{value}'"))),
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    let names: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
+    Error::semantic(format!("there is no setting {name}; there are {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_out_of_range_changes_nothing() {
+        let mut values = Values::new(&Config { threads: 2, ..Config::default() }).unwrap();
+        values.set("chunk_rows", "7").unwrap();
+        values.set("deadline", "1.5").unwrap();
+        for (name, value) in
+            [("threads", "0"), ("threads", "x"), ("chunk_rows", "4096"), ("memory", "10"), ("colour", "red")]
+        {
+            assert!(values.set(name, value).is_err(), "{name} = {value}");
+        }
+        assert_eq!(values.get("threads").unwrap(), "2");
+        assert_eq!(values.get("chunk_rows").unwrap(), "7");
+        assert_eq!(values.get("deadline").unwrap(), "1.5");
+    }
+}

@@ -1,0 +1,195 @@
+//! Sources: what files say of themselves, as tables for the front end.
+
+mod parquet;
+mod sampled;
+mod stamp;
+
+use std::sync::Arc;
+
+use tessera_files::{FileFormat, Partitions};
+use tessera_plan::Params;
+use tessera_sql::{ColumnStatistics, Statistics, Table};
+use tessera_types::{Error, Field, Result, Tuple};
+
+pub(crate) use sampled::params_of_options;
+pub(crate) use stamp::Stamps;
+
+/// The files of one table and how to read them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Source {
+    /// The name, for messages.
+    pub(crate) name: String,
+    pub(crate) format: FileFormat,
+    /// The files, sorted.
+    pub(crate) paths: Vec<String>,
+    /// What stands before the folders that may be partitions.
+    pub(crate) root: String,
+    /// The columns, where declared.
+    pub(crate) declared: Option<Vec<Field>>,
+    /// Format options of the scan.
+    pub(crate) options: Params,
+}
+
+impl Source {
+    /// What the path, pattern or folder at `location` holds.
+    ///
+    /// # Errors
+    /// Nothing is there, the format cannot be told, or there are several.
+    pub(crate) fn at(name: &str, location: &str) -> Result<Source> {
+        let paths = tessera_files::expand(location)?;
+        let format = common_format(&paths)?;
+        let root = root(location);
+        Ok(Source {
+            name: name.to_string(),
+            format,
+            paths,
+            root,
+            declared: None,
+            options: params_of_options(format, &[])?,
+        })
+    }
+
+    /// Reads what is needed for planning: columns and statistics, not rows.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the files do not agree.
+    pub(crate) fn describe(&self) -> Result<Table> {
+        let (columns, mut statistics, options) = match self.format {
+            FileFormat::Parquet => {
+                let (tuple, statistics) = parquet::describe(&self.paths)?;
+                (tuple, statistics, self.options.clone())
+            }
+            _ => sampled::describe(self)?,
+        };
+        let columns = match &self.declared {
+            Some(fields) => self.declare(fields, &columns, &mut statistics)?,
+            None => columns,
+        };
+        let partitions = self.partitions()?;
+        let tuple = with_partitions(columns, &partitions, &mut statistics);
+        let paths = self.paths.iter().map(|path| tessera_plan::Value::string(path.as_str()));
+        let mut params = Params::new().with("paths", paths.collect::<Vec<_>>());
+        for (name, value) in options.iter() {
+            params.set(name.clone(), value.clone());
+        }
+        if !partitions.fields.is_empty() {
+            params.set("partitions", partitions.to_value());
+        }
+        Ok(Table {
+            name: self.name.clone(),
+            tuple,
+            operator: Arc::from(self.format.scan()),
+            params,
+            filters: true,
+            statistics,
+        })
+    }
+
+    /// Declared columns must be there; those of a text format may have any type.
+    fn declare(&self, fields: &[Field], found: &Tuple, statistics: &mut Statistics) -> Result<Tuple> {
+        let text = matches!(self.format, FileFormat::Csv | FileFormat::Tsv | FileFormat::Json);
+        let mut columns = Vec::new();
+        for field in fields {
+            let position = found.index_of(&field.name);
+            match position.map(|position| &found.fields()[position]) {
+                Some(other) if !text && other.item != field.item => {
+                    return Err(Error::semantic(format!(
+                        "column {} of table {} is declared as {} but is {} in '{}'",
+                        field.name, self.name, field.item, other.item, self.paths[0]
+                    )));
+                }
+                Some(_) => {}
+                None if text => {}
+                None => {
+                    return Err(Error::semantic(format!(
+                        "column {} of table {} is not in '{}'",
+                        field.name, self.name, self.paths[0]
+                    )));
+                }
+            }
+            let known = position.and_then(|position| statistics.columns.get(position).cloned());
+            columns.push(known.unwrap_or_default());
+        }
+        statistics.columns = columns;
+        Ok(Tuple::new(fields.to_vec()))
+    }
+
+    /// `name=value` folders below the root.
+    fn partitions(&self) -> Result<Partitions> {
+        let below = |path: &String| path.strip_prefix(&self.root).unwrap_or(path).to_string();
+        Partitions::discover(&self.paths.iter().map(below).collect::<Vec<_>>())
+            .map_err(|error| error.context(format!("table {}", self.name)))
+    }
+}
+
+/// The columns of the files and those that stand in the paths; these win over columns of the same name.
+fn with_partitions(columns: Tuple, partitions: &Partitions, statistics: &mut Statistics) -> Tuple {
+    if partitions.fields.is_empty() {
+        return columns;
+    }
+    let in_path = |name: &str| partitions.fields.iter().any(|field| &*field.name == name);
+    let mut fields = Vec::new();
+    let mut known = Vec::new();
+    for (position, field) in columns.fields().iter().enumerate() {
+        if !in_path(&field.name) {
+            fields.push(field.clone());
+            known.push(statistics.columns.get(position).cloned().unwrap_or_default());
+        }
+    }
+    for field in &partitions.fields {
+        fields.push(field.clone());
+        known.push(ColumnStatistics::default());
+    }
+    statistics.columns = known;
+    Tuple::new(fields)
+}
+
+/// # Errors
+/// The files are of several formats, or of none that is known.
+fn common_format(paths: &[String]) -> Result<FileFormat> {
+    let Some(first) = paths.first() else { return Err(Error::internal("a table without files")) };
+    let format = FileFormat::of_path(first)?;
+    for path in paths {
+        if FileFormat::of_path(path)? != format {
+            return Err(Error::semantic(format!(
+                "'{first}' and '{path}' are of different formats and cannot be one table; name them one by one"
+            )));
+        }
+    }
+    Ok(format)
+}
+
+/// The part of a location that tells nothing about partitions: of a folder, itself; of a pattern, the folder before
+/// the first wildcard; of a file, the folder it stands in.
+fn root(location: &str) -> String {
+    let fixed = if tessera_files::is_pattern(location) {
+        &location[..location.find(['*', '?', '[']).unwrap_or(location.len())]
+    } else if std::path::Path::new(location).is_dir() {
+        return format!("{}/", location.trim_end_matches('/'));
+    } else {
+        location
+    };
+    fixed.rfind('/').map_or(String::new(), |slash| fixed[..=slash].to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots() {
+        assert_eq!(root("/d=1/x.csv"), "/d=1/");
+        assert_eq!(root("x.csv"), "");
+        assert_eq!(root("/d/year=*/x.csv"), "/d/");
+        let folder = std::env::temp_dir();
+        assert!(root(folder.to_str().unwrap()).ends_with('/'));
+    }
+
+    #[test]
+    fn one_format_per_table() {
+        let paths = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(common_format(&paths(&["a.csv", "b.csv"])).unwrap(), FileFormat::Csv);
+        let error = common_format(&paths(&["a.csv", "b.parquet"])).unwrap_err();
+        assert!(error.message().contains("different formats"), "{error}");
+    }
+}

@@ -1,0 +1,102 @@
+//! A local file, read by ranges.
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tessera_ops::{RangeReader, Read};
+use tessera_types::{Error, Result};
+
+use crate::io_error;
+
+/// A local file; ranges are read with positioned reads, so that workers share it without a lock.
+#[derive(Debug)]
+pub struct FileReader {
+    path: String,
+    file: File,
+    len: u64,
+}
+
+/// Opens a local file.
+///
+/// # Errors
+/// It does not exist, is a directory, or may not be read; the message says which and names the path.
+pub fn open(path: &str) -> Result<Arc<dyn RangeReader>> {
+    let file = File::open(path).map_err(|error| io_error("open", path, error))?;
+    let metadata = file.metadata().map_err(|error| io_error("open", path, error))?;
+    if metadata.is_dir() {
+        let hint = "name a file in it, or a pattern such as 'folder/*.parquet'";
+        return Err(Error::io(format!("cannot open '{path}': it is a directory; {hint}")));
+    }
+    Ok(Arc::new(FileReader { path: path.to_string(), file, len: metadata.len() }))
+}
+
+impl FileReader {
+    #[cfg(unix)]
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+        use std::os::unix::fs::FileExt;
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(buffer)
+    }
+}
+
+impl RangeReader for FileReader {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Read> {
+        if range.start > range.end || range.end > self.len {
+            return Err(Error::data(format!(
+                "'{}' ends at byte {}, but bytes {} to {} are needed: the file is truncated or damaged",
+                self.path, self.len, range.start, range.end
+            )));
+        }
+        let mut buffer = vec![0; (range.end - range.start) as usize];
+        self.read_at(&mut buffer, range.start).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                Error::data(format!("'{}' became shorter while it was read", self.path))
+            }
+            _ => io_error("read", &self.path, error),
+        })?;
+        Ok(Read::Bytes(Bytes::from(buffer)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_path_and_cause() {
+        let missing = open("/no/such/file.parquet").unwrap_err();
+        assert_eq!(missing.message(), "cannot open '/no/such/file.parquet': no such file or directory");
+        let folder = std::env::temp_dir();
+        let message = open(folder.to_str().unwrap()).unwrap_err().to_string();
+        assert!(message.contains("is a directory"), "{message}");
+    }
+
+    #[test]
+    fn ranges_outside_the_file_are_errors() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"0123456789").unwrap();
+        let reader = open(file.path().to_str().unwrap()).unwrap();
+        match reader.read(2..5).unwrap() {
+            Read::Bytes(bytes) => assert_eq!(&bytes[..], b"234"),
+            Read::Blocked(_) => panic!("local files never block"),
+        }
+        assert!(reader.read(5..11).unwrap_err().to_string().contains("truncated"));
+    }
+}
