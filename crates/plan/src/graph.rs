@@ -121,6 +121,16 @@ impl Builder {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
+    /// The parameter tuple.
+    pub fn parameters(&self) -> &Tuple {
+        &self.parameters
+    }
+
+    /// The nodes so far.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
     /// Adds every node of another plan (same parameters assumed), and gives the new id of its root.
     pub fn append(&mut self, plan: Plan) -> NodeId {
         let offset = self.nodes.len() as u32;

@@ -6,10 +6,10 @@
 //! - A plan's result is one stream of chunks that sees everything, on the device the plan started on.
 //! - Only the trait converters (`router`, `mem_move`, `device_cross`, `unpack`) take packets.
 //! - All inputs of a node agree on device and granularity. Inputs that are all alike (of a union or a zip) agree
-//!   on parallelism and locality too. A *side* of a streaming node sees everything (locality all), and is one, shared by
+//!   on locality too, and those of a source (a zip, a merge join) on parallelism. A *side* of a streaming node sees everything (locality all), and is one, shared by
 //!   the instances of the stream, or as many as they.
 
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Code, Error, Result, Tuple};
 
 use crate::PLAN_DEPTH_MAX;
 use crate::catalogue::{Catalogue, Descriptor, Inputs, Role};
@@ -54,8 +54,9 @@ fn verify_at(plan: &Plan, catalogue: &Catalogue, start: Traits, depth: usize) ->
     plan.parameters.check()?;
     let mut verified = Verified { start, edges: Vec::new(), nested: Vec::new() };
     for (position, node) in plan.nodes.iter().enumerate() {
-        let (edge, nested) = verify_node(plan, node, position, &verified.edges, catalogue, start, depth)
-            .map_err(|error| error.context(format!("sub-operator {} (%{position})", node.operator)))?;
+        let (edge, nested) =
+            verify_node(node, &plan.parameters, position, &verified.edges, catalogue, start, depth)
+                .map_err(|error| error.context(format!("sub-operator {} (%{position})", node.operator)))?;
         verified.edges.push(edge);
         verified.nested.push(nested);
     }
@@ -66,9 +67,10 @@ fn verify_at(plan: &Plan, catalogue: &Catalogue, start: Traits, depth: usize) ->
     Ok(verified)
 }
 
-fn verify_node(
-    plan: &Plan,
+/// Checks one node whose inputs have these edges; `parameters` are those of the plan it stands in.
+pub(crate) fn verify_node(
     node: &Node,
+    parameters: &Tuple,
     position: usize,
     edges: &[Edge],
     catalogue: &Catalogue,
@@ -105,7 +107,7 @@ fn verify_node(
     check_inputs(node, &**descriptor, &inputs)?;
     if inputs.is_empty() {
         // A leaf starts with the traits of the plan it stands in.
-        inputs.push(Edge { tuple: plan.parameters.clone(), traits: start, order: crate::Order::Source });
+        inputs.push(Edge { tuple: parameters.clone(), traits: start, order: crate::Order::Source });
     }
     let mut nested = Vec::new();
     let mut results = Vec::new();
@@ -123,7 +125,7 @@ fn verify_node(
         nested.push(verified);
     }
     let functions = catalogue.functions();
-    let inputs = Inputs { edges: &inputs, nested: &results, parameters: &plan.parameters, functions };
+    let inputs = Inputs { edges: &inputs, nested: &results, parameters, functions };
     let edge = descriptor.derive(node, &inputs)?;
     edge.tuple.check()?;
     match &node.expected {
@@ -137,7 +139,7 @@ fn verify_node(
 }
 
 /// The first field in which two tuples differ.
-fn difference(expected: &tessera_types::Tuple, found: &tessera_types::Tuple) -> String {
+fn difference(expected: &Tuple, found: &Tuple) -> String {
     for (position, (expected, found)) in expected.fields().iter().zip(found.fields()).enumerate() {
         if expected != found {
             return format!("field {position} is declared `{expected}` and is `{found}`");
@@ -203,7 +205,8 @@ fn check_inputs(node: &Node, descriptor: &dyn Descriptor, inputs: &[Edge]) -> Re
             _ => {}
         }
     }
-    let stream = match descriptor.role(node) {
+    let role = descriptor.role(node);
+    let stream = match role {
         Role::Stream(input) | Role::Sink(input) if input < inputs.len() => Some(input),
         Role::Stream(input) | Role::Sink(input) => {
             let message = format!("streams its input {input}, but has {}", inputs.len());
@@ -220,7 +223,9 @@ fn check_inputs(node: &Node, descriptor: &dyn Descriptor, inputs: &[Edge]) -> Re
         if traits.device != with.device {
             return Err(mismatch(&what, "device", traits.device, wants(&with.device), "a device_cross"));
         }
-        let parallelism_fits = traits.parallelism == with.parallelism
+        // The tuples of an input that exists once come out of one of the instances of a union.
+        let parallelism_fits = role == Role::Union
+            || traits.parallelism == with.parallelism
             || (stream.is_some() && traits.parallelism == Parallelism::One);
         if !parallelism_fits {
             let insert = match traits.parallelism {

@@ -1,1 +1,0 @@
-//! Passes: plain functions from plan to plan.

@@ -1,0 +1,139 @@
+//! Neighbours that make one sub-operator.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tessera_types::{Result, Tuple};
+
+use super::{conjuncts, is_volatile, map_nodes, readers};
+use crate::catalogue::{Catalogue, Functions};
+use crate::edge::Traits;
+use crate::expr::Expr;
+use crate::graph::{Node, Plan};
+use crate::value::{Params, Value};
+use crate::verify::{Verified, verify_in};
+
+/// Fuses a filter with the filter below it, and maps and projections with maps and projections below them; drops
+/// projections that keep everything and filters that pass everything. A map is fused only where no expression would be
+/// evaluated twice.
+///
+/// # Errors
+/// The plan does not verify.
+pub fn fuse(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+    let verified = verify_in(plan, catalogue, Traits::DRIVER)?;
+    fuse_verified(plan, &verified, catalogue.functions())
+}
+
+fn fuse_verified(plan: &Plan, verified: &Verified, functions: &dyn Functions) -> Result<Plan> {
+    let readers = readers(plan);
+    map_nodes(plan, &mut |out, id, mut node| {
+        let old = &plan.nodes[id.index()];
+        for (inner, verified) in node.nested.iter_mut().zip(&verified.nested[id.index()]) {
+            *inner = fuse_verified(inner, verified, functions)?;
+        }
+        let (Some(&input), Some(&old_input)) = (node.inputs.first(), old.inputs.first()) else {
+            return Ok(out.push(node));
+        };
+        if keeps_all(&node, &verified.edges[old_input.index()].tuple) {
+            return Ok(input);
+        }
+        if node.inputs.len() == 1 && readers[old_input.index()] == 1 {
+            let below = out.nodes()[input.index()].clone();
+            if let Some(params) = fused(&node, &below, functions) {
+                let operator =
+                    if &*below.operator == "map" { below.operator.clone() } else { node.operator.clone() };
+                return Ok(out.push(Node {
+                    operator,
+                    inputs: below.inputs,
+                    params,
+                    nested: Vec::new(),
+                    expected: None,
+                }));
+            }
+        }
+        Ok(out.push(node))
+    })
+}
+
+/// Whether the output is the input as it is.
+fn keeps_all(node: &Node, input: &Tuple) -> bool {
+    let same = |mut names: Box<dyn Iterator<Item = Option<Arc<str>>> + '_>, count: usize| {
+        count == input.len()
+            && input.fields().iter().all(|field| names.next().flatten().as_ref() == Some(&field.name))
+    };
+    match &*node.operator {
+        "projection" => node.params.names("fields").is_ok_and(|names| {
+            let count = names.len();
+            same(Box::new(names.into_iter().map(Some)), count)
+        }),
+        "map" => node.params.exprs("exprs").is_ok_and(|exprs| {
+            let count = exprs.len();
+            let name = |(name, expr): (Arc<str>, &Expr)| match expr {
+                Expr::Field(field) if *field == name => Some(name),
+                _ => None,
+            };
+            same(Box::new(exprs.into_iter().map(name)), count)
+        }),
+        "filter" => node.params.expr("predicate").is_ok_and(|predicate| *predicate == Expr::boolean(true)),
+        _ => false,
+    }
+}
+
+/// The parameters of the one sub-operator that does what `below` and then `node` do.
+fn fused(node: &Node, below: &Node, functions: &dyn Functions) -> Option<Params> {
+    if below.inputs.len() != 1 {
+        return None;
+    }
+    match (&*node.operator, &*below.operator) {
+        ("filter", "filter") => {
+            let mut all = conjuncts(below.params.expr("predicate").ok()?);
+            all.extend(conjuncts(node.params.expr("predicate").ok()?));
+            Some(Params::new().with("predicate", Expr::all(all)))
+        }
+        ("projection", "projection") => Some(node.params.clone()),
+        ("map", "projection") => Some(node.params.clone()),
+        ("projection", "map") => {
+            let exprs: HashMap<_, _> = below.params.exprs("exprs").ok()?.into_iter().collect();
+            let names = node.params.names("fields").ok()?;
+            let kept =
+                names.into_iter().map(|name| exprs.get(&name).map(|expr| (name.clone(), (*expr).clone())));
+            Some(Params::new().with("exprs", Value::exprs(kept.collect::<Option<Vec<_>>>()?)))
+        }
+        ("map", "map") => composed(node, below, functions),
+        _ => None,
+    }
+}
+
+fn composed(node: &Node, below: &Node, functions: &dyn Functions) -> Option<Params> {
+    let inner: HashMap<_, _> = below.params.exprs("exprs").ok()?.into_iter().collect();
+    let outer = node.params.exprs("exprs").ok()?;
+    let mut uses: HashMap<&Arc<str>, usize> = HashMap::new();
+    for (_, expr) in &outer {
+        expr.walk(&mut |expr| {
+            if let Expr::Field(name) = expr {
+                *uses.entry(name).or_default() += 1;
+            }
+        });
+    }
+    let cheap = |expr: &Expr| matches!(expr, Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..));
+    let once = |(name, expr): (&Arc<str>, &&Expr)| {
+        cheap(expr) || (uses.get(name).copied().unwrap_or(0) <= 1 && !is_volatile(expr, functions))
+    };
+    if !inner.iter().all(once) {
+        return None;
+    }
+    let exprs = outer.into_iter().map(|(name, expr)| {
+        let mut expr = expr.clone();
+        substitute(&mut expr, &inner)?;
+        Some((name, expr))
+    });
+    Some(Params::new().with("exprs", Value::exprs(exprs.collect::<Option<Vec<_>>>()?)))
+}
+
+fn substitute(expr: &mut Expr, fields: &HashMap<Arc<str>, &Expr>) -> Option<()> {
+    if let Expr::Field(name) = expr {
+        *expr = (*fields.get(name)?).clone();
+        return Some(());
+    }
+    expr.children_mut().into_iter().try_for_each(|child| substitute(child, fields))
+}

@@ -1,0 +1,174 @@
+//! Passes: plain functions plan → plan, and what they are made of.
+//!
+//! The helpers ([`map_nodes`], [`remove_unreachable`], [`without_declared_types`]) know no sub-operator. The passes
+//! proper know a few names of the catalogue (`docs/sub-operators.md`) and treat every other sub-operator as one that needs
+//! all of its inputs, so that a room can add sub-operators without coming here.
+//!
+//! All passes expect a plan that verifies, and give one that verifies to the same result type.
+
+mod fuse;
+mod merge;
+mod prune;
+mod push;
+mod share;
+
+use tessera_types::Result;
+
+use crate::catalogue::{Catalogue, Functions};
+use crate::expr::Expr;
+use crate::graph::{Builder, Node, NodeId, Plan};
+use crate::value::Value;
+
+pub use fuse::fuse;
+pub use merge::insert_merges;
+pub use prune::prune_columns;
+pub use push::push_filters;
+pub use share::share_common;
+
+/// Runs the platform-independent passes: [`fuse`], [`push_filters`], [`prune_columns`], [`fuse`] again for the
+/// projections that turned out to do nothing, and [`share_common`].
+///
+/// # Errors
+/// The plan does not verify.
+pub fn optimise(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+    let plan = fuse(&without_declared_types(plan.clone()), catalogue)?;
+    let plan = push_filters(&plan, catalogue)?;
+    let plan = prune_columns(&plan, catalogue)?;
+    let plan = fuse(&plan, catalogue)?;
+    share_common(&plan, catalogue)
+}
+
+/// Rebuilds a plan node by node, inputs first. `rewrite` gets each node with its inputs already translated, adds
+/// what it likes to the new plan and gives the id that stands for the node there. Nested plans are left as they are;
+/// nodes that nothing reads any more are dropped.
+///
+/// # Errors
+/// Those of `rewrite`.
+pub fn map_nodes(
+    plan: &Plan,
+    rewrite: &mut dyn FnMut(&mut Builder, NodeId, Node) -> Result<NodeId>,
+) -> Result<Plan> {
+    let mut out = Builder::new(plan.parameters.clone());
+    let mut ids: Vec<NodeId> = Vec::with_capacity(plan.nodes.len());
+    for (id, node) in plan.ids().zip(&plan.nodes) {
+        let mut node = node.clone();
+        for input in &mut node.inputs {
+            *input = translated(&ids, *input)?;
+        }
+        ids.push(rewrite(&mut out, id, node)?);
+    }
+    let root = translated(&ids, plan.root)?;
+    Ok(remove_unreachable(&out.finish(root)))
+}
+
+fn translated(ids: &[NodeId], old: NodeId) -> Result<NodeId> {
+    ids.get(old.index()).copied().ok_or_else(|| {
+        tessera_types::Error::semantic(format!("%{} is read before it stands in the plan", old.0))
+    })
+}
+
+/// Which nodes the result depends on.
+fn reachable(plan: &Plan) -> Vec<bool> {
+    let mut reachable = vec![false; plan.nodes.len()];
+    if let Some(root) = reachable.get_mut(plan.root.index()) {
+        *root = true;
+    }
+    for position in (0..plan.nodes.len()).rev() {
+        if reachable[position] {
+            for input in &plan.nodes[position].inputs {
+                if let Some(input) = reachable.get_mut(input.index()) {
+                    *input = true;
+                }
+            }
+        }
+    }
+    reachable
+}
+
+/// Drops the nodes that the result does not depend on.
+pub fn remove_unreachable(plan: &Plan) -> Plan {
+    let keep = reachable(plan);
+    let mut next = 0;
+    let positions: Vec<NodeId> = keep
+        .iter()
+        .map(|keep| {
+            let id = NodeId(next);
+            next += u32::from(*keep);
+            id
+        })
+        .collect();
+    // An id out of range stays out of range, for the verifier to find.
+    let renumbered = |id: NodeId| positions.get(id.index()).copied().unwrap_or(NodeId(u32::MAX));
+    let nodes = plan.nodes.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(node, _)| {
+        let mut node = node.clone();
+        node.inputs.iter_mut().for_each(|input| *input = renumbered(*input));
+        node
+    });
+    Plan { parameters: plan.parameters.clone(), nodes: nodes.collect(), root: renumbered(plan.root) }
+}
+
+/// Drops the types that the author declared: a pass may narrow tuples, and the declarations have been checked.
+pub fn without_declared_types(mut plan: Plan) -> Plan {
+    for node in &mut plan.nodes {
+        node.expected = None;
+        node.nested = std::mem::take(&mut node.nested).into_iter().map(without_declared_types).collect();
+    }
+    plan
+}
+
+/// How many nodes read each node; the plan's result counts as a reader.
+fn readers(plan: &Plan) -> Vec<usize> {
+    let reachable = reachable(plan);
+    let mut readers = vec![0; plan.nodes.len()];
+    for (node, _) in plan.nodes.iter().zip(&reachable).filter(|(_, reachable)| **reachable) {
+        for input in &node.inputs {
+            readers[input.index()] += 1;
+        }
+    }
+    readers[plan.root.index()] += 1;
+    readers
+}
+
+/// Whether evaluating it can raise.
+pub fn can_raise(expr: &Expr, functions: &dyn Functions) -> bool {
+    match expr {
+        Expr::Try(_) => false,
+        Expr::Call { function, .. } if functions.can_raise(function) => true,
+        Expr::Cast { safe: false, .. } => true,
+        _ => expr.children().into_iter().any(|child| can_raise(child, functions)),
+    }
+}
+
+/// Whether it calls a function that gives another value each time.
+pub fn is_volatile(expr: &Expr, functions: &dyn Functions) -> bool {
+    let mut found = false;
+    expr.walk(&mut |expr| {
+        if let Expr::Call { function, .. } = expr {
+            found |= functions.is_volatile(function);
+        }
+    });
+    found
+}
+
+/// Calls `visit` on every expression in a parameter's value.
+fn expressions<'a>(value: &'a Value, visit: &mut dyn FnMut(&'a Expr)) {
+    match value {
+        Value::Expr(expr) => visit(expr),
+        Value::List(values) => values.iter().for_each(|value| expressions(value, visit)),
+        Value::Record(entries) => entries.iter().for_each(|(_, value)| expressions(value, visit)),
+        _ => {}
+    }
+}
+
+/// The conjuncts of a predicate, nested AND flattened.
+fn conjuncts(expr: &Expr) -> Vec<Expr> {
+    let mut out = Vec::new();
+    let mut pending = vec![expr];
+    while let Some(expr) = pending.pop() {
+        match expr {
+            Expr::And(list) => pending.extend(list.iter().rev()),
+            other => out.push(other.clone()),
+        }
+    }
+    out
+}

@@ -1,0 +1,68 @@
+//! Predicates that a scan can evaluate.
+
+use tessera_types::Result;
+
+use super::{can_raise, conjuncts, is_volatile, map_nodes, readers};
+use crate::catalogue::{Catalogue, Functions};
+use crate::expr::Expr;
+use crate::graph::{Node, Plan};
+
+/// Moves conjuncts of a filter into the `filter` of the scan right below it, where row groups are pruned and
+/// columns decoded late. A conjunct that can raise stays, since the scan may see rows that another conjunct rejects; its
+/// *try* form goes into the scan (architecture §6).
+///
+/// # Errors
+/// A filter without a predicate: the plan does not verify.
+pub fn push_filters(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+    let functions = catalogue.functions();
+    let readers = readers(plan);
+    map_nodes(plan, &mut |out, id, mut node| {
+        node.nested =
+            node.nested.iter().map(|inner| push_filters(inner, catalogue)).collect::<Result<Vec<_>>>()?;
+        let old = &plan.nodes[id.index()];
+        let (true, Some(&input), Some(old_input)) =
+            (&*node.operator == "filter", node.inputs.first(), old.inputs.first())
+        else {
+            return Ok(out.push(node));
+        };
+        let below = out.nodes()[input.index()].clone();
+        let is_scan =
+            matches!(&*below.operator, "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan" | "block_scan");
+        if !is_scan || readers[old_input.index()] != 1 {
+            return Ok(out.push(node));
+        }
+        let (scan, rest) = split(below, node.params.expr("predicate")?, functions)?;
+        let scan = out.push(scan);
+        if rest.is_empty() {
+            return Ok(scan);
+        }
+        node.inputs = vec![scan];
+        node.params.set("predicate", Expr::all(rest));
+        Ok(out.push(node))
+    })
+}
+
+/// The scan with what it can take, and what must stay above it.
+fn split(mut scan: Node, predicate: &Expr, functions: &dyn Functions) -> Result<(Node, Vec<Expr>)> {
+    let mut pushed = scan.params.expr_opt("filter")?.map(conjuncts).unwrap_or_default();
+    let mut rest = Vec::new();
+    for conjunct in conjuncts(predicate) {
+        let mut has_parameter = false;
+        conjunct.walk(&mut |expr| has_parameter |= matches!(expr, Expr::Parameter(_)));
+        if has_parameter || is_volatile(&conjunct, functions) {
+            rest.push(conjunct);
+        } else if can_raise(&conjunct, functions) {
+            let tried = Expr::Try(Box::new(conjunct.clone()));
+            if !pushed.contains(&tried) {
+                pushed.push(tried);
+            }
+            rest.push(conjunct);
+        } else if !pushed.contains(&conjunct) {
+            pushed.push(conjunct);
+        }
+    }
+    if !pushed.is_empty() {
+        scan.params.set("filter", Expr::all(pushed));
+    }
+    Ok((scan, rest))
+}
