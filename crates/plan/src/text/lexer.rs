@@ -349,7 +349,7 @@ impl<'a> Lexer<'a> {
         let bytes = (0..digits.len() / 2)
             .map(|i| digits.get(2 * i..2 * i + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()))
             .collect::<Option<Vec<u8>>>()
-            .filter(|_| digits.len() % 2 == 0 && digits.bytes().all(|b| b.is_ascii_hexdigit()));
+            .filter(|_| digits.len().is_multiple_of(2) && digits.bytes().all(|b| b.is_ascii_hexdigit()));
         let bytes =
             bytes.ok_or_else(|| self.failure(start, "expected pairs of hexadecimal digits in x'…'"))?;
         Ok((Token::Bytes(bytes), start + 2 + digits.len() + 1))

@@ -29,7 +29,7 @@ fn child(atom: Option<&Atom>, position: usize) -> Option<&Atom> {
     match atom? {
         Atom::List(slot) => Some(&slot.atom),
         Atom::Struct(slots) => slots.get(position).map(|(_, slot)| &slot.atom),
-        Atom::Map(key, value) => Some(if position % 2 == 0 { &key.atom } else { &value.atom }),
+        Atom::Map(key, value) => Some(if position.is_multiple_of(2) { &key.atom } else { &value.atom }),
         _ => None,
     }
 }
