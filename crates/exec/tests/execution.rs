@@ -1,0 +1,295 @@
+//! What the executor promises, shown with sub-operators made for the purpose.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::Int64Type;
+use tessera_encodings::Chunk;
+use tessera_exec::{Engine, Governor, Program, Query, Settings};
+use tessera_ops::{
+    Collected, Context, Lowering, Operator, Reader, Registry, Run, Source, SourceRun, Step, Stream, StreamRun,
+    StreamWorker, SubOperator, Token,
+};
+use tessera_plan::{Builder, Descriptor, Edge, Inputs, Node, Order, Params, Plan, Role};
+use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
+
+const MORSELS: usize = 50;
+const ROWS: usize = 100;
+
+/// Yields `MORSELS` morsels of one chunk of `ROWS` numbers; what else it does is its `mode`.
+#[derive(Debug, Clone, Copy)]
+struct Numbers;
+
+/// Passes on every chunk, and at the end one more with the number of tuples that passed.
+#[derive(Debug, Clone, Copy)]
+struct CountAtEnd;
+
+fn tuple() -> Tuple {
+    Tuple::new(vec![Field::new("x", Atom::Int64)])
+}
+
+macro_rules! descriptor {
+    ($type:ty, $name:literal, [$($parameter:literal),*], $arity:expr, $role:expr) => {
+        impl Descriptor for $type {
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn summary(&self) -> &'static str {
+                "for tests"
+            }
+            fn parameters(&self) -> &'static [&'static str] {
+                &[$($parameter),*]
+            }
+            fn arity(&self) -> (usize, usize) {
+                $arity
+            }
+            fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+                Ok(Edge { tuple: tuple(), traits: inputs.edges[0].traits, order: Order::Source })
+            }
+            fn role(&self, _node: &Node) -> Role {
+                $role
+            }
+        }
+    };
+}
+
+descriptor!(Numbers, "numbers", ["mode"], (0, 0), Role::Source);
+descriptor!(CountAtEnd, "count_at_end", [], (1, 1), Role::Stream(0));
+
+impl SubOperator for Numbers {
+    fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        let mode = node.params.choice("mode", &["plain", "blocking", "panicking", "failing", "endless"])?;
+        Ok(Operator::Source(Arc::new(NumbersSource { mode })))
+    }
+}
+
+#[derive(Debug, Clone)]
+struct NumbersSource {
+    mode: &'static str,
+}
+
+impl Source for NumbersSource {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
+        Ok(Arc::new(NumbersRun { mode: self.mode, context: run.context.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct NumbersRun {
+    mode: &'static str,
+    context: Arc<dyn Context>,
+}
+
+impl SourceRun for NumbersRun {
+    fn morsels(&self) -> usize {
+        MORSELS
+    }
+
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        let context = self.context.clone();
+        Ok(Box::new(NumbersReader { mode: self.mode, morsel, asked: 0, token: None, context }))
+    }
+}
+
+struct NumbersReader {
+    mode: &'static str,
+    morsel: usize,
+    asked: usize,
+    token: Option<Token>,
+    context: Arc<dyn Context>,
+}
+
+impl Reader for NumbersReader {
+    fn step(&mut self) -> Result<Step> {
+        self.asked += 1;
+        match self.mode {
+            "panicking" if self.morsel == 20 => panic!("a bug in morsel 20"),
+            "failing" if self.morsel == 20 => return Err(Error::data("morsel 20 is damaged")),
+            "endless" => {
+                std::thread::sleep(Duration::from_micros(100));
+                self.context.check()?;
+                self.asked = 1;
+            }
+            "blocking" if self.asked == 1 => {
+                let token = Token::new();
+                self.token = Some(token.clone());
+                let ready = token.clone();
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(2));
+                    ready.set_ready();
+                });
+                return Ok(Step::Blocked(token));
+            }
+            _ => {}
+        }
+        if let Some(token) = self.token.take() {
+            assert!(token.is_ready(), "asked again before the token was ready");
+            self.asked = 1;
+        }
+        if self.asked > 1 {
+            return Ok(Step::Done);
+        }
+        let first = (self.morsel * ROWS) as i64;
+        let values: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + ROWS as i64));
+        Ok(Step::HasOutput(Chunk::from_arrays(vec![values])))
+    }
+}
+
+impl SubOperator for CountAtEnd {
+    fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        Ok(Operator::Stream(Arc::new(CountAtEnd)))
+    }
+}
+
+impl Stream for CountAtEnd {
+    fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
+        Ok(Arc::new(CountRun { passed: Arc::new(AtomicUsize::new(0)) }))
+    }
+}
+
+#[derive(Debug)]
+struct CountRun {
+    passed: Arc<AtomicUsize>,
+}
+
+struct CountWorker {
+    passed: Arc<AtomicUsize>,
+    chunk: Option<Chunk>,
+}
+
+impl StreamRun for CountRun {
+    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        Ok(Box::new(CountWorker { passed: self.passed.clone(), chunk: None }))
+    }
+
+    fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
+        let count: ArrayRef = Arc::new(Int64Array::from(vec![self.passed.load(Ordering::SeqCst) as i64]));
+        Ok(Some(tessera_ops::stream_util::chunks_source(vec![Chunk::from_arrays(vec![count])], 1)))
+    }
+}
+
+impl StreamWorker for CountWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.passed.fetch_add(chunk.rows(), Ordering::SeqCst);
+        self.chunk = Some(chunk);
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        Ok(self.chunk.take().map_or(Step::NeedInput, Step::HasOutput))
+    }
+}
+
+fn registry() -> Registry {
+    let mut registry = tessera_ops::standard_registry();
+    registry.register(Numbers);
+    registry.register(CountAtEnd);
+    registry
+}
+
+fn numbers(mode: &str, counts: usize) -> Plan {
+    let mut plan = Builder::new(Tuple::empty());
+    let mut node = plan.add("numbers", &[], Params::new().with("mode", tessera_plan::Value::name(mode)));
+    for _ in 0..counts {
+        node = plan.add("count_at_end", &[node], Params::new());
+    }
+    plan.finish(node)
+}
+
+fn run(plan: &Plan, workers: usize) -> Result<Vec<i64>> {
+    let program = Program::lower(plan, &registry())?;
+    let result = Engine::new(workers)?.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
+    let mut values = Vec::new();
+    for chunk in &result.chunks {
+        values.extend_from_slice(chunk.column(0)?.plain()?.as_primitive::<Int64Type>().values());
+    }
+    Ok(values)
+}
+
+fn all() -> Vec<i64> {
+    (0..(MORSELS * ROWS) as i64).collect()
+}
+
+#[test]
+fn source_order_is_kept_with_any_number_of_workers() {
+    for workers in [1, 2, 5] {
+        assert_eq!(run(&numbers("plain", 0), workers).unwrap(), all());
+    }
+}
+
+#[test]
+fn blocked_morsels_are_parked_and_resumed() {
+    for workers in [1, 3] {
+        assert_eq!(run(&numbers("blocking", 0), workers).unwrap(), all());
+    }
+}
+
+#[test]
+fn what_streams_have_left_passes_the_streams_behind_them() {
+    let count = (MORSELS * ROWS) as i64;
+    let mut expected = all();
+    expected.extend([count, count + 1]);
+    for workers in [1, 4] {
+        assert_eq!(run(&numbers("plain", 2), workers).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_shared_node_runs_once_for_all_its_consumers() {
+    let mut plan = Builder::new(Tuple::empty());
+    let source = plan.add("numbers", &[], Params::new().with("mode", tessera_plan::Value::name("plain")));
+    let both = plan.add("union", &[source, source], Params::new());
+    let program = Program::lower(&plan.finish(both), &registry()).unwrap();
+    let query = Query::new(Settings::default(), &Governor::unlimited());
+    assert_eq!(Engine::new(2).unwrap().run(&program, query).unwrap().rows(), 2 * MORSELS * ROWS);
+    assert_eq!(program.profile().nodes[0].rows as usize, MORSELS * ROWS);
+}
+
+#[test]
+fn the_first_error_ends_the_run() {
+    let error = run(&numbers("failing", 1), 3).unwrap_err();
+    assert_eq!((error.code(), error.message()), (Code::Data, "morsel 20 is damaged"));
+}
+
+#[test]
+fn a_panic_becomes_an_error_and_the_engine_lives() {
+    let engine = Engine::new(2).unwrap();
+    let run = |mode| {
+        let program = Program::lower(&numbers(mode, 0), &registry()).unwrap();
+        engine.run(&program, Query::new(Settings::default(), &Governor::unlimited()))
+    };
+    let error = run("panicking").unwrap_err();
+    assert_eq!(error.code(), Code::Internal);
+    assert!(error.message().contains("a bug in morsel 20"), "{error}");
+    assert_eq!(run("plain").unwrap().rows(), MORSELS * ROWS);
+}
+
+#[test]
+fn cancelling_and_deadlines_end_a_run() {
+    let engine = Engine::new(2).unwrap();
+    let program = Program::lower(&numbers("endless", 0), &registry()).unwrap();
+    let query = Query::new(Settings::default(), &Governor::unlimited());
+    let canceller = query.clone();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        canceller.cancel();
+    });
+    assert_eq!(engine.run(&program, query).unwrap_err().code(), Code::Cancelled);
+    thread.join().unwrap();
+    let deadline = Settings { deadline: Some(Duration::from_millis(20)), ..Settings::default() };
+    let error = engine.run(&program, Query::new(deadline, &Governor::unlimited())).unwrap_err();
+    assert_eq!(error.code(), Code::Cancelled);
+}
+
+#[test]
+fn a_result_beyond_the_budget_is_an_error_and_the_memory_comes_back() {
+    let governor = Governor::new(10_000);
+    let program = Program::lower(&numbers("plain", 0), &registry()).unwrap();
+    let engine = Engine::new(2).unwrap();
+    let error = engine.run(&program, Query::new(Settings::default(), &governor)).unwrap_err();
+    assert_eq!(error.code(), Code::Limit);
+    assert!(error.message().contains("--memory"), "{error}");
+    assert_eq!(governor.used_bytes(), 0);
+}
