@@ -10,9 +10,12 @@ pub mod context;
 pub mod data;
 pub mod describe;
 pub mod expression;
+pub mod hash;
 pub mod operator;
 pub mod orchestration;
+mod physical;
 pub mod registry;
+pub mod rows;
 pub mod scan;
 pub mod stream_util;
 #[cfg(test)]

@@ -1,0 +1,131 @@
+//! How the values of an atom lie in memory: what hashing, packing and comparing switch on.
+
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::ScalarBuffer;
+use arrow::datatypes::{ArrowNativeType, DataType, IntervalMonthDayNano, IntervalUnit};
+
+use tessera_types::{Error, Result};
+
+/// The physical class of an atom's plain form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Physical {
+    /// No values at all: the type of a bare NULL.
+    Null,
+    /// A bitmap.
+    Boolean,
+    /// 8 bits, equal when their bits are.
+    Bits8,
+    /// 16 bits, equal when their bits are.
+    Bits16,
+    /// 32 bits, equal when their bits are.
+    Bits32,
+    /// 64 bits, equal when their bits are.
+    Bits64,
+    /// 128 bits, equal when their bits are.
+    Bits128,
+    /// 32-bit float: -0.0 equals 0.0, NaN equals NaN.
+    Float32,
+    /// 64-bit float: -0.0 equals 0.0, NaN equals NaN.
+    Float64,
+    /// Months, days, nanoseconds; compared by their length, a month being 30 days.
+    Interval,
+    /// A 16-byte view of a string or bytes.
+    View,
+    /// A list, struct or map.
+    Nested,
+}
+
+impl Physical {
+    /// The class of a plain Arrow type.
+    ///
+    /// # Errors
+    /// The type is not a plain form.
+    pub(crate) fn of(data_type: &DataType) -> Result<Physical> {
+        Ok(match data_type {
+            DataType::Null => Physical::Null,
+            DataType::Boolean => Physical::Boolean,
+            DataType::Int8 | DataType::UInt8 => Physical::Bits8,
+            DataType::Int16 | DataType::UInt16 => Physical::Bits16,
+            DataType::Int32 | DataType::UInt32 | DataType::Date32 | DataType::Time32(_) => Physical::Bits32,
+            DataType::Int64
+            | DataType::UInt64
+            | DataType::Decimal64(..)
+            | DataType::Time64(_)
+            | DataType::Timestamp(..)
+            | DataType::Duration(_) => Physical::Bits64,
+            DataType::Decimal128(..) => Physical::Bits128,
+            DataType::Float32 => Physical::Float32,
+            DataType::Float64 => Physical::Float64,
+            DataType::Interval(IntervalUnit::MonthDayNano) => Physical::Interval,
+            DataType::Utf8View | DataType::BinaryView => Physical::View,
+            DataType::List(_) | DataType::Struct(_) | DataType::Map(..) => Physical::Nested,
+            other => {
+                return Err(Error::internal(format!("a column of Arrow type {other}, which is no plain form")));
+            }
+        })
+    }
+
+    /// Bytes of a value in a row; nested values are a reference.
+    pub(crate) fn width_bytes(self) -> usize {
+        match self {
+            Physical::Null => 0,
+            Physical::Boolean | Physical::Bits8 => 1,
+            Physical::Bits16 => 2,
+            Physical::Bits32 | Physical::Float32 => 4,
+            Physical::Bits64 | Physical::Float64 | Physical::Nested => 8,
+            Physical::Bits128 | Physical::Interval | Physical::View => 16,
+        }
+    }
+}
+
+/// The values of a primitive or view array as native values of the same width.
+///
+/// The caller has checked the width by [`Physical::of`].
+pub(crate) fn raw_values<T: ArrowNativeType>(array: &ArrayRef) -> ScalarBuffer<T> {
+    let data = array.to_data();
+    ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
+}
+
+/// Bits of a float such that equal floats have equal bits.
+#[inline(always)]
+pub(crate) fn canonical32(bits: u32) -> u32 {
+    let value = f32::from_bits(bits);
+    if value.is_nan() { 0x7fc0_0000 } else { (value + 0.0).to_bits() }
+}
+
+/// Bits of a float such that equal floats have equal bits.
+#[inline(always)]
+pub(crate) fn canonical64(bits: u64) -> u64 {
+    let value = f64::from_bits(bits);
+    if value.is_nan() { 0x7ff8_0000_0000_0000 } else { (value + 0.0).to_bits() }
+}
+
+/// The length of an interval in nanoseconds; PostgreSQL compares a month as 30 days of 24 hours.
+#[inline(always)]
+pub(crate) fn interval_length(value: IntervalMonthDayNano) -> i128 {
+    const DAY: i128 = 86_400_000_000_000;
+    (i128::from(value.months) * 30 + i128::from(value.days)) * DAY + i128::from(value.nanoseconds)
+}
+
+/// An interval from the 16 bytes a row stores (Arrow's own layout, little endian).
+#[inline(always)]
+pub(crate) fn interval_from_bits(bits: u128) -> IntervalMonthDayNano {
+    IntervalMonthDayNano::new(bits as u32 as i32, (bits >> 32) as u32 as i32, (bits >> 64) as u64 as i64)
+}
+
+/// The 16 bytes of an interval in a row.
+#[inline(always)]
+pub(crate) fn interval_to_bits(value: IntervalMonthDayNano) -> u128 {
+    u128::from(value.months as u32)
+        | u128::from(value.days as u32) << 32
+        | u128::from(value.nanoseconds as u64) << 64
+}
+
+/// The values of an interval array.
+pub(crate) fn interval_values(array: &dyn Array) -> Result<&ScalarBuffer<IntervalMonthDayNano>> {
+    use arrow::array::AsArray;
+    array
+        .as_primitive_opt::<arrow::datatypes::IntervalMonthDayNanoType>()
+        .map(|array| array.values())
+        .ok_or_else(|| Error::internal("an interval column that is no interval array"))
+}

@@ -1,0 +1,140 @@
+//! Columns out of rows: one typed loop per field.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayData, ArrayRef, BinaryViewArray, BooleanArray, StringViewArray, make_array, new_null_array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::datatypes::{ArrowNativeType, DataType};
+
+use tessera_encodings::Column;
+use tessera_types::{Error, Result};
+
+use crate::physical::{Physical, interval_from_bits};
+
+use super::NO_ROW;
+use super::layout::{Kind, RowLayout, VALIDITY_OFFSET};
+use super::memory::Fixed;
+use super::sealed::{Part, Side};
+
+impl Part {
+    /// A field of these rows, in this order; [`NO_ROW`] gives NULL.
+    pub(crate) fn gather(&self, layout: &RowLayout, field: usize, rows: &[u64]) -> Result<Column> {
+        let place = layout.fields.get(field).ok_or_else(|| Error::internal("a field beyond the last"))?;
+        let offset = place.offset;
+        let Kind::Value(physical, data_type) = &place.kind else {
+            return self.gather_handles(offset, rows);
+        };
+        let nulls = self.gather_nulls(field, rows)?;
+        let array: ArrayRef = match physical {
+            Physical::Null => new_null_array(data_type, rows.len()),
+            Physical::Boolean => {
+                let bytes = self.pages.gather::<u8>(offset, rows)?;
+                let bits = BooleanBuffer::collect_bool(rows.len(), |i| bytes[i] != 0);
+                Arc::new(BooleanArray::new(bits, nulls))
+            }
+            Physical::Bits8 => self.gather_fixed::<u8>(offset, rows, data_type, nulls)?,
+            Physical::Bits16 => self.gather_fixed::<u16>(offset, rows, data_type, nulls)?,
+            Physical::Bits32 | Physical::Float32 => {
+                self.gather_fixed::<u32>(offset, rows, data_type, nulls)?
+            }
+            Physical::Bits64 | Physical::Float64 => {
+                self.gather_fixed::<u64>(offset, rows, data_type, nulls)?
+            }
+            Physical::Bits128 => self.gather_fixed::<i128>(offset, rows, data_type, nulls)?,
+            Physical::Interval => {
+                let bits = self.pages.gather::<u128>(offset, rows)?;
+                let values: Vec<_> = bits.into_iter().map(interval_from_bits).collect();
+                Arc::new(arrow::array::IntervalMonthDayNanoArray::new(values.into(), nulls))
+            }
+            Physical::View => {
+                let views = ScalarBuffer::from(self.pages.gather::<u128>(offset, rows)?);
+                // SAFETY: a row's view was copied from a valid array of the same type, or points to bytes that
+                // `push_bytes` copied from one into this part's heap; a row never written holds the empty view.
+                unsafe {
+                    match data_type {
+                        DataType::Utf8View => {
+                            Arc::new(StringViewArray::new_unchecked(views, self.heap.clone(), nulls))
+                        }
+                        _ => Arc::new(BinaryViewArray::new_unchecked(views, self.heap.clone(), nulls)),
+                    }
+                }
+            }
+            Physical::Nested => self.gather_nested(offset, rows, data_type)?,
+        };
+        Ok(Column::Plain(array))
+    }
+
+    /// Which of these rows are NULL in a field; none when no row is.
+    fn gather_nulls(&self, field: usize, rows: &[u64]) -> Result<Option<NullBuffer>> {
+        if self.has_nulls[field] {
+            let (byte, mask) = (VALIDITY_OFFSET + field / 8, 1u8 << (field % 8));
+            let bytes = self.pages.gather::<u8>(byte, rows)?;
+            let bits = BooleanBuffer::collect_bool(rows.len(), |i| bytes[i] & mask != 0);
+            return Ok(Some(NullBuffer::new(bits)).filter(|nulls| nulls.null_count() > 0));
+        }
+        if !rows.contains(&NO_ROW) {
+            return Ok(None);
+        }
+        Ok(Some(NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| rows[i] != NO_ROW))))
+    }
+
+    fn gather_fixed<T: Fixed + ArrowNativeType>(
+        &self,
+        offset: usize,
+        rows: &[u64],
+        data_type: &DataType,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        let values = Buffer::from_vec(self.pages.gather::<T>(offset, rows)?);
+        let data = ArrayData::builder(data_type.clone()).len(rows.len()).add_buffer(values).nulls(nulls);
+        Ok(make_array(data.build()?))
+    }
+
+    fn gather_handles(&self, offset: usize, rows: &[u64]) -> Result<Column> {
+        if rows.contains(&NO_ROW) {
+            return Err(Error::internal("a collection that is not there was read"));
+        }
+        let references = self.pages.gather::<u64>(offset, rows)?;
+        let handle = |reference: u64| match self.sides.get(reference as u32 as usize) {
+            Some(Side::Handles(handles)) => handles.get((reference >> 32) as usize).cloned(),
+            _ => None,
+        };
+        let handles = references.into_iter().map(handle).collect::<Option<_>>();
+        handles.map(Column::Handles).ok_or_else(|| Error::internal("a row refers to no collection"))
+    }
+
+    fn gather_nested(&self, offset: usize, rows: &[u64], data_type: &DataType) -> Result<ArrayRef> {
+        let references = self.pages.gather::<u64>(offset, rows)?;
+        // Of the sides only those that are touched; the first stands for rows that are not there.
+        let null = new_null_array(data_type, 1);
+        let mut touched: Vec<&dyn Array> = vec![&null];
+        let mut places = std::collections::HashMap::new();
+        let mut indices = Vec::with_capacity(rows.len());
+        for (row, reference) in rows.iter().zip(references) {
+            if *row == NO_ROW {
+                indices.push((0, 0));
+                continue;
+            }
+            let place = *places.entry(reference as u32).or_insert(touched.len());
+            if place == touched.len() {
+                match self.sides.get(reference as u32 as usize) {
+                    Some(Side::Array(array)) => touched.push(array),
+                    _ => return Err(Error::internal("a row refers to no value")),
+                }
+            }
+            indices.push((place, (reference >> 32) as usize));
+        }
+        Ok(arrow::compute::interleave(&touched, &indices)?)
+    }
+}
+
+/// A column of NULLs for a field.
+pub(crate) fn nulls_of(layout: &RowLayout, field: usize, rows: usize) -> Result<Column> {
+    match &layout.fields[field].kind {
+        Kind::Value(_, data_type) => Ok(Column::Plain(new_null_array(data_type, rows))),
+        Kind::Handle if rows == 0 => Ok(Column::Handles(Arc::new([]))),
+        Kind::Handle => Err(Error::internal("a collection that is not there was read")),
+    }
+}

@@ -1,0 +1,115 @@
+//! Where the fields of a tuple stand in its row.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+
+use tessera_types::{Item, Result, Tuple};
+
+use crate::physical::Physical;
+
+/// Where a row's hash stands.
+pub const HASH_OFFSET: usize = 0;
+/// Where a row's validity bits start: bit `i % 8` of byte `i / 8` is set when field `i` is not NULL.
+pub const VALIDITY_OFFSET: usize = 8;
+
+/// What a row stores of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Kind {
+    /// A value in place.
+    Value(Physical, DataType),
+    /// A collection: index of the side store and position in it, 32 bits each.
+    Handle,
+}
+
+/// One field of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FieldLayout {
+    pub(crate) kind: Kind,
+    pub(crate) offset: usize,
+}
+
+/// The layout of a tuple's row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowLayout {
+    tuple: Tuple,
+    pub(crate) fields: Vec<FieldLayout>,
+    states: Vec<usize>,
+    stride_bytes: usize,
+}
+
+impl FieldLayout {
+    pub(crate) fn width_bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Value(physical, _) => physical.width_bytes(),
+            Kind::Handle => 8,
+        }
+    }
+}
+
+impl RowLayout {
+    /// The layout of `tuple`.
+    ///
+    /// # Errors
+    /// An atom without plain form: Tessera's own mistake.
+    pub fn new(tuple: &Tuple) -> Result<Arc<RowLayout>> {
+        RowLayout::with_states(tuple, &[])
+    }
+
+    /// The layout of `tuple`, followed by state fields of these widths in bytes, zero in a new row.
+    pub fn with_states(tuple: &Tuple, state_widths: &[usize]) -> Result<Arc<RowLayout>> {
+        let kinds = tuple
+            .fields()
+            .iter()
+            .map(|field| match &field.item {
+                Item::Atom(atom) => {
+                    let data_type = atom.arrow();
+                    Ok(Kind::Value(Physical::of(&data_type)?, data_type))
+                }
+                Item::Collection(_) => Ok(Kind::Handle),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut fields: Vec<_> = kinds.into_iter().map(|kind| FieldLayout { kind, offset: 0 }).collect();
+        let mut end = VALIDITY_OFFSET + fields.len().div_ceil(8);
+        // Narrow fields first: they fill the space beside the validity bits.
+        for width in [0, 1, 2, 4, 8, 16] {
+            for field in fields.iter_mut().filter(|field| field.width_bytes() == width) {
+                end = end.next_multiple_of(width.clamp(1, 8));
+                field.offset = end;
+                end += width;
+            }
+        }
+        let mut states = Vec::with_capacity(state_widths.len());
+        for width in state_widths {
+            end = end.next_multiple_of(width.next_power_of_two().clamp(1, 8));
+            states.push(end);
+            end += width;
+        }
+        Ok(Arc::new(RowLayout { tuple: tuple.clone(), fields, states, stride_bytes: end.next_multiple_of(8) }))
+    }
+
+    /// The tuple.
+    pub fn tuple(&self) -> &Tuple {
+        &self.tuple
+    }
+
+    /// Bytes from one row to the next: a multiple of 8.
+    pub fn stride_bytes(&self) -> usize {
+        self.stride_bytes
+    }
+
+    /// Where a field stands in its row.
+    pub fn field_offset(&self, field: usize) -> usize {
+        self.fields[field].offset
+    }
+
+    /// Where a state field stands in its row.
+    pub fn state_offset(&self, state: usize) -> usize {
+        self.states[state]
+    }
+
+    /// Where states start: what lies before is hash, validity and fields.
+    pub fn states_start(&self) -> usize {
+        self.states.first().copied().unwrap_or(self.stride_bytes)
+    }
+}

@@ -1,0 +1,392 @@
+//! The memory of rows: pages of fixed-width rows, and the only unsafe code of this layout.
+//!
+//! # Invariants
+//! * A page is a run of zero-initialised 64-bit words; every bit pattern is a valid value of every [`Fixed`] type, so any
+//!   in-bounds read is defined.
+//! * `allocated` rows have memory: row `r` lies in page `r >> shift` at `(r & mask) * stride`, and its `stride` bytes are inside
+//!   that page. Every access checks `row < allocated` and `offset + width <= stride` once, before its loop.
+//! * Reads and writes are unaligned ones: nothing relies on alignment.
+//! * [`SharedPages`] hands out writers for disjoint row ranges, and its pages only after the last writer is gone.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tessera_types::{Error, Result};
+
+/// Rows of the first allocation of a page that grows.
+const FIRST_ROWS: usize = 16;
+
+/// Types whose every bit pattern is a value, without padding.
+///
+/// # Safety
+/// Implementers have no padding bytes, no invalid bit patterns, and no drop code.
+pub unsafe trait Fixed: Copy + Default + Send + Sync + 'static {}
+
+macro_rules! fixed {
+    ($($type:ty),*) => { $(
+        // SAFETY: a primitive number: no padding, every bit pattern valid.
+        unsafe impl Fixed for $type {}
+    )* };
+}
+fixed!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
+
+/// Pages of rows.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    pages: Vec<Vec<u64>>,
+    /// Rows of a full page, as a power of two.
+    shift: u32,
+    /// 64-bit words of a row.
+    stride: usize,
+    /// Rows that have memory.
+    allocated: usize,
+}
+
+impl Pages {
+    /// No rows yet; a page will have 2^`shift` of `stride_bytes` (a multiple of 8).
+    pub(crate) fn new(stride_bytes: usize, shift: u32) -> Pages {
+        debug_assert_eq!(stride_bytes % 8, 0);
+        Pages { pages: Vec::new(), shift, stride: stride_bytes / 8, allocated: 0 }
+    }
+
+    /// One page of exactly `rows` zeroed rows.
+    pub(crate) fn contiguous(stride_bytes: usize, rows: usize) -> Pages {
+        let stride = stride_bytes / 8;
+        Pages { pages: vec![vec![0; rows * stride]], shift: usize::BITS - 1, stride, allocated: rows }
+    }
+
+    /// Bytes that [`Pages::allocate`] would take to have at least `rows` rows.
+    pub(crate) fn bytes_to_allocate(&self, rows: usize) -> usize {
+        self.target(rows).saturating_sub(self.allocated) * self.stride * 8
+    }
+
+    fn target(&self, rows: usize) -> usize {
+        let page = 1usize << self.shift;
+        if rows <= self.allocated {
+            self.allocated
+        } else if rows <= page {
+            rows.max(self.allocated * 2).max(FIRST_ROWS).min(page)
+        } else {
+            rows.next_multiple_of(page)
+        }
+    }
+
+    /// Makes memory for at least `rows` rows in all. Only the first page grows; later ones are made whole.
+    pub(crate) fn allocate(&mut self, rows: usize) {
+        let target = self.target(rows);
+        if target == self.allocated {
+            return;
+        }
+        let page = 1usize << self.shift;
+        match self.pages.first_mut() {
+            Some(first) => first.resize(target.min(page) * self.stride, 0),
+            None => self.pages.push(vec![0; target.min(page) * self.stride]),
+        }
+        while self.pages.len() * page < target {
+            self.pages.push(vec![0; page * self.stride]);
+        }
+        self.allocated = target;
+    }
+
+    /// Rows that have memory.
+    pub(crate) fn allocated(&self) -> usize {
+        self.allocated
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.pages.iter().map(|page| page.capacity() * 8).sum()
+    }
+
+    fn check(&self, end: usize, offset: usize, width: usize) {
+        assert!(end <= self.allocated && offset + width <= self.stride * 8, "a row outside its pages");
+    }
+
+    /// # Safety
+    /// `row < self.allocated`.
+    #[inline(always)]
+    unsafe fn row_unchecked(&self, row: usize) -> *const u8 {
+        // SAFETY: by the invariant of `allocated`.
+        unsafe {
+            let page = self.pages.get_unchecked(row >> self.shift);
+            let inner = row & ((1usize << self.shift) - 1);
+            page.as_ptr().add(inner * self.stride).cast()
+        }
+    }
+
+    /// # Safety
+    /// `row < self.allocated`.
+    #[inline(always)]
+    unsafe fn row_unchecked_mut(&mut self, row: usize) -> *mut u8 {
+        // SAFETY: by the invariant of `allocated`.
+        unsafe {
+            let page = self.pages.get_unchecked_mut(row >> self.shift);
+            let inner = row & ((1usize << self.shift) - 1);
+            page.as_mut_ptr().add(inner * self.stride).cast()
+        }
+    }
+
+    /// The value at `offset` of a row.
+    #[inline(always)]
+    pub(crate) fn read<T: Fixed>(&self, row: usize, offset: usize) -> T {
+        self.check(row.saturating_add(1), offset, size_of::<T>());
+        // SAFETY: checked.
+        unsafe { self.row_unchecked(row).add(offset).cast::<T>().read_unaligned() }
+    }
+
+    /// Sets the value at `offset` of a row.
+    #[inline(always)]
+    pub(crate) fn write<T: Fixed>(&mut self, row: usize, offset: usize, value: T) {
+        self.check(row.saturating_add(1), offset, size_of::<T>());
+        // SAFETY: checked.
+        unsafe { self.row_unchecked_mut(row).add(offset).cast::<T>().write_unaligned(value) }
+    }
+
+    /// Sets the value at `offset` of the consecutive rows from `start`, one for each value (`len` at most).
+    #[inline(always)]
+    pub(crate) fn write_run<T: Fixed>(
+        &mut self,
+        start: usize,
+        len: usize,
+        offset: usize,
+        values: impl Iterator<Item = T>,
+    ) {
+        self.check(start + len, offset, size_of::<T>());
+        let mut values = values.take(len);
+        let (mut row, end) = (start, start + len);
+        while row < end {
+            let page_end = ((row >> self.shift) + 1) << self.shift;
+            let run = page_end.min(end) - row;
+            // SAFETY: the rows `row..row + run` are below `end`, checked above, and in one page.
+            unsafe {
+                let mut target = self.row_unchecked_mut(row).add(offset);
+                for value in values.by_ref().take(run) {
+                    target.cast::<T>().write_unaligned(value);
+                    target = target.wrapping_add(self.stride * 8);
+                }
+            }
+            row += run;
+        }
+    }
+
+    /// The bytes of a row.
+    pub(crate) fn row(&self, row: usize) -> &[u8] {
+        self.check(row.saturating_add(1), 0, 0);
+        // SAFETY: checked; a row's bytes are initialised and inside its page.
+        unsafe { std::slice::from_raw_parts(self.row_unchecked(row), self.stride * 8) }
+    }
+
+    /// Copies `bytes` to `offset` of a row.
+    pub(crate) fn write_bytes(&mut self, row: usize, offset: usize, bytes: &[u8]) {
+        self.check(row.saturating_add(1), offset, bytes.len());
+        // SAFETY: checked; `bytes` is borrowed from elsewhere, so the two do not overlap.
+        unsafe {
+            self.row_unchecked_mut(row).add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+    }
+
+    /// Clears the bit `mask` of the byte at `offset` of a row.
+    #[inline(always)]
+    pub(crate) fn clear_bit(&mut self, row: usize, offset: usize, mask: u8) {
+        let byte: u8 = self.read(row, offset);
+        self.write(row, offset, byte & !mask);
+    }
+
+    /// The values at `offset` of these rows; a default for a row that is `u64::MAX`.
+    ///
+    /// # Errors
+    /// Another row is outside: Tessera's own mistake.
+    pub(crate) fn gather<T: Fixed>(&self, offset: usize, rows: &[u64]) -> Result<Vec<T>> {
+        self.check(0, offset, size_of::<T>());
+        let allocated = self.allocated as u64;
+        let outside = rows.iter().fold(false, |found, row| found | (*row >= allocated));
+        let mut out = Vec::with_capacity(rows.len());
+        if !outside {
+            // SAFETY: every row is below `allocated`, and the offset was checked.
+            let read = |row: &u64| unsafe {
+                self.row_unchecked(*row as usize).add(offset).cast::<T>().read_unaligned()
+            };
+            out.extend(rows.iter().map(read));
+            return Ok(out);
+        }
+        for row in rows {
+            out.push(match *row {
+                u64::MAX => T::default(),
+                row if row < allocated => self.read(row as usize, offset),
+                row => return Err(Error::internal(format!("row {row} of {allocated} was read"))),
+            });
+        }
+        Ok(out)
+    }
+
+    /// A reader of the value at `offset`, checked once; each read checks its row.
+    #[inline(always)]
+    pub(crate) fn field<T: Fixed>(&self, offset: usize) -> FieldReader<'_, T> {
+        self.check(0, offset, size_of::<T>());
+        FieldReader { pages: self, offset, phantom: std::marker::PhantomData }
+    }
+
+    /// Asks the processor to bring a row into its cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, row: usize) {
+        if row < self.allocated {
+            // SAFETY: checked.
+            prefetch(unsafe { self.row_unchecked(row) });
+        }
+    }
+}
+
+/// Reads one field of any row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FieldReader<'a, T> {
+    pages: &'a Pages,
+    offset: usize,
+    phantom: std::marker::PhantomData<T>,
+}
+
+impl<T: Fixed> FieldReader<'_, T> {
+    /// The value of a row.
+    #[inline(always)]
+    pub(crate) fn get(&self, row: u64) -> T {
+        let row = row as usize;
+        assert!(row < self.pages.allocated, "a row outside its pages");
+        // SAFETY: the row was checked here, the offset when the reader was made.
+        unsafe { self.pages.row_unchecked(row).add(self.offset).cast::<T>().read_unaligned() }
+    }
+}
+
+/// Asks the processor to bring a cache line; never faults.
+#[inline(always)]
+pub(crate) fn prefetch<T>(address: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch is a hint; it accepts any address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}
+
+/// Pages that several tasks fill at once, each its own range of rows.
+#[derive(Debug)]
+pub(crate) struct SharedPages {
+    pages: Mutex<Option<Pages>>,
+    writers: AtomicUsize,
+}
+
+/// Writes one range of rows of [`SharedPages`].
+#[derive(Debug)]
+pub(crate) struct SharedWriter {
+    owner: Arc<SharedPages>,
+    /// The first byte of the range.
+    base: *mut u8,
+    stride_bytes: usize,
+    rows: usize,
+}
+
+// SAFETY: the range behind `base` belongs to this writer alone, and its memory lives as long as `owner`
+// keeps the pages, which it does until the last writer is dropped.
+unsafe impl Send for SharedWriter {}
+
+impl SharedPages {
+    /// Contiguous pages, cut into ranges of these many rows, one after the other.
+    pub(crate) fn split(stride_bytes: usize, ranges: &[usize]) -> (Arc<SharedPages>, Vec<SharedWriter>) {
+        let rows: usize = ranges.iter().sum();
+        let mut pages = Pages::contiguous(stride_bytes, rows);
+        let base: *mut u8 = pages.pages[0].as_mut_ptr().cast();
+        let owner = Arc::new(SharedPages {
+            pages: Mutex::new(Some(pages)),
+            writers: AtomicUsize::new(ranges.len()),
+        });
+        let mut start = 0;
+        let writers = ranges
+            .iter()
+            .map(|rows| {
+                let base = base.wrapping_add(start * stride_bytes);
+                start += rows;
+                SharedWriter { owner: owner.clone(), base, stride_bytes, rows: *rows }
+            })
+            .collect();
+        (owner, writers)
+    }
+
+    /// The pages; none while a writer is left, or when they were taken already.
+    pub(crate) fn take(&self) -> Option<Pages> {
+        if self.writers.load(Ordering::Acquire) != 0 {
+            return None;
+        }
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl SharedWriter {
+    /// Copies a row to a place of the range, and gives the copy for patching.
+    #[inline(always)]
+    pub(crate) fn copy_row(&mut self, place: usize, bytes: &[u8]) -> &mut [u8] {
+        assert!(place < self.rows && bytes.len() == self.stride_bytes, "a row outside its range");
+        // SAFETY: `place` is inside the range, which is this writer's alone; `bytes` cannot overlap with it, because
+        // the pages are not readable while a writer is left.
+        unsafe {
+            let target = self.base.add(place * self.stride_bytes);
+            target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            std::slice::from_raw_parts_mut(target, self.stride_bytes)
+        }
+    }
+}
+
+impl Drop for SharedWriter {
+    fn drop(&mut self) {
+        self.owner.writers.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_grow_and_keep_values() {
+        let mut pages = Pages::new(16, 5);
+        for row in 0..100usize {
+            pages.allocate(row + 1);
+            pages.write::<u64>(row, 8, row as u64 * 3);
+        }
+        assert_eq!(pages.gather::<u64>(8, &[0, 31, 32, 99, u64::MAX]).unwrap(), vec![0, 93, 96, 297, 0]);
+        assert!(pages.gather::<u64>(8, &[1 << 40]).is_err());
+        pages.write_run(30, 40, 8, (0..40u64).map(|v| v + 1000));
+        assert_eq!(pages.read::<u64>(29, 8), 87);
+        assert_eq!(pages.read::<u64>(30, 8), 1000);
+        assert_eq!(pages.read::<u64>(69, 8), 1039);
+        assert_eq!(pages.read::<u64>(70, 8), 210);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside")]
+    fn reads_outside_are_caught() {
+        let mut pages = Pages::new(16, 5);
+        pages.allocate(1);
+        pages.read::<u64>(pages.allocated(), 8);
+    }
+
+    #[test]
+    fn writers_fill_disjoint_ranges_at_once() {
+        let (shared, writers) = SharedPages::split(16, &[3, 0, 5]);
+        assert!(shared.take().is_none());
+        let threads: Vec<_> = writers
+            .into_iter()
+            .enumerate()
+            .map(|(index, mut writer)| {
+                std::thread::spawn(move || {
+                    for place in 0..writer.rows {
+                        let row = writer.copy_row(place, &[index as u8; 16]);
+                        row[0] = place as u8;
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let pages = shared.take().unwrap();
+        assert_eq!(pages.gather::<u8>(0, &[0, 1, 2, 3, 7]).unwrap(), vec![0, 1, 2, 0, 4]);
+        assert_eq!(pages.gather::<u8>(15, &[0, 2, 3, 7]).unwrap(), vec![0, 0, 2, 2]);
+        assert!(shared.take().is_none());
+    }
+}

@@ -1,0 +1,238 @@
+//! Rows that no longer change.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::Buffer;
+
+use tessera_encodings::{Chunk, Column, Handle};
+use tessera_types::{Error, Result, Tuple};
+
+use crate::context::Reservation;
+
+use super::compare::{Heap, RowsRef};
+use super::layout::{HASH_OFFSET, RowLayout};
+use super::memory::{Fixed, Pages};
+
+/// Rows that no longer change; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    layout: Arc<RowLayout>,
+    parts: Vec<Arc<Part>>,
+    /// The number of the first row of each part, and how many there are in all.
+    starts: Vec<u64>,
+}
+
+/// Rows with one heap: what one builder made.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) pages: Pages,
+    pub(crate) rows: usize,
+    pub(crate) heap: Arc<[Buffer]>,
+    pub(crate) sides: Vec<Side>,
+    pub(crate) has_nulls: Vec<bool>,
+    /// Held for as long as the memory is.
+    #[expect(dead_code, reason = "gives its memory back when dropped")]
+    pub(crate) reservations: Vec<Reservation>,
+}
+
+/// Values that rows refer to: lists, structs, maps; collections.
+#[derive(Debug, Clone)]
+pub(crate) enum Side {
+    Array(ArrayRef),
+    Handles(Arc<[Handle]>),
+}
+
+impl Side {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Side::Array(array) => array.to_data().get_slice_memory_size().unwrap_or(0),
+            Side::Handles(handles) => std::mem::size_of_val::<[Handle]>(handles),
+        }
+    }
+}
+
+impl Part {
+    pub(crate) fn view<'a>(&'a self, layout: &'a RowLayout) -> RowsRef<'a> {
+        RowsRef {
+            layout,
+            pages: &self.pages,
+            heap: Heap::Sealed(&self.heap),
+            sides: &self.sides,
+            has_nulls: &self.has_nulls,
+        }
+    }
+}
+
+impl Rows {
+    pub(crate) fn new(layout: Arc<RowLayout>, parts: Vec<Arc<Part>>) -> Rows {
+        let mut starts = vec![0];
+        let mut total = 0;
+        for part in &parts {
+            total += part.rows as u64;
+            starts.push(total);
+        }
+        Rows { layout, parts, starts }
+    }
+
+    /// No rows.
+    pub fn empty(layout: Arc<RowLayout>) -> Rows {
+        Rows::new(layout, Vec::new())
+    }
+
+    /// The rows of each, one after the other, without copying.
+    ///
+    /// # Errors
+    /// They differ in layout.
+    pub fn concat(layout: Arc<RowLayout>, several: impl IntoIterator<Item = Rows>) -> Result<Rows> {
+        let mut parts = Vec::new();
+        for rows in several {
+            if *rows.layout != *layout {
+                return Err(Error::internal("rows of different layouts were put together"));
+            }
+            parts.extend(rows.parts.into_iter().filter(|part| part.rows > 0));
+        }
+        Ok(Rows::new(layout, parts))
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Arc<RowLayout> {
+        &self.layout
+    }
+
+    /// The tuple.
+    pub fn tuple(&self) -> &Tuple {
+        self.layout.tuple()
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.starts.last().map_or(0, |total| *total as usize)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.memory_bytes()).sum()
+    }
+
+    /// A field of these rows, in this order; [`super::NO_ROW`] gives NULL. Strings share the heap.
+    ///
+    /// # Errors
+    /// A row that is not there: Tessera's own mistake.
+    pub fn gather(&self, field: usize, rows: &[u64]) -> Result<Column> {
+        match &self.parts[..] {
+            [part] => part.gather(&self.layout, field, rows),
+            _ => self.gather_across(field, rows),
+        }
+    }
+
+    /// All fields of these rows.
+    pub fn gather_all(&self, rows: &[u64]) -> Result<Vec<Column>> {
+        (0..self.tuple().len()).map(|field| self.gather(field, rows)).collect()
+    }
+
+    /// The rows of a range as a chunk; keep ranges within the context's `chunk_rows`.
+    pub fn chunk(&self, rows: Range<u64>) -> Result<Chunk> {
+        let numbers: Vec<u64> = rows.collect();
+        Ok(Chunk::new(self.gather_all(&numbers)?, numbers.len()))
+    }
+
+    /// The hashes of a range of rows.
+    pub fn hashes(&self, rows: Range<u64>) -> Result<Vec<u64>> {
+        self.fixed(HASH_OFFSET, rows)
+    }
+
+    /// A state field of a range of rows.
+    pub fn states<T: Fixed>(&self, state: usize, rows: Range<u64>) -> Result<Vec<T>> {
+        self.fixed(self.layout.state_offset(state), rows)
+    }
+
+    /// The bytes of a view from a state field of a row of `part_of_row`; short ones lie in the view itself.
+    pub fn bytes<'a>(&'a self, part_of_row: u64, view: &'a [u8; 16]) -> &'a [u8] {
+        let bits = u128::from_le_bytes(*view);
+        let len = bits as u32 as usize;
+        if len <= 12 {
+            return &view[4..4 + len];
+        }
+        let part = self.parts.get(self.part_of(part_of_row));
+        part.and_then(|part| super::incoming::long_bytes(bits, &part.heap)).unwrap_or_default()
+    }
+
+    fn fixed<T: Fixed>(&self, offset: usize, rows: Range<u64>) -> Result<Vec<T>> {
+        let mut out = Vec::with_capacity((rows.end - rows.start) as usize);
+        let mut next = rows.start;
+        while next < rows.end {
+            let index = self.part_of(next);
+            let Some(part) = self.parts.get(index) else {
+                return Err(Error::internal(format!("row {next} of {} was read", self.len())));
+            };
+            let (start, end) = (self.starts[index], self.starts[index + 1].min(rows.end));
+            let numbers: Vec<u64> = (next - start..end - start).collect();
+            out.extend(part.pages.gather::<T>(offset, &numbers)?);
+            next = end;
+        }
+        Ok(out)
+    }
+
+    /// The index of the part that holds a row.
+    fn part_of(&self, row: u64) -> usize {
+        self.starts.partition_point(|start| *start <= row).saturating_sub(1)
+    }
+
+    fn gather_across(&self, field: usize, rows: &[u64]) -> Result<Column> {
+        if rows.is_empty() || self.parts.is_empty() {
+            if rows.iter().any(|row| *row != super::NO_ROW) {
+                return Err(Error::internal("a row of empty rows was read"));
+            }
+            return super::gather::nulls_of(&self.layout, field, rows.len());
+        }
+        // Rows of each part are gathered by themselves and put back into order.
+        let mut places = Vec::with_capacity(rows.len());
+        let mut wanted: Vec<(usize, Vec<u64>)> = Vec::new();
+        let mut current = usize::MAX;
+        for row in rows {
+            let index = if *row == super::NO_ROW { 0 } else { self.part_of(*row) };
+            if wanted.get(current).is_none_or(|(part, _)| *part != index) {
+                current = match wanted.iter().position(|(part, _)| *part == index) {
+                    Some(found) => found,
+                    None => {
+                        wanted.push((index, Vec::new()));
+                        wanted.len() - 1
+                    }
+                };
+            }
+            let list = &mut wanted[current].1;
+            places.push((current, list.len()));
+            let start = self.starts.get(index).copied().unwrap_or_default();
+            list.push(if *row == super::NO_ROW { *row } else { *row - start });
+        }
+        let mut columns = Vec::with_capacity(wanted.len());
+        for (index, list) in &wanted {
+            let part = self.parts.get(*index).ok_or_else(|| Error::internal("a row beyond the last"))?;
+            columns.push(part.gather(&self.layout, field, list)?);
+        }
+        if columns.len() == 1 {
+            return Ok(columns.remove(0));
+        }
+        if let Some(Column::Handles(_)) = columns.first() {
+            let lists = columns.iter().map(Column::handles).collect::<Result<Vec<_>>>()?;
+            return Ok(Column::Handles(places.iter().map(|(list, place)| lists[*list][*place].clone()).collect()));
+        }
+        let arrays = columns.iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
+        let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
+        Ok(Column::Plain(arrow::compute::interleave(&arrays, &places)?))
+    }
+}
+
+impl Part {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let heap: usize = self.heap.iter().map(Buffer::capacity).sum();
+        self.pages.memory_bytes() + heap + self.sides.iter().map(Side::memory_bytes).sum::<usize>()
+    }
+}
