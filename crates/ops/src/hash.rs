@@ -19,8 +19,9 @@ use crate::physical::{Physical, canonical32, canonical64, interval_length, inter
 
 /// The state before the first value.
 pub const SEED: u64 = 0x243f_6a88_85a3_08d3;
-/// What a state is multiplied with.
-pub const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// What a state is multiplied with. Of 60,000 random odd numbers the one that did best on its worst case: of 4,096 multiples
+/// of any power of two, any 12 bits of the hash take at least 2,444 values (random ones take 2,589, the golden ratio 1,552).
+pub const MULTIPLIER: u64 = 0xb3e2_9bff_af0f_8729;
 /// The word of NULL.
 pub const NULL_WORD: u64 = 0xc2b2_ae3d_27d4_eb4f;
 

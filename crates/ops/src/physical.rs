@@ -60,7 +60,9 @@ impl Physical {
             DataType::Utf8View | DataType::BinaryView => Physical::View,
             DataType::List(_) | DataType::Struct(_) | DataType::Map(..) => Physical::Nested,
             other => {
-                return Err(Error::internal(format!("a column of Arrow type {other}, which is no plain form")));
+                return Err(Error::internal(format!(
+                    "a column of Arrow type {other}, which is no plain form"
+                )));
             }
         })
     }

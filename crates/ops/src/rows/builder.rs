@@ -149,8 +149,7 @@ impl RowsBuilder {
             (Values::Handles(_), kind) => *kind == Kind::Handle,
             (_, Kind::Handle) => false,
             (_, Kind::Value(physical, _)) => {
-                column.values.width_bytes() == physical.width_bytes()
-                    || matches!(column.values, Values::Null)
+                column.values.width_bytes() == physical.width_bytes() || matches!(column.values, Values::Null)
             }
         };
         if !fits {
@@ -244,9 +243,9 @@ impl RowsBuilder {
             return Ok(());
         }
         let translated = column.index.is_some() && views.len() <= TRANSLATED_VALUES_MOST;
-        let mut translation = self.translations[field].take().filter(|t| {
-            translated && std::ptr::addr_eq(Arc::as_ptr(&t.values), Arc::as_ptr(array))
-        });
+        let mut translation = self.translations[field]
+            .take()
+            .filter(|t| translated && std::ptr::addr_eq(Arc::as_ptr(&t.values), Arc::as_ptr(array)));
         if translated && translation.is_none() {
             translation = Some(Translation { values: array.clone(), views: vec![0; views.len()] });
         }
@@ -404,7 +403,10 @@ fn push_bytes(heap: &mut Vec<Vec<u8>>, reservation: &mut Reservation, bytes: &[u
         return Ok(u128::from_le_bytes(view));
     }
     if len > VIEW_BYTES_MAX {
-        return Err(Error::new(Code::Limit, format!("a string of {len} bytes; the most is {VIEW_BYTES_MAX}")));
+        return Err(Error::new(
+            Code::Limit,
+            format!("a string of {len} bytes; the most is {VIEW_BYTES_MAX}"),
+        ));
     }
     let room = heap.last().map_or(0, |page| page.capacity() - page.len());
     if room < len {

@@ -191,9 +191,7 @@ impl RowsRef<'_> {
                 self.retain(field, column, nulls, candidates, |row, at| {
                     let reference = stored.get(row);
                     match self.sides.get(reference as u32 as usize) {
-                        Some(Side::Array(side)) => {
-                            values_equal(side, (reference >> 32) as usize, array, at)
-                        }
+                        Some(Side::Array(side)) => values_equal(side, (reference >> 32) as usize, array, at),
                         _ => false,
                     }
                 });
@@ -238,12 +236,10 @@ impl RowsRef<'_> {
         }
         let validity = self.pages.field::<u8>(VALIDITY_OFFSET + field / 8);
         let mask = 1u8 << (field % 8);
-        candidates.retain(|row, position| {
-            match (validity.get(row) & mask != 0, !column.is_null(position)) {
-                (true, true) => equal(row, column.at(position)),
-                (false, false) => nulls != NullKeys::Unequal,
-                _ => nulls == NullKeys::Unknown,
-            }
+        candidates.retain(|row, position| match (validity.get(row) & mask != 0, !column.is_null(position)) {
+            (true, true) => equal(row, column.at(position)),
+            (false, false) => nulls != NullKeys::Unequal,
+            _ => nulls == NullKeys::Unknown,
         });
     }
 }

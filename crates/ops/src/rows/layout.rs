@@ -85,7 +85,12 @@ impl RowLayout {
             states.push(end);
             end += width;
         }
-        Ok(Arc::new(RowLayout { tuple: tuple.clone(), fields, states, stride_bytes: end.next_multiple_of(8) }))
+        Ok(Arc::new(RowLayout {
+            tuple: tuple.clone(),
+            fields,
+            states,
+            stride_bytes: end.next_multiple_of(8),
+        }))
     }
 
     /// The tuple.

@@ -89,6 +89,7 @@ impl Pages {
     }
 
     /// Rows that have memory.
+    #[cfg(test)]
     pub(crate) fn allocated(&self) -> usize {
         self.allocated
     }
@@ -173,15 +174,6 @@ impl Pages {
         self.check(row.saturating_add(1), 0, 0);
         // SAFETY: checked; a row's bytes are initialised and inside its page.
         unsafe { std::slice::from_raw_parts(self.row_unchecked(row), self.stride * 8) }
-    }
-
-    /// Copies `bytes` to `offset` of a row.
-    pub(crate) fn write_bytes(&mut self, row: usize, offset: usize, bytes: &[u8]) {
-        self.check(row.saturating_add(1), offset, bytes.len());
-        // SAFETY: checked; `bytes` is borrowed from elsewhere, so the two do not overlap.
-        unsafe {
-            self.row_unchecked_mut(row).add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-        }
     }
 
     /// Clears the bit `mask` of the byte at `offset` of a row.
@@ -293,10 +285,8 @@ impl SharedPages {
         let rows: usize = ranges.iter().sum();
         let mut pages = Pages::contiguous(stride_bytes, rows);
         let base: *mut u8 = pages.pages[0].as_mut_ptr().cast();
-        let owner = Arc::new(SharedPages {
-            pages: Mutex::new(Some(pages)),
-            writers: AtomicUsize::new(ranges.len()),
-        });
+        let owner =
+            Arc::new(SharedPages { pages: Mutex::new(Some(pages)), writers: AtomicUsize::new(ranges.len()) });
         let mut start = 0;
         let writers = ranges
             .iter()

@@ -22,6 +22,7 @@ mod compare;
 mod gather;
 mod incoming;
 mod layout;
+#[allow(dead_code)] // The join table fills shared pages.
 mod memory;
 mod nested;
 mod sealed;
@@ -32,7 +33,6 @@ pub use incoming::Incoming;
 pub use layout::{HASH_OFFSET, RowLayout, VALIDITY_OFFSET};
 pub use memory::Fixed;
 pub use sealed::Rows;
-
 
 /// In place of a row number: no row; gathers as NULL.
 pub const NO_ROW: u64 = u64::MAX;

@@ -222,7 +222,9 @@ impl Rows {
         }
         if let Some(Column::Handles(_)) = columns.first() {
             let lists = columns.iter().map(Column::handles).collect::<Result<Vec<_>>>()?;
-            return Ok(Column::Handles(places.iter().map(|(list, place)| lists[*list][*place].clone()).collect()));
+            return Ok(Column::Handles(
+                places.iter().map(|(list, place)| lists[*list][*place].clone()).collect(),
+            ));
         }
         let arrays = columns.iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
         let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();

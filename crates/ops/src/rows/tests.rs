@@ -27,12 +27,8 @@ fn reservation() -> Reservation {
 fn every_atom() -> (Tuple, Vec<ArrayRef>) {
     let valid = || Some(NullBuffer::from(vec![true, false, true, true, false]));
     let list_type = Arc::new(ArrowField::new("item", DataType::Utf8View, true));
-    let list_values = StringViewArray::from(vec![
-        Some("a"),
-        None,
-        Some("a string that is longer than a view"),
-        Some(""),
-    ]);
+    let list_values =
+        StringViewArray::from(vec![Some("a"), None, Some("a string that is longer than a view"), Some("")]);
     let list = ListArray::new(
         list_type,
         OffsetBuffer::new(vec![0, 2, 2, 2, 4, 4].into()),
@@ -223,19 +219,19 @@ fn equal_values_hash_equal() {
 #[test]
 fn hashes_are_good_in_all_bits() {
     // Consecutive and widely spaced integers: every bit is set about half the time, and no 12-bit slice clumps.
-    for step in [1u64, 256, 1 << 20, 1 << 40] {
+    for step in (0..52).map(|power| 1u64 << power) {
         let values: Vec<i64> = (0..4096u64).map(|i| (i * step) as i64).collect();
         let mut hashes = Vec::new();
         hash_columns(&[Column::Plain(Arc::new(Int64Array::from(values)))], 4096, &mut hashes).unwrap();
         for bit in 0..64 {
             let set = hashes.iter().filter(|hash| *hash >> bit & 1 == 1).count();
-            assert!((1700..2400).contains(&set), "step {step}, bit {bit}: {set} of 4096");
+            assert!((1600..2500).contains(&set), "step {step}, bit {bit}: {set} of 4096");
         }
-        for shift in [0, 11, 26, 40, 52] {
+        for shift in 0..53 {
             let mut counts = vec![0u32; 4096];
             hashes.iter().for_each(|hash| counts[(hash >> shift & 4095) as usize] += 1);
             let filled = counts.iter().filter(|count| **count > 0).count();
-            assert!(filled > 2200, "step {step}, bits from {shift}: {filled} slots of 4096");
+            assert!(filled > 2400, "step {step}, bits from {shift}: {filled} slots of 4096");
         }
     }
 }
