@@ -181,6 +181,14 @@ impl Params {
         }
     }
 
+    /// A name: of a field that is there (`field`) or one from a fixed set or yet to be (`:name`).
+    pub fn name(&self, name: &str) -> Result<&Arc<str>> {
+        match self.required(name)? {
+            Value::Name(found) | Value::Expr(Expr::Field(found)) => Ok(found),
+            _ => Err(wrong(name, "a name")),
+        }
+    }
+
     /// A tuple type.
     pub fn tuple(&self, name: &str) -> Result<&Tuple> {
         match self.required(name)? {

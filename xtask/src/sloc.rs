@@ -1,0 +1,87 @@
+//! Lines of code per room: how much is shared, and how much each platform takes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Lines that are neither blank nor only a comment.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Lines {
+    code: usize,
+    tests: usize,
+}
+
+/// Counts; gives a table.
+pub(crate) fn run(root: &Path) -> Result<String, String> {
+    let mut rooms: BTreeMap<String, Lines> = BTreeMap::new();
+    walk(&root.join("crates"), "", &mut rooms)?;
+    let mut out = format!("{:<20} {:>8} {:>8}\n", "room", "code", "tests");
+    let (mut shared, mut platforms) = (Lines::default(), Lines::default());
+    for (room, lines) in &rooms {
+        let _ = writeln!(out, "{room:<20} {:>8} {:>8}", lines.code, lines.tests);
+        let sum = if room.starts_with("platforms/") { &mut platforms } else { &mut shared };
+        sum.code += lines.code;
+        sum.tests += lines.tests;
+    }
+    let _ = writeln!(out, "{:<20} {:>8} {:>8}", "all shared rooms", shared.code, shared.tests);
+    let _ = write!(out, "{:<20} {:>8} {:>8}", "all platforms", platforms.code, platforms.tests);
+    for (room, lines) in rooms.iter().filter(|(room, _)| room.starts_with("platforms/")) {
+        let share = 100.0 * lines.code as f64 / (shared.code + lines.code).max(1) as f64;
+        let _ = write!(out, "\n{room} is {share:.1} % of the code that runs on it");
+    }
+    Ok(out)
+}
+
+/// Adds the Rust files below a folder; `room` is the folder of the innermost crate around it.
+fn walk(folder: &Path, room: &str, rooms: &mut BTreeMap<String, Lines>) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("reading {}: {error}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            let parent = path.parent().is_some_and(|parent| parent.join("Cargo.toml").exists());
+            let inner = match (room, parent) {
+                (room, true) => room.to_string(),
+                ("", false) => name.to_string(),
+                (room, false) if path.join("Cargo.toml").exists() => format!("{room}/{name}"),
+                (room, false) => room.to_string(),
+            };
+            walk(&path, &inner, rooms)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).map_err(failed)?;
+            let is_test = path.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")));
+            let lines = count(&text, is_test);
+            let sum = rooms.entry(room.to_string()).or_default();
+            sum.code += lines.code;
+            sum.tests += lines.tests;
+        }
+    }
+    Ok(())
+}
+
+/// Test modules stand at the end of a file, after `#[cfg(test)]`.
+fn count(text: &str, is_test: bool) -> Lines {
+    let mut lines = Lines::default();
+    let mut in_tests = is_test;
+    for line in text.lines().map(str::trim) {
+        in_tests |= line == "#[cfg(test)]";
+        match line.is_empty() || line.starts_with("//") {
+            true => {}
+            false if in_tests => lines.tests += 1,
+            false => lines.code += 1,
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_blank_lines_do_not_count() {
+        let text = "//! Doc.\n\nfn a() {\n    // Why.\n    b();\n}\n\n#[cfg(test)]\nmod tests {\n}\n";
+        assert_eq!(count(text, false), Lines { code: 3, tests: 3 });
+        assert_eq!(count("fn a() {}\n", true), Lines { code: 0, tests: 1 });
+    }
+}
