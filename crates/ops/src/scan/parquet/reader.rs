@@ -1,0 +1,456 @@
+//! Reads a morsel: some rows of a row group.
+//!
+//! Rows go in batches. Columns that the predicate reads come first; conjuncts over one dictionary-encoded column are
+//! looked up in a mask of its dictionary, the others are evaluated one after the other on what is left. The
+//! remaining columns are decoded only for batches in which a row is left, and their bytes fetched only when the first
+//! such batch comes (late materialisation).
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array, new_null_array};
+use arrow::compute::concat;
+
+use tessera_encodings::{Chunk, Column};
+use tessera_types::{Error, Result, quote_name};
+
+use super::fetch::{Fetched, coalesce};
+use super::flat::{Decoded, FlatColumn, Mask, Pages, RowGroupShared, is_supported};
+use super::metadata::damaged;
+use super::nested::NestedColumn;
+use super::{FileState, ScanRun, SourceColumn};
+use crate::context::{RangeReader, Read, Reservation, Token};
+use crate::operator::{Reader, Step};
+use crate::scan::file::{Conjunct, check_nulls, convert};
+use crate::stream_util::Packer;
+
+/// Rows that are decoded at once.
+const BATCH_ROWS: usize = 2_048;
+/// A mask is made only for dictionaries of at most this many values.
+const MASK_VALUES_MAX: usize = 65_536;
+
+/// Rows of a row group, to be read by one worker.
+#[derive(Debug, Clone)]
+pub(super) struct Morsel {
+    pub(super) file: usize,
+    pub(super) group: usize,
+    /// Rows of the group, ascending.
+    pub(super) ranges: Arc<[Range<usize>]>,
+    pub(super) shared: Arc<RowGroupShared>,
+}
+
+pub(super) struct MorselReader {
+    scan: Arc<ScanRun>,
+    morsel: Morsel,
+    source: Option<Arc<dyn RangeReader>>,
+    fetched: Arc<Fetched>,
+    pending: Vec<Range<u64>>,
+    reservation: Reservation,
+    columns: Vec<ColumnState>,
+    /// Range and row within the row group that come next.
+    next: (usize, usize),
+    batch: Option<Batch>,
+    packer: Packer,
+    chunk: Option<(Chunk, usize)>,
+    done: bool,
+}
+
+enum ColumnState {
+    Waiting,
+    Flat(Box<FlatColumn>),
+    Nested(Box<NestedColumn>),
+}
+
+/// A batch whose predicate columns have been read.
+struct Batch {
+    start: usize,
+    rows: usize,
+    selection: Option<Vec<u32>>,
+    columns: Vec<Option<Column>>,
+}
+
+impl MorselReader {
+    pub(super) fn new(scan: Arc<ScanRun>, morsel: Morsel) -> MorselReader {
+        let start = morsel.ranges.first().map_or(0, |range| range.start);
+        let context = scan.run.context.clone();
+        MorselReader {
+            source: None,
+            fetched: Arc::new(Fetched::new(scan.files[morsel.file].len)),
+            pending: Vec::new(),
+            reservation: Reservation::new(context.clone()),
+            columns: scan.columns.fields().iter().map(|_| ColumnState::Waiting).collect(),
+            next: (0, start),
+            batch: None,
+            packer: Packer::new(context.chunk_rows()),
+            chunk: None,
+            done: false,
+            scan,
+            morsel,
+        }
+    }
+
+    fn file(&self) -> &FileState {
+        &self.scan.files[self.morsel.file]
+    }
+
+    /// Opens columns, once their bytes are there; a token while they are not.
+    fn open(&mut self, wanted: &[usize]) -> Result<Option<Token>> {
+        let missing: Vec<usize> =
+            wanted.iter().copied().filter(|&i| matches!(self.columns[i], ColumnState::Waiting)).collect();
+        let scan = self.scan.clone();
+        let file = &scan.files[self.morsel.file];
+        let of_file: Vec<(usize, usize)> = missing
+            .iter()
+            .filter_map(|&i| match &file.columns[i] {
+                SourceColumn::File { root, .. } => Some((i, *root)),
+                SourceColumn::Constant(_) => None,
+            })
+            .collect();
+        if of_file.is_empty() {
+            return Ok(None);
+        }
+        if self.pending.is_empty() {
+            let ranges = of_file.iter().flat_map(|(_, root)| self.ranges(*root)).collect();
+            self.pending = coalesce(ranges);
+            self.pending.reverse();
+        }
+        let source = match &self.source {
+            Some(source) => source.clone(),
+            None => {
+                let source = self.scan.run.context.open(&file.path)?;
+                if source.len() != file.len {
+                    return Err(Error::data(format!("'{}' changed while it was read", file.path)));
+                }
+                self.source = Some(source.clone());
+                source
+            }
+        };
+        while let Some(range) = self.pending.last() {
+            self.reservation.grow((range.end - range.start) as usize)?;
+            match source.read(range.clone())? {
+                Read::Bytes(bytes) => {
+                    Arc::make_mut(&mut self.fetched).add(range.start, bytes);
+                    self.pending.pop();
+                }
+                Read::Blocked(token) => {
+                    self.reservation.resize(self.fetched.bytes())?;
+                    return Ok(Some(token));
+                }
+            }
+        }
+        for (column, root) in of_file {
+            let state = self.open_column(root).map_err(|error| self.failed(column, error))?;
+            self.columns[column] = state;
+        }
+        Ok(None)
+    }
+
+    /// The bytes that the morsel needs of a root column.
+    fn ranges(&self, root: usize) -> Vec<Range<u64>> {
+        let metadata = &self.file().metadata;
+        let group = metadata.parquet.row_group(self.morsel.group);
+        let mut ranges = Vec::new();
+        for leaf in metadata.first_leaf[root]..metadata.first_leaf[root + 1] {
+            let chunk = group.column(leaf);
+            let (start, len) = chunk.byte_range();
+            match self.pages(leaf) {
+                Some(pages) if !pages.locations.is_empty() => {
+                    let from = pages.locations.first().map_or(0, |page| page.offset) as u64;
+                    let to =
+                        pages.locations.last().map_or(0, |p| p.offset + i64::from(p.compressed_page_size))
+                            as u64;
+                    if pages.dictionary {
+                        let locations = self.scan_locations(leaf);
+                        let first = locations
+                            .and_then(|pages| pages.first())
+                            .map_or(start, |page| page.offset as u64);
+                        ranges.push(start..first);
+                    }
+                    ranges.push(from..to);
+                }
+                _ => ranges.push(start..start + len),
+            }
+        }
+        ranges
+    }
+
+    fn scan_locations(
+        &self,
+        leaf: usize,
+    ) -> Option<&[parquet::file::page_index::offset_index::PageLocation]> {
+        self.file().metadata.locations(self.morsel.group, leaf)
+    }
+
+    /// The pages of a leaf that hold the morsel's rows, where there is a page index.
+    fn pages(&self, leaf: usize) -> Option<Pages> {
+        let group = self.file().metadata.parquet.row_group(self.morsel.group);
+        let first = self.morsel.ranges.first()?.start;
+        let end = self.morsel.ranges.last()?.end;
+        let start = group.column(leaf).byte_range().0;
+        Some(Pages::of_rows(self.scan_locations(leaf)?, start, (first, end), group.num_rows() as usize))
+    }
+
+    fn open_column(&self, root: usize) -> Result<ColumnState, String> {
+        let metadata = &self.file().metadata;
+        let group = metadata.parquet.row_group(self.morsel.group);
+        let (arrow, atom) =
+            (metadata.arrow.schema().field(root).data_type(), metadata.tuple.fields()[root].atom());
+        let atom = atom.ok_or("a column that holds no values")?;
+        match metadata.flat_leaf(root) {
+            Some(leaf) if is_supported(group.column(leaf), arrow, atom) => {
+                let column = FlatColumn::new(
+                    self.fetched.clone(),
+                    group.column(leaf),
+                    self.pages(leaf),
+                    group.num_rows() as usize,
+                    (leaf, self.morsel.shared.clone()),
+                    (arrow, atom),
+                )?;
+                Ok(ColumnState::Flat(Box::new(column)))
+            }
+            _ => {
+                let ranges = self.morsel.ranges.clone();
+                let column =
+                    NestedColumn::new(self.fetched.clone(), metadata, self.morsel.group, root, ranges)?;
+                Ok(ColumnState::Nested(Box::new(column)))
+            }
+        }
+    }
+
+    fn failed(&self, column: usize, error: String) -> Error {
+        let name = quote_name(&self.scan.columns.fields()[column].name);
+        damaged(&self.file().path, format!("column {name} in row group {}: {error}", self.morsel.group))
+    }
+
+    /// Decodes rows of a column that is open.
+    fn decode(&mut self, column: usize, start: usize, rows: usize) -> Result<Loaded> {
+        let scan = self.scan.clone();
+        let file = &scan.files[self.morsel.file];
+        let field = &scan.columns.fields()[column];
+        let found = match &file.columns[column] {
+            SourceColumn::Constant(value) => {
+                return Ok(Loaded::Column(Column::Constant(value.clone(), rows)));
+            }
+            SourceColumn::File { found, .. } => found,
+        };
+        let read = match &mut self.columns[column] {
+            ColumnState::Flat(flat) => {
+                let decoded = flat.seek(start).and_then(|()| flat.read(rows));
+                match decoded {
+                    Ok(decoded) if Some(found) == field.atom() && field.nullable => {
+                        return Ok(Loaded::Flat(decoded));
+                    }
+                    Ok(decoded) if Some(found) == field.atom() && !decoded.has_nulls() => {
+                        return Ok(Loaded::Flat(decoded));
+                    }
+                    Ok(decoded) => flat.finish(decoded).and_then(|c| c.plain().map_err(|e| e.to_string())),
+                    Err(error) => Err(error),
+                }
+            }
+            ColumnState::Nested(nested) => nested.seek(start).and_then(|()| nested.read(rows)),
+            ColumnState::Waiting => return Err(Error::internal("a column was read before it was opened")),
+        };
+        let array = read.map_err(|error| self.failed(column, error))?;
+        let declared = field.atom().ok_or_else(|| Error::internal("a column of collections in a file"))?;
+        let array = convert(array, found, declared).map_err(|error| {
+            error.context(format!("column {} of '{}'", quote_name(&field.name), file.path))
+        })?;
+        check_nulls(array.as_ref(), field.nullable, &file.path, &field.name)?;
+        Ok(Loaded::Column(Column::new(array)))
+    }
+
+    fn finish(&self, column: usize, loaded: Loaded) -> Result<Column> {
+        match (loaded, &self.columns[column]) {
+            (Loaded::Column(column), _) => Ok(column),
+            (Loaded::Flat(decoded), ColumnState::Flat(flat)) => {
+                flat.finish(decoded).map_err(|error| self.failed(column, error))
+            }
+            _ => Err(Error::internal("a column was finished by another")),
+        }
+    }
+
+    /// Reads the predicate's columns of the next batch and applies it; no batch at the end.
+    fn filter_batch(&mut self) -> Result<Option<Batch>> {
+        let ranges = self.morsel.ranges.clone();
+        let (mut range, mut start) = self.next;
+        while let Some(current) = ranges.get(range)
+            && start >= current.end
+        {
+            range += 1;
+            start = ranges.get(range).map_or(0, |range| range.start);
+        }
+        let Some(current) = ranges.get(range) else { return Ok(None) };
+        let rows = BATCH_ROWS.min(current.end - start);
+        self.next = (range, start + rows);
+        let scan = self.scan.clone();
+        let mut loaded: Vec<Option<Loaded>> = scan.columns.fields().iter().map(|_| None).collect();
+        let mut selection: Option<Vec<u32>> = None;
+        let mut rest: Vec<&Conjunct> = Vec::new();
+        // Masks first: a lookup each, and they never raise.
+        for (position, conjunct) in scan.conjuncts.iter().enumerate() {
+            if selection.as_ref().is_some_and(Vec::is_empty) {
+                break;
+            }
+            if let [column] = conjunct.columns[..] {
+                if loaded[column].is_none() {
+                    loaded[column] = Some(self.decode(column, start, rows)?);
+                }
+                if let Some(Loaded::Flat(decoded)) = &loaded[column]
+                    && let Some(mask) = self.mask(position, conjunct, decoded)
+                {
+                    let passed = decoded.select(&mask, selection.as_deref());
+                    if selection.is_some() || passed.len() < rows {
+                        selection = Some(passed);
+                    }
+                    continue;
+                }
+            }
+            rest.push(conjunct);
+        }
+        let mut columns: Vec<Option<Column>> = vec![None; scan.columns.len()];
+        for conjunct in rest {
+            if selection.as_ref().is_some_and(Vec::is_empty) {
+                break;
+            }
+            for &column in &conjunct.columns {
+                if columns[column].is_none() {
+                    let value = match loaded[column].take() {
+                        Some(value) => value,
+                        None => self.decode(column, start, rows)?,
+                    };
+                    columns[column] = Some(self.finish(column, value)?);
+                }
+            }
+            let read = conjunct.columns.iter().filter_map(|&column| columns[column].clone()).collect();
+            let mut chunk = Chunk::new(read, rows);
+            if let Some(selection) = selection.take() {
+                chunk = chunk.select(Arc::new(UInt32Array::from(selection)));
+            }
+            let chunk = conjunct.bound.select(chunk, &scan.run)?;
+            selection = chunk.selection().map(|selection| selection.values().to_vec());
+            if chunk.is_empty() {
+                selection = Some(Vec::new());
+            }
+        }
+        if !selection.as_ref().is_some_and(Vec::is_empty) {
+            for &column in &scan.fields {
+                if let Some(value) = loaded[column].take() {
+                    columns[column] = Some(self.finish(column, value)?);
+                }
+            }
+        }
+        Ok(Some(Batch { start, rows, selection, columns }))
+    }
+
+    /// What a conjunct says of a dictionary; nothing where it is too large, or evaluating it there raises.
+    fn mask(&self, position: usize, conjunct: &Conjunct, decoded: &Decoded) -> Option<Arc<Mask>> {
+        let dictionary = decoded.dictionary()?;
+        if dictionary.array.len() > MASK_VALUES_MAX {
+            return None;
+        }
+        let run = &self.scan.run;
+        self.morsel.shared.mask(position, || {
+            let values: &ArrayRef = &dictionary.array;
+            let null = new_null_array(values.data_type(), 1);
+            let with_null = concat(&[values.as_ref(), null.as_ref()]).ok()?;
+            let rows = with_null.len();
+            let mut answers = vec![false; rows];
+            let limit = run.context.chunk_rows().max(1);
+            for start in (0..rows).step_by(limit) {
+                let len = limit.min(rows - start);
+                let chunk = Chunk::new(vec![Column::new(with_null.slice(start, len))], len);
+                let passed = conjunct.bound.select(chunk, run).ok()?;
+                match passed.selection() {
+                    Some(selection) => {
+                        selection.values().iter().for_each(|&i| answers[start + i as usize] = true)
+                    }
+                    None if passed.is_empty() => {}
+                    None => answers[start..start + len].fill(true),
+                }
+            }
+            Some(Mask::new(&BooleanArray::from(answers)))
+        })
+    }
+
+    /// Reads the remaining columns of a batch.
+    fn complete(&mut self, batch: Batch) -> Result<()> {
+        let Batch { start, rows, selection, mut columns } = batch;
+        let scan = self.scan.clone();
+        let mut yielded = Vec::with_capacity(scan.fields.len());
+        for &column in &scan.fields {
+            if columns[column].is_none() {
+                let value = self.decode(column, start, rows)?;
+                columns[column] = Some(self.finish(column, value)?);
+            }
+            yielded.extend(columns[column].clone());
+        }
+        let mut chunk = Chunk::new(yielded, rows);
+        if let Some(selection) = selection {
+            chunk = chunk.select(Arc::new(UInt32Array::from(selection)));
+        }
+        self.packer.push(chunk)
+    }
+
+    fn advance(&mut self) -> Result<Step> {
+        let limit = self.scan.run.context.chunk_rows().max(1);
+        loop {
+            if let Some((chunk, offset)) = self.chunk.take() {
+                let len = limit.min(chunk.rows() - offset);
+                let slice = if len == chunk.rows() { chunk.clone() } else { chunk.slice(offset, len) };
+                if offset + len < chunk.rows() {
+                    self.chunk = Some((chunk, offset + len));
+                }
+                return Ok(Step::HasOutput(slice));
+            }
+            if let Some(chunk) = self.packer.pop() {
+                self.chunk = Some((chunk, 0));
+                continue;
+            }
+            if self.done {
+                return Ok(Step::Done);
+            }
+            self.scan.run.context.check()?;
+            let scan = self.scan.clone();
+            if self.batch.is_none() {
+                if let Some(token) = self.open(&scan.filter_columns)? {
+                    return Ok(Step::Blocked(token));
+                }
+                self.batch = self.filter_batch()?;
+            }
+            match self.batch.take() {
+                None => {
+                    self.done = true;
+                    self.packer.flush()?;
+                }
+                Some(batch) if batch.selection.as_ref().is_some_and(Vec::is_empty) => {}
+                Some(batch) => match self.open(&scan.fields)? {
+                    Some(token) => {
+                        self.batch = Some(batch);
+                        return Ok(Step::Blocked(token));
+                    }
+                    None => self.complete(batch)?,
+                },
+            }
+        }
+    }
+}
+
+/// A column of a batch: decoded, or in its final form.
+enum Loaded {
+    Flat(Decoded),
+    Column(Column),
+}
+
+impl Reader for MorselReader {
+    fn step(&mut self) -> Result<Step> {
+        // The decompression and Arrow libraries may panic on bytes that no writer makes; that is the file's fault.
+        match catch_unwind(AssertUnwindSafe(|| self.advance())) {
+            Ok(step) => step,
+            Err(_) => {
+                self.done = true;
+                Err(damaged(&self.file().path, format!("row group {} cannot be decoded", self.morsel.group)))
+            }
+        }
+    }
+}
