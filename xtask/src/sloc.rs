@@ -49,7 +49,8 @@ fn walk(folder: &Path, room: &str, rooms: &mut BTreeMap<String, Lines>) -> Resul
             walk(&path, &inner, rooms)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = std::fs::read_to_string(&path).map_err(failed)?;
-            let is_test = path.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")));
+            let is_test =
+                path.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")));
             let lines = count(&text, is_test);
             let sum = rooms.entry(room.to_string()).or_default();
             sum.code += lines.code;
