@@ -80,6 +80,10 @@ fn edges(metadata: &Value) -> Result<Vec<Edge>, String> {
     for package in packages {
         let Some(from) = package["manifest_path"].as_str().and_then(room) else { continue };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            // Tests may use what stands above: nothing of it ships.
+            if dependency["kind"] == "dev" {
+                continue;
+            }
             let name = dependency["name"].as_str().unwrap_or_default().to_string();
             let to = dependency["path"].as_str().and_then(room);
             let is_room = to.is_some();
