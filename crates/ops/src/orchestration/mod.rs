@@ -1,5 +1,8 @@
 //! Sub-operators that run nested plans, and the abstract ones that platforms implement (architecture §5).
 
+pub mod exchange;
+pub mod executor;
+
 use crate::Registry;
 
 /// Registers the sub-operators of this folder.

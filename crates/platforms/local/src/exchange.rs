@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tessera_encodings::Chunk;
+use tessera_ops::orchestration::exchange;
 use tessera_ops::{Collected, Lowering, Operator, Run, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
@@ -13,23 +14,23 @@ pub struct LocalExchange;
 
 impl Descriptor for LocalExchange {
     fn name(&self) -> &'static str {
-        tessera_ops::orchestration::Exchange.name()
+        "exchange"
     }
 
     fn summary(&self) -> &'static str {
-        tessera_ops::orchestration::Exchange.summary()
+        "Brings tuples together that belong together: nothing to do where workers share their memory."
     }
 
     fn parameters(&self) -> &'static [&'static str] {
-        tessera_ops::orchestration::Exchange.parameters()
+        exchange::PARAMETERS
     }
 
     fn arity(&self) -> (usize, usize) {
-        tessera_ops::orchestration::Exchange.arity()
+        (1, 1)
     }
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        tessera_ops::orchestration::Exchange.derive(node, inputs)
+        exchange::derive(node, inputs)
     }
 
     fn role(&self, _node: &Node) -> Role {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tessera_encodings::Chunk;
+use tessera_ops::orchestration::executor;
 use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{
     Collected, Context, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, SubOperator,
@@ -16,31 +17,31 @@ pub struct LocalExecutor;
 
 impl Descriptor for LocalExecutor {
     fn name(&self) -> &'static str {
-        tessera_ops::orchestration::Executor.name()
+        "executor"
     }
 
     fn summary(&self) -> &'static str {
-        tessera_ops::orchestration::Executor.summary()
+        "Runs its nested plan on all workers."
     }
 
     fn parameters(&self) -> &'static [&'static str] {
-        tessera_ops::orchestration::Executor.parameters()
+        executor::PARAMETERS
     }
 
     fn arity(&self) -> (usize, usize) {
-        tessera_ops::orchestration::Executor.arity()
+        (0, 1)
     }
 
     fn nested(&self) -> usize {
-        tessera_ops::orchestration::Executor.nested()
+        1
     }
 
-    fn nested_input(&self, node: &Node, inputs: &[Edge], index: usize) -> Result<Edge> {
-        tessera_ops::orchestration::Executor.nested_input(node, inputs, index)
+    fn nested_input(&self, node: &Node, inputs: &[Edge], _index: usize) -> Result<Edge> {
+        executor::nested_input(node, inputs)
     }
 
-    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        tessera_ops::orchestration::Executor.derive(node, inputs)
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        executor::derive(inputs)
     }
 
     fn role(&self, _node: &Node) -> Role {
