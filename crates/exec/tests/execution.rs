@@ -9,8 +9,8 @@ use arrow::datatypes::Int64Type;
 use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Program, Query, Settings};
 use tessera_ops::{
-    Collected, Context, Lowering, Operator, Reader, Registry, Run, Source, SourceRun, Step, Stream, StreamRun,
-    StreamWorker, SubOperator, Token,
+    Collected, Context, Lowering, Operator, Reader, Registry, Run, Source, SourceRun, Step, Stream,
+    StreamRun, StreamWorker, SubOperator, Token,
 };
 use tessera_plan::{Builder, Descriptor, Edge, Inputs, Node, Order, Params, Plan, Role};
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
@@ -200,7 +200,8 @@ fn numbers(mode: &str, counts: usize) -> Plan {
 
 fn run(plan: &Plan, workers: usize) -> Result<Vec<i64>> {
     let program = Program::lower(plan, &registry())?;
-    let result = Engine::new(workers)?.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
+    let result =
+        Engine::new(workers)?.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
     let mut values = Vec::new();
     for chunk in &result.chunks {
         values.extend_from_slice(chunk.column(0)?.plain()?.as_primitive::<Int64Type>().values());
