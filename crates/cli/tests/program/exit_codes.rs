@@ -1,0 +1,117 @@
+//! How the program ends.
+
+use std::io::Write;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::support::{file, finish, folder, program, run, run_with_input, tpch};
+
+/// A query nobody waits for.
+const ENDLESS: &str =
+    "select count(*) from lineitem a, lineitem b, lineitem c where a.l_tax + b.l_tax + c.l_tax < 0";
+
+#[test]
+fn usage_is_2() {
+    for arguments in [
+        &["--threads", "0"][..],
+        &["--format", "xml", "-c", "select 1"],
+        &["--memory", "lots"],
+        &["--chunk-rows", "0"],
+        &["--no-such-option"],
+        &["generate", "tpcds", "--sf", "1", "--out", "x"],
+        &["generate", "tpch", "--sf", "0", "--out", "x"],
+        &["run"],
+    ] {
+        let ran = run(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.err);
+        assert!(ran.err.starts_with("error: "), "{}", ran.err);
+    }
+}
+
+#[test]
+fn version_and_help_are_0() {
+    assert_eq!(run(&["--version"]).ok(), concat!("tessera ", env!("CARGO_PKG_VERSION"), "\n"));
+    assert!(run(&["--help"]).ok().contains("generate"));
+}
+
+#[test]
+fn commands_stop_at_the_first_error() {
+    let ran = run(&["--format", "csv", "-c", "select 1 as x; selec 2", "-c", "select 3 as y"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "x\n1\n"));
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+}
+
+#[test]
+fn files_stop_at_the_first_error_and_tell_its_line() {
+    let folder = folder();
+    let script = file(&folder, "script.sql", "-- a comment;\nselect 1 as x;\n\nselect 'a;b' as\n  y, selec from;\nselect 3;");
+    let ran = run(&["--format", "csv", "-f", &script]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "x\n1\n"));
+    assert!(ran.err.contains("(line 5, column "), "{}", ran.err);
+    let missing = run(&["-f", "/no/such/file.sql"]).error();
+    assert!(missing.contains("/no/such/file.sql"), "{missing}");
+    let latin = file(&folder, "latin.sql", b"select 1;\nselect '\xe9';");
+    assert!(run(&["-f", &latin]).error().contains("not valid UTF-8 in line 2"));
+}
+
+#[test]
+fn the_standard_input_goes_on_after_an_error() {
+    let input = "select 1 as x;\nselec;\nselect no_such_column;\nselect 2 as y";
+    for arguments in [&["--format", "csv"][..], &["--format", "csv", "-f", "-"]] {
+        let ran = run_with_input(arguments, input);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), "x\n1\ny\n2\n"), "{}", ran.err);
+        assert_eq!(ran.err.lines().filter(|line| line.starts_with("error: ")).count(), 2, "{}", ran.err);
+    }
+}
+
+#[test]
+fn statements_run_as_soon_as_they_are_complete() {
+    let mut child = program(&["--format", "csv", "--timing"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"select 1 as x;\n").unwrap();
+    stdin.flush().unwrap();
+    // The answer comes while the input is still open.
+    let mut answer = [0; 4];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut answer).unwrap();
+    assert_eq!(&answer, b"x\n1\n");
+    drop(stdin);
+    let ran = finish(child, "");
+    assert_eq!(ran.code, Some(0));
+    let time = ran.err.trim_end();
+    assert!(time.starts_with("Time: ") && time.ends_with(" ms"), "{time}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut child = program(&[tpch().to_str().unwrap(), "--format", "csv", "-c", "select * from lineitem"])
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    child.stdout = std::process::Command::new("true").stdout(Stdio::piped()).spawn().unwrap().stdout;
+    let ran = finish(child, "");
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn an_interrupt_cancels_and_is_130() {
+    let child = program(&[tpch().to_str().unwrap(), "-c", ENDLESS]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1_000));
+    let interrupted = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupted.unwrap().success());
+    let ran = finish(child, "");
+    assert_eq!(ran.code, Some(130), "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn a_deadline_ends_a_statement() {
+    let database = tpch().to_str().unwrap();
+    let ran = run(&[database, "--deadline", "0.2", "-c", ENDLESS]);
+    assert!(ran.error().contains("deadline"));
+}
+
+#[test]
+fn going_over_the_memory_budget_is_one_error() {
+    let sql = "select a.l_comment || b.l_comment as x, count(*) from lineitem a, lineitem b group by 1";
+    let ran = run(&[tpch().to_str().unwrap(), "--memory", "4MiB", "-c", sql]);
+    assert!(ran.error().contains("--memory"));
+}

@@ -1,0 +1,9 @@
+//! The program from outside: what it prints, how it ends, what it leaves behind.
+
+mod bad_input;
+mod catalog;
+mod copy;
+mod exit_codes;
+mod explain;
+mod formats;
+mod support;

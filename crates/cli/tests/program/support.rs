@@ -1,0 +1,140 @@
+//! Running the program, and data for it.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Nothing in these tests takes this long; a program that hangs is ended.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a run of the program gave.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// The output of a run that succeeded without a word.
+    pub(crate) fn ok(self) -> String {
+        assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{}", self.out);
+        self.out
+    }
+
+    /// The only line of the standard error of a run that failed.
+    pub(crate) fn error(self) -> String {
+        assert_eq!(self.code, Some(1), "{} {}", self.out, self.err);
+        assert_eq!(self.err.lines().count(), 1, "one error: {}", self.err);
+        assert!(self.err.starts_with("error: "), "{}", self.err);
+        self.err.trim_end().to_string()
+    }
+}
+
+/// The program with these arguments, not started yet.
+pub(crate) fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(arguments: &[&str]) -> Ran {
+    finish(program(arguments).spawn().unwrap(), "")
+}
+
+/// Runs the program with this standard input.
+pub(crate) fn run_with_input(arguments: &[&str], input: &str) -> Ran {
+    finish(program(arguments).stdin(Stdio::piped()).spawn().unwrap(), input)
+}
+
+/// Runs one text of SQL and prints CSV.
+pub(crate) fn csv(database: &Path, sql: &str) -> Ran {
+    run(&[database.to_str().unwrap(), "--format", "csv", "-c", sql])
+}
+
+/// Waits for a started program.
+pub(crate) fn finish(mut child: Child, input: &str) -> Ran {
+    let mut stdout = child.stdout.take().unwrap();
+    let mut stderr = child.stderr.take().unwrap();
+    let stdin = child.stdin.take();
+    let input = input.to_string();
+    let write = std::thread::spawn(move || {
+        if let Some(mut stdin) = stdin {
+            // A program that ended early reads nothing more.
+            drop(stdin.write_all(input.as_bytes()));
+        }
+    });
+    let out = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stdout.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    let err = std::thread::spawn(move || {
+        let mut text = String::new();
+        stderr.read_to_string(&mut text).unwrap();
+        text
+    });
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    write.join().unwrap();
+    let bytes = out.join().unwrap();
+    let out = String::from_utf8_lossy(&bytes).into_owned();
+    Ran { code: status.code(), out, bytes, err: err.join().unwrap() }
+}
+
+/// TPC-H at the smallest scale factor, generated once.
+pub(crate) fn tpch() -> &'static Path {
+    static DATA: OnceLock<PathBuf> = OnceLock::new();
+    DATA.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tpch-{}", std::process::id()));
+        let options = tessera_generate::Options { overwrite: true, ..Default::default() };
+        tessera_generate::generate(tessera_generate::Suite::Tpch, 0.001, &folder, &options).unwrap();
+        // Other runs' data is not needed any more.
+        for entry in std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).unwrap() {
+            let path = entry.unwrap().path();
+            let old = |path: &Path| {
+                let age = path.metadata().and_then(|metadata| metadata.modified()).ok()?.elapsed().ok()?;
+                Some(age > Duration::from_secs(3_600))
+            };
+            if path != folder && old(&path) == Some(true) {
+                drop(std::fs::remove_dir_all(&path));
+            }
+        }
+        folder
+    })
+}
+
+/// An empty folder and its name.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Writes a file below a folder.
+pub(crate) fn file(folder: &tempfile::TempDir, name: &str, contents: impl AsRef<[u8]>) -> String {
+    let path = folder.path().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, contents).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+/// Names of what a folder holds.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
