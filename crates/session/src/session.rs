@@ -9,7 +9,7 @@ use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Platform, Program, Query};
 use tessera_local::Local;
 use tessera_ops::{Collected, Registry};
-use tessera_plan::{Plan, text, verify};
+use tessera_plan::{Plan, pass, text, verify};
 use tessera_sql::{Explain, ExplainFormat, ParsedStatement, Planned, Statement};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
@@ -175,7 +175,7 @@ impl Session {
             Statement::Query(planned) => self.query(planned, started).map(StatementResult::Rows),
             Statement::Explain(explain) => self.explain(&explain, started).map(StatementResult::Text),
             Statement::CopyTo(copy) => {
-                let plan = self.for_platform(&crate::copy::plan(&copy)?)?;
+                let plan = self.for_platform(&self.optimised(&crate::copy::plan(&copy)?)?)?;
                 let ran = self.run(&plan, started)?;
                 Ok(StatementResult::Done(format!("COPY {}", rows_written(&ran)?)))
             }
@@ -232,9 +232,13 @@ impl Session {
     }
 
     fn query(&self, planned: Planned, started: Instant) -> Result<QueryResult> {
-        let plan = self.for_platform(&planned.plan)?;
+        let plan = self.for_platform(&self.optimised(&planned.plan)?)?;
         let ran = self.run(&plan, started)?;
         QueryResult::new(planned.tuple, planned.names, ran.collected, started.elapsed())
+    }
+
+    fn optimised(&self, plan: &Plan) -> Result<Plan> {
+        pass::optimise(plan, self.registry.catalogue())
     }
 
     fn for_platform(&self, plan: &Plan) -> Result<Plan> {
@@ -283,8 +287,9 @@ impl Session {
             return Err(Error::unsupported("EXPLAIN as HTML; there are TEXT and JSON"));
         }
         let json = explain.format == ExplainFormat::Json;
+        let plan = self.optimised(&explain.query.plan)?;
         if explain.analyze {
-            let plan = self.for_platform(&explain.query.plan)?;
+            let plan = self.for_platform(&plan)?;
             let ran = self.run(&plan, started)?;
             let profile = ran.program.profile();
             let summary = Summary {
@@ -301,8 +306,8 @@ impl Session {
             });
         }
         let plan = match platform {
-            Some(_) => self.for_platform(&explain.query.plan)?,
-            None => explain.query.plan.clone(),
+            Some(_) => self.for_platform(&plan)?,
+            None => plan,
         };
         let verified = verify(&plan, self.registry.catalogue())?;
         Ok(match (json, explain.verbose) {
