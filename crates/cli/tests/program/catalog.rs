@@ -20,7 +20,10 @@ fn paths_and_patterns() {
     let database = folder.path();
     assert_eq!(csv(database, &format!("select a from '{first}'")).ok(), "a\n1\n2\n");
     let pattern = format!("{}/part-*.csv", database.display());
-    assert_eq!(csv(database, &format!("select a, b from '{pattern}' order by a desc")).ok(), "a,b\n3,z\n2,y\n1,x\n");
+    assert_eq!(
+        csv(database, &format!("select a, b from '{pattern}' order by a desc")).ok(),
+        "a,b\n3,z\n2,y\n1,x\n"
+    );
 }
 
 #[test]

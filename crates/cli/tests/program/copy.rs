@@ -12,9 +12,12 @@ fn every_format_reads_back_the_same() {
     for extension in ["parquet", "csv", "json", "arrow"] {
         let path = format!("{}/out.{extension}", folder.path().display());
         csv(tpch(), &format!("copy ({QUERY}) to '{path}'")).ok();
-        let again = csv(tpch(), &format!(
-            "select n_nationkey, n_name, cast(amount as decimal(10,2)) as amount, note from '{path}' order by n_nationkey"
-        ));
+        let again = csv(
+            tpch(),
+            &format!(
+                "select n_nationkey, n_name, cast(amount as decimal(10,2)) as amount, note from '{path}' order by n_nationkey"
+            ),
+        );
         assert_eq!(again.ok(), expected, "{extension}");
     }
     assert_eq!(names(folder.path()), ["out.arrow", "out.csv", "out.json", "out.parquet"]);

@@ -44,7 +44,11 @@ fn commands_stop_at_the_first_error() {
 #[test]
 fn files_stop_at_the_first_error_and_tell_its_line() {
     let folder = folder();
-    let script = file(&folder, "script.sql", "-- a comment;\nselect 1 as x;\n\nselect 'a;b' as\n  y, selec from;\nselect 3;");
+    let script = file(
+        &folder,
+        "script.sql",
+        "-- a comment;\nselect 1 as x;\n\nselect 'a;b' as\n  y, selec from;\nselect 3;",
+    );
     let ran = run(&["--format", "csv", "-f", &script]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "x\n1\n"));
     assert!(ran.err.contains("(line 5, column "), "{}", ran.err);

@@ -10,7 +10,9 @@ fn explain_is_a_plan_that_runs() {
     let folder = folder();
     let expected = csv(tpch(), QUERY).ok();
     let database = tpch().to_str().unwrap();
-    for explain in ["explain", "explain verbose", "explain (platform local)", "explain (platform local, verbose)"] {
+    for explain in
+        ["explain", "explain verbose", "explain (platform local)", "explain (platform local, verbose)"]
+    {
         let text = run(&[database, "-c", &format!("{explain} {QUERY}")]).ok();
         assert!(text.contains("parquet_scan("), "{text}");
         assert_eq!(text.contains("executor("), explain.contains("platform"), "{text}");
