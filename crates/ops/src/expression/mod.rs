@@ -1,31 +1,69 @@
 //! Expressions: the function library, binding, evaluation.
+//!
+//! [`Library`] names and types functions: ours first (comparisons, checked arithmetic, dates, patterns, bits), one family a
+//! file, then DataFusion's ([`foreign`]). [`Bound`] is an expression bound to a tuple; it gives columns or narrows a chunk's
+//! selection. Evaluation is described in [`evaluate`], conversions between types in [`cast`].
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tessera_ops::expression::{Bound, Library};
+//! use tessera_plan::Expr;
+//! use tessera_types::{Atom, Field, Tuple};
+//!
+//! let tuple = Tuple::new(vec![Field::new("price", Atom::Decimal(15, 2)), Field::new("discount", Atom::Decimal(15, 2))]);
+//! let rest = Expr::call("sub", vec![Expr::int64(1), Expr::field("discount")]);
+//! let revenue = Expr::call("mul", vec![Expr::field("price"), rest]);
+//! let bound = Bound::new(&revenue, &tuple, &Tuple::empty(), &Arc::new(Library::new()))?;
+//! assert_eq!(bound.atom(), (&Atom::Decimal(31, 4), false));
+//! assert!(!bound.can_raise());
+//! # Ok::<(), tessera_types::Error>(())
+//! ```
+
+mod aggregate_types;
+mod arithmetic;
+mod bind;
+mod bits;
+pub mod cast;
+mod compare;
+mod datetime;
+mod decimal;
+mod evaluate;
+mod foreign;
+mod format;
+mod kernel;
+mod library;
+mod like;
+mod logic;
+mod parse;
+pub mod plain;
+pub mod scalar;
+mod select;
+mod text;
+mod types;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use tessera_encodings::{Chunk, Column};
-use tessera_plan::{Expr, Functions, Scope};
-use tessera_types::{Atom, Error, Result, Tuple};
+use tessera_plan::Expr;
+use tessera_types::{Atom, Code, Error, Result, Tuple};
 
 use crate::context::Run;
 
-/// The functions expressions can call: ours first, then DataFusion's.
-#[derive(Debug, Default)]
-pub struct Library {}
+use bind::{Binder, Kind, Node};
+use evaluate::{View, evaluate};
 
-impl Functions for Library {
-    fn scalar(&self, name: &str, _args: &[(Atom, bool, &Expr)]) -> Result<(Atom, bool)> {
-        Err(Error::semantic(format!("there is no function {name}")))
-    }
-
-    fn aggregate(&self, name: &str, _args: &[(Atom, bool)], _distinct: bool) -> Result<(Atom, bool)> {
-        Err(Error::semantic(format!("there is no aggregate function {name}")))
-    }
-}
+pub use aggregate_types::argument_fields;
+pub use library::Library;
+pub use types::common_type;
 
 /// An expression bound to an input tuple: names resolved, functions found, constants made.
 #[derive(Debug, Clone)]
 pub struct Bound {
-    expr: Expr,
+    /// The conjuncts of a predicate, in the order of evaluation; else the expression alone.
+    nodes: Arc<[Node]>,
     atom: Atom,
     nullable: bool,
 }
@@ -36,9 +74,16 @@ impl Bound {
     /// # Errors
     /// As [`tessera_plan::type_of`].
     pub fn new(expr: &Expr, tuple: &Tuple, parameters: &Tuple, library: &Arc<Library>) -> Result<Bound> {
-        let (atom, nullable) =
-            tessera_plan::type_of(expr, Scope { tuple, parameters, functions: &**library })?;
-        Ok(Bound { expr: expr.clone(), atom, nullable })
+        let mut node = Binder { tuple, parameters, library }.bind(expr)?;
+        let (atom, nullable) = (node.atom.clone(), node.nullable);
+        let nodes = match &mut node.kind {
+            Kind::And(list) if list.len() > 1 => {
+                select::order(list);
+                std::mem::take(list)
+            }
+            _ => vec![node],
+        };
+        Ok(Bound { nodes: nodes.into(), atom, nullable })
     }
 
     /// The type of its values, and whether they may be NULL.
@@ -46,13 +91,51 @@ impl Bound {
         (&self.atom, self.nullable)
     }
 
+    /// Whether some value of its fields makes it fail.
+    pub fn can_raise(&self) -> bool {
+        self.nodes.iter().any(|node| node.raises)
+    }
+
     /// Its value for each tuple that counts (dense).
-    pub fn evaluate(&self, _chunk: &Chunk, _run: &Run) -> Result<Column> {
-        Err(Error::unsupported(format!("{:?}", self.expr)))
+    ///
+    /// # Errors
+    /// A value that overflows, divides by zero or does not convert; but never for a tuple that does not count, that an
+    /// earlier conjunct rejected, or whose CASE branch is not taken.
+    pub fn evaluate(&self, chunk: &Chunk, run: &Run) -> Result<Column> {
+        self.on_view(&view(chunk, run))
+    }
+
+    /// The values of several expressions, which share the columns that have to be gathered.
+    ///
+    /// # Errors
+    /// As [`Bound::evaluate`].
+    pub fn evaluate_all(bounds: &[Bound], chunk: &Chunk, run: &Run) -> Result<Vec<Column>> {
+        let view = view(chunk, run);
+        bounds.iter().map(|bound| bound.on_view(&view)).collect()
     }
 
     /// As a predicate: the tuples for which it is true.
-    pub fn select(&self, _chunk: Chunk, _run: &Run) -> Result<Chunk> {
-        Err(Error::unsupported(format!("{:?}", self.expr)))
+    ///
+    /// # Errors
+    /// As [`Bound::evaluate`].
+    pub fn select(&self, chunk: Chunk, run: &Run) -> Result<Chunk> {
+        if self.atom != Atom::Boolean {
+            return Err(Error::new(Code::Semantic, format!("a predicate must be boolean, not {}", self.atom)));
+        }
+        select::select(&self.nodes, chunk, &run.parameters)
+    }
+
+    fn on_view(&self, view: &View<'_>) -> Result<Column> {
+        match &*self.nodes {
+            [node] => evaluate(node, view),
+            conjuncts => logic::connective(conjuncts, view, false),
+        }
+    }
+}
+
+fn view<'a>(chunk: &'a Chunk, run: &'a Run) -> View<'a> {
+    match chunk.selection() {
+        None => View::all(chunk.stored(), chunk.rows_stored(), &run.parameters),
+        Some(selection) => View::at(chunk.stored(), selection.as_ref().clone(), &run.parameters),
     }
 }

@@ -1,0 +1,68 @@
+//! Result types of aggregate functions.
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_expr::AggregateUDF;
+use datafusion_expr::type_coercion::functions::fields_with_udf;
+use tessera_types::{Atom, Error, Result};
+
+use super::foreign::{foreign_type, from_datafusion};
+
+/// The type of the aggregates that are ours; none for others.
+pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, bool)>> {
+    let wrong = |hint: &str| {
+        let types = args.iter().map(|(atom, _)| atom.to_string()).collect::<Vec<_>>().join(", ");
+        Some(Err(Error::semantic(format!("aggregate function {name} does not take ({types}); {hint}"))))
+    };
+    let one = || match args {
+        [(atom, _)] => Some(atom),
+        _ => None,
+    };
+    match name {
+        "count" => Some(Ok((Atom::Int64, false))),
+        "sum" => match one() {
+            Some(Atom::Null) => Some(Ok((Atom::Int64, true))),
+            Some(Atom::Int64 | Atom::UInt64) => Some(Ok((Atom::Decimal(38, 0), true))),
+            Some(atom) if atom.is_integer() => Some(Ok((Atom::Int64, true))),
+            Some(Atom::Decimal(_, scale)) => Some(Ok((Atom::Decimal(38, *scale), true))),
+            Some(atom) if atom.is_float() => Some(Ok((Atom::Float64, true))),
+            Some(Atom::Interval) => Some(Ok((Atom::Interval, true))),
+            _ => wrong("it takes one number"),
+        },
+        "avg" | "mean" => match one() {
+            Some(atom) if atom.is_numeric() || *atom == Atom::Null => Some(Ok((Atom::Float64, true))),
+            _ => wrong("it takes one number"),
+        },
+        "min" | "max" | "any_value" => match one() {
+            Some(atom) => Some(Ok((atom.clone(), true))),
+            _ => wrong("it takes one argument"),
+        },
+        "bool_and" | "bool_or" | "every" => match one() {
+            Some(Atom::Boolean | Atom::Null) => Some(Ok((Atom::Boolean, true))),
+            _ => wrong("it takes one boolean"),
+        },
+        _ => None,
+    }
+}
+
+/// The type DataFusion gives to one of its aggregates.
+pub(crate) fn foreign(udf: &AggregateUDF, args: &[(Atom, bool)]) -> Result<(Atom, bool)> {
+    let fields = argument_fields(udf, args)?;
+    let result = udf.return_field(&fields).map_err(|error| from_datafusion(error, udf.name()))?;
+    Ok((Atom::from_arrow(result.data_type())?, udf.is_nullable()))
+}
+
+/// The Arrow types an aggregate of DataFusion's wants its arguments in.
+///
+/// # Errors
+/// It does not take arguments of these types.
+pub fn argument_fields(udf: &AggregateUDF, args: &[(Atom, bool)]) -> Result<Vec<FieldRef>> {
+    let given: Vec<FieldRef> = args
+        .iter()
+        .enumerate()
+        .map(|(index, (atom, nullable))| {
+            let data_type: DataType = foreign_type(&atom.arrow());
+            FieldRef::new(Field::new(format!("a{index}"), data_type, *nullable))
+        })
+        .collect();
+    fields_with_udf(&given, udf).map_err(|error| from_datafusion(error, udf.name()))
+}

@@ -1,0 +1,117 @@
+//! Operations on the bits of integers: `bit_and`, `bit_or`, `bit_xor`, `bit_not`, `shift_left`, `shift_right`.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::*;
+use tessera_types::{Atom, Code, Error, Result};
+
+use super::kernel::{Argument, Kernel, binary, unary, unexpected};
+use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    And,
+    Or,
+    Xor,
+    Not,
+    Left,
+    Right,
+}
+
+/// Types an operation on bits; none when the name is not one.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+    let operation = match name {
+        "bit_and" => Operation::And,
+        "bit_or" => Operation::Or,
+        "bit_xor" => Operation::Xor,
+        "bit_not" => Operation::Not,
+        "shift_left" => Operation::Left,
+        "shift_right" => Operation::Right,
+        _ => return None,
+    };
+    Some(typed(name, operation, args))
+}
+
+fn typed(name: &str, operation: Operation, args: &[Arg<'_>]) -> Result<Resolved> {
+    expect_arguments(name, args, if operation == Operation::Not { 1 } else { 2 })?;
+    let wrong = || wrong_arguments(name, args, "cast them to integers");
+    let mut atom = args[0].atom.clone();
+    if matches!(operation, Operation::And | Operation::Or | Operation::Xor) {
+        atom = common_type(&atom, args[1].atom).ok_or_else(wrong)?;
+    }
+    if atom == Atom::Null {
+        atom = Atom::Int64;
+    }
+    if !atom.is_integer() || !args.iter().all(|arg| arg.atom.is_integer() || *arg.atom == Atom::Null) {
+        return Err(wrong());
+    }
+    let shift = matches!(operation, Operation::Left | Operation::Right);
+    let casts = match shift {
+        true => vec![atom.clone(), Atom::Int64],
+        false => vec![atom.clone(); args.len()],
+    };
+    Ok(Resolved::strict(atom.clone(), args, casts, Bits { operation, atom }).raising(shift))
+}
+
+#[derive(Debug)]
+struct Bits {
+    operation: Operation,
+    atom: Atom,
+}
+
+impl Kernel for Bits {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let data_type = self.atom.arrow();
+        let error = |by: i64| {
+            let bits = self.atom.width_bytes().unwrap_or(8) * 8;
+            Error::new(Code::Overflow, format!("a shift of {} by {by} bits; allowed are 0 to {}", self.atom, bits - 1))
+        };
+        let never = || Error::internal("bit operations cannot fail");
+        macro_rules! run {
+            ($type:ty) => {
+                match self.operation {
+                    Operation::And => {
+                        binary::<$type, $type, $type>(args, rows, data_type, |a, b| (a & b, false), |_, _| never())
+                    }
+                    Operation::Or => {
+                        binary::<$type, $type, $type>(args, rows, data_type, |a, b| (a | b, false), |_, _| never())
+                    }
+                    Operation::Xor => {
+                        binary::<$type, $type, $type>(args, rows, data_type, |a, b| (a ^ b, false), |_, _| never())
+                    }
+                    Operation::Not => unary::<$type, $type>(args, data_type, |a| (!a, false), |_| never()),
+                    Operation::Left => binary::<$type, Int64Type, $type>(
+                        args,
+                        rows,
+                        data_type,
+                        |a, by| match u32::try_from(by).ok().and_then(|by| a.checked_shl(by)) {
+                            Some(value) => (value, false),
+                            None => (a, true),
+                        },
+                        |_, by| error(by),
+                    ),
+                    Operation::Right => binary::<$type, Int64Type, $type>(
+                        args,
+                        rows,
+                        data_type,
+                        |a, by| match u32::try_from(by).ok().and_then(|by| a.checked_shr(by)) {
+                            Some(value) => (value, false),
+                            None => (a, true),
+                        },
+                        |_, by| error(by),
+                    ),
+                }
+            };
+        }
+        match &self.atom {
+            Atom::Int8 => run!(Int8Type),
+            Atom::Int16 => run!(Int16Type),
+            Atom::Int32 => run!(Int32Type),
+            Atom::Int64 => run!(Int64Type),
+            Atom::UInt8 => run!(UInt8Type),
+            Atom::UInt16 => run!(UInt16Type),
+            Atom::UInt32 => run!(UInt32Type),
+            Atom::UInt64 => run!(UInt64Type),
+            _ => Err(unexpected(&args[0].array)),
+        }
+    }
+}

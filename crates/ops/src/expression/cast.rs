@@ -1,0 +1,225 @@
+//! Conversions between types, with PostgreSQL's meaning.
+//!
+//! Floats become integers by rounding half to even, decimals by rounding half away from zero. A value that does not fit is an error, or NULL
+//! in the safe form. Text is read by [`super::parse`] and written by [`super::format`]. Where Arrow's cast means the same it is used.
+
+use std::sync::Arc;
+
+use arrow::array::*;
+use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
+use arrow::datatypes::*;
+use tessera_types::{Atom, Code, Error, Result, TimeUnit};
+
+use super::format::format_array;
+use super::kernel::{Argument, Kernel, argument};
+use super::parse::parse_array;
+use super::scalar::{per_second, with_whole_number};
+use super::types::decimal_of;
+
+pub(crate) use super::format::decimal_text;
+
+/// A conversion, known to be possible.
+#[derive(Debug)]
+pub(crate) struct Cast {
+    pub(crate) from: Atom,
+    pub(crate) to: Atom,
+    pub(crate) safe: bool,
+}
+
+impl Kernel for Cast {
+    fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
+        cast(&argument(args, 0)?.array, &self.from, &self.to, self.safe)
+    }
+}
+
+/// Checks that there is a conversion between the types.
+///
+/// # Errors
+/// There is none; the message names both.
+pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
+    let possible = match (from, to) {
+        _ if from == to => true,
+        (Atom::Null, _) | (_, Atom::String) => true,
+        (Atom::String, _) => !matches!(to, Atom::List(_) | Atom::Struct(_) | Atom::Map(..) | Atom::Null),
+        (Atom::List(a), Atom::List(b)) => return check_cast(&a.atom, &b.atom),
+        (Atom::Struct(a), Atom::Struct(b)) if a.len() == b.len() => {
+            return a.iter().zip(b.iter()).try_for_each(|((_, a), (_, b))| check_cast(&a.atom, &b.atom));
+        }
+        (Atom::Map(a, b), Atom::Map(c, d)) => {
+            return check_cast(&a.atom, &c.atom).and_then(|()| check_cast(&b.atom, &d.atom));
+        }
+        (Atom::Boolean, _) if to.is_numeric() => true,
+        (_, Atom::Boolean) => from.is_integer(),
+        (Atom::Time(_), Atom::Interval) => true,
+        (a, b) if a.is_numeric() && b.is_numeric() => true,
+        (a, b) => a.is_integer() == b.is_integer() && a.is_numeric() == b.is_numeric()
+            && *b != Atom::Null
+            && can_cast_types(&a.arrow(), &b.arrow()),
+    };
+    match possible {
+        true => Ok(()),
+        false => Err(Error::semantic(format!("there is no conversion from {from} to {to}"))),
+    }
+}
+
+/// Whether some value of `from` does not convert.
+pub(crate) fn cast_raises(from: &Atom, to: &Atom) -> bool {
+    match (from, to) {
+        _ if from == to => false,
+        (Atom::Null, _) | (Atom::Boolean, _) => false,
+        (Atom::Bytes, Atom::String) => false,
+        (_, Atom::String | Atom::Float64) if *from != Atom::String => false,
+        (a, Atom::Float32) if a.is_integer() => false,
+        (a, b) if a.is_integer() && b.is_integer() => {
+            super::types::common_type(a, b).as_ref() != Some(b)
+        }
+        (a, Atom::Decimal(q, t)) if decimal_of(a).is_some() => {
+            let (p, s) = decimal_of(a).unwrap_or((38, 0));
+            // Dropping digits after the point may carry one before it.
+            let carry = i8::from(*t < s);
+            (*q as i8 - t) < (p as i8 - s) + carry
+        }
+        (Atom::Date, Atom::Timestamp(unit, None)) => *unit == TimeUnit::Nanosecond,
+        (Atom::Timestamp(..), Atom::Date | Atom::Time(_)) => false,
+        (Atom::Timestamp(a, _), Atom::Timestamp(b, _)) | (Atom::Time(a), Atom::Time(b)) => {
+            per_second(*b) > per_second(*a)
+        }
+        (Atom::List(a), Atom::List(b)) => cast_raises(&a.atom, &b.atom),
+        _ => true,
+    }
+}
+
+/// Converts an array in plain form to another type's plain form.
+///
+/// # Errors
+/// A value that does not convert, unless `safe`: then it becomes NULL.
+pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<ArrayRef> {
+    match (from, to) {
+        _ if from == to => Ok(array.clone()),
+        (Atom::Null, _) => Ok(new_null_array(&to.arrow(), array.len())),
+        (_, Atom::String) => format_array(array, from),
+        (Atom::String, _) => parse_array(array, to, safe),
+        (Atom::List(a), Atom::List(b)) => {
+            let list = array.as_list::<i32>();
+            let DataType::List(field) = to.arrow() else { return Err(no_kernel(from, to)) };
+            let (first, last) = (list.offsets()[0] as usize, list.offsets()[list.len()] as usize);
+            let items = cast(&list.values().slice(first, last - first), &a.atom, &b.atom, safe)?;
+            let offsets = list.offsets().iter().map(|offset| offset - first as i32).collect::<Vec<_>>();
+            let offsets = arrow::buffer::OffsetBuffer::new(offsets.into());
+            Ok(Arc::new(ListArray::try_new(field, offsets, items, list.nulls().cloned())?))
+        }
+        (Atom::Struct(a), Atom::Struct(b)) if a.len() == b.len() => {
+            let input = array.as_struct();
+            let DataType::Struct(fields) = to.arrow() else { return Err(no_kernel(from, to)) };
+            let columns = input
+                .columns()
+                .iter()
+                .zip(a.iter().zip(b.iter()))
+                .map(|(column, ((_, a), (_, b)))| cast(column, &a.atom, &b.atom, safe))
+                .collect::<Result<Vec<_>>>()?;
+            let nulls = input.nulls().cloned();
+            Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, input.len())?))
+        }
+        (Atom::Float32 | Atom::Float64, _) if to.is_integer() => floats_to_integers(array, from, to, safe),
+        (Atom::Decimal(_, scale), _) if to.is_integer() => decimals_to_integers(array, *scale, from, to, safe),
+        (Atom::Float64, Atom::Float32) => {
+            let input = array.as_primitive::<Float64Type>();
+            let fits = |value: f64| {
+                let narrow = value as f32;
+                (!narrow.is_infinite() || value.is_infinite()).then_some(narrow)
+            };
+            let output: Float32Array = input.unary_opt(fits);
+            checked(array, from, to, Arc::new(output), safe)
+        }
+        (Atom::Boolean, Atom::Decimal(..)) => {
+            let whole = cast(array, from, &Atom::Int64, safe)?;
+            cast(&whole, &Atom::Int64, to, safe)
+        }
+        (Atom::Time(_), Atom::Interval) => {
+            let nanos = cast(array, from, &Atom::Time(TimeUnit::Nanosecond), safe)?;
+            let interval = |nanos| IntervalMonthDayNano::new(0, 0, nanos);
+            let input = nanos.as_primitive::<Time64NanosecondType>();
+            Ok(Arc::new(input.unary::<_, IntervalMonthDayNanoType>(interval)))
+        }
+        _ => {
+            let options = CastOptions { safe: true, ..Default::default() };
+            let output = cast_with_options(array, &to.arrow(), &options)
+                .map_err(|error| Error::from(error).context(format!("converting {from} to {to}")))?;
+            checked(array, from, to, output, safe)
+        }
+    }
+}
+
+fn no_kernel(from: &Atom, to: &Atom) -> Error {
+    Error::internal(format!("no conversion from {from} to {to}"))
+}
+
+/// The output of a conversion that gives NULL for what does not convert, if that is allowed or did not happen.
+fn checked(input: &ArrayRef, from: &Atom, to: &Atom, output: ArrayRef, safe: bool) -> Result<ArrayRef> {
+    if safe || output.logical_null_count() == input.logical_null_count() {
+        return Ok(output);
+    }
+    let lost = (0..input.len()).find(|&row| output.is_null(row) && input.is_valid(row)).unwrap_or(0);
+    Err(out_of_range(input, lost, from, to))
+}
+
+fn out_of_range(input: &ArrayRef, row: usize, from: &Atom, to: &Atom) -> Error {
+    let text = format_array(&input.slice(row, 1), from);
+    let text = text.as_ref().ok().and_then(|text| text.as_string_view_opt()).map_or("a value", |text| text.value(0));
+    Error::new(Code::Overflow, format!("{text} is out of range for type {to}"))
+}
+
+fn floats_to_integers(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<ArrayRef> {
+    let wide = match from {
+        Atom::Float32 => array.as_primitive::<Float32Type>().unary::<_, Float64Type>(f64::from),
+        _ => array.as_primitive::<Float64Type>().clone(),
+    };
+    macro_rules! run {
+        ($type:ty) => {{
+            // Bounds that are exact as floats; a 64-bit type's upper bound is itself out of range.
+            type N = <$type as ArrowPrimitiveType>::Native;
+            let (least, beyond) = (N::MIN as f64, (N::MAX as u128 + 1) as f64);
+            let output: PrimitiveArray<$type> = wide.unary_opt(|value| {
+                let rounded = value.round_ties_even();
+                (rounded >= least && rounded < beyond).then(|| rounded as N)
+            });
+            Arc::new(output) as ArrayRef
+        }};
+    }
+    let output = match to {
+        Atom::Int8 => run!(Int8Type),
+        Atom::Int16 => run!(Int16Type),
+        Atom::Int32 => run!(Int32Type),
+        Atom::Int64 => run!(Int64Type),
+        Atom::UInt8 => run!(UInt8Type),
+        Atom::UInt16 => run!(UInt16Type),
+        Atom::UInt32 => run!(UInt32Type),
+        Atom::UInt64 => run!(UInt64Type),
+        _ => return Err(no_kernel(from, to)),
+    };
+    checked(array, from, to, output, safe)
+}
+
+fn decimals_to_integers(array: &ArrayRef, scale: i8, from: &Atom, to: &Atom, safe: bool) -> Result<ArrayRef> {
+    let factor = 10i128.pow(scale.max(0) as u32);
+    let half = factor / 2;
+    let rounded = |value: i128| match (scale > 0, value < 0) {
+        (false, _) => value,
+        (true, false) => (value + half) / factor,
+        (true, true) => (value - half) / factor,
+    };
+    macro_rules! run {
+        ($type:ty) => {{
+            type N = <$type as ArrowPrimitiveType>::Native;
+            let output: PrimitiveArray<$type> = match array.data_type() {
+                DataType::Decimal64(..) => {
+                    array.as_primitive::<Decimal64Type>().unary_opt(|value| N::try_from(rounded(value.into())).ok())
+                }
+                _ => array.as_primitive::<Decimal128Type>().unary_opt(|value| N::try_from(rounded(value)).ok()),
+            };
+            Arc::new(output) as ArrayRef
+        }};
+    }
+    let output = with_whole_number!(to, run, return Err(no_kernel(from, to)));
+    checked(array, from, to, output, safe)
+}

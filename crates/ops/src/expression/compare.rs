@@ -1,0 +1,190 @@
+//! Comparisons: equality, order, and the forms that treat NULL as a value.
+//!
+//! Floats compare as in PostgreSQL: NaN equals itself and is the greatest value, and the two zeros are equal. Intervals
+//! compare by length with months of 30 days. Lists and structs compare element by element, a NULL element being the greatest.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, make_comparator};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::SortOptions;
+use arrow::compute::kernels::cmp;
+use arrow::datatypes::{Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use tessera_types::{Atom, Result};
+
+use super::kernel::{Argument, Kernel, argument, nulls};
+
+/// Which comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Eq,
+    NotEq,
+    Lt,
+    LtEq,
+    Gt,
+    GtEq,
+    Distinct,
+    NotDistinct,
+}
+
+impl Comparison {
+    /// By function name.
+    pub(crate) fn named(name: &str) -> Option<Comparison> {
+        Some(match name {
+            "eq" => Comparison::Eq,
+            "not_eq" => Comparison::NotEq,
+            "lt" => Comparison::Lt,
+            "lt_eq" => Comparison::LtEq,
+            "gt" => Comparison::Gt,
+            "gt_eq" => Comparison::GtEq,
+            "is_distinct" => Comparison::Distinct,
+            "is_not_distinct" => Comparison::NotDistinct,
+            _ => return None,
+        })
+    }
+
+    /// Whether NULL is compared like a value, so that the result is never NULL.
+    pub(crate) fn is_total(self) -> bool {
+        matches!(self, Comparison::Distinct | Comparison::NotDistinct)
+    }
+}
+
+/// Compares two arguments of the same type.
+#[derive(Debug)]
+pub(crate) struct Compare {
+    pub(crate) comparison: Comparison,
+    pub(crate) atom: Atom,
+}
+
+impl Kernel for Compare {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let (left, right) = (argument(args, 0)?, argument(args, 1)?);
+        if !self.comparison.is_total() && (left.is_null_constant() || right.is_null_constant()) {
+            return Ok(nulls(&Atom::Boolean, rows));
+        }
+        let compare = |ordering: &dyn Fn(usize, usize) -> Ordering| self.by_ordering(left, right, rows, ordering);
+        let array = match &self.atom {
+            Atom::Null => BooleanArray::from(vec![
+                match self.comparison {
+                    Comparison::Distinct => Some(false),
+                    Comparison::NotDistinct => Some(true),
+                    _ => None,
+                };
+                rows
+            ]),
+            Atom::Float32 => {
+                let (l, r) = (left.primitive::<Float32Type>()?.values(), right.primitive::<Float32Type>()?.values());
+                self.floats(left, right, rows, |i| l[i].into(), |i| r[i].into())
+            }
+            Atom::Float64 => {
+                let (l, r) = (left.primitive::<Float64Type>()?.values(), right.primitive::<Float64Type>()?.values());
+                self.floats(left, right, rows, |i| l[i], |i| r[i])
+            }
+            Atom::Interval => {
+                let l = left.primitive::<IntervalMonthDayNanoType>()?.values();
+                let r = right.primitive::<IntervalMonthDayNanoType>()?.values();
+                compare(&|a, b| interval_length(l[a]).cmp(&interval_length(r[b])))
+            }
+            Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => {
+                let options = SortOptions { descending: false, nulls_first: false };
+                let comparator = make_comparator(&left.array, &right.array, options)?;
+                compare(&|a, b| comparator(a, b))
+            }
+            _ => match self.comparison {
+                Comparison::Eq => cmp::eq(left, right)?,
+                Comparison::NotEq => cmp::neq(left, right)?,
+                Comparison::Lt => cmp::lt(left, right)?,
+                Comparison::LtEq => cmp::lt_eq(left, right)?,
+                Comparison::Gt => cmp::gt(left, right)?,
+                Comparison::GtEq => cmp::gt_eq(left, right)?,
+                Comparison::Distinct => cmp::distinct(left, right)?,
+                Comparison::NotDistinct => cmp::not_distinct(left, right)?,
+            },
+        };
+        // Arrow gives one value for two constants.
+        if array.len() != rows && array.len() == 1 {
+            return Argument { array: Arc::new(array), constant: true }.full(rows);
+        }
+        Ok(Arc::new(array))
+    }
+}
+
+impl Compare {
+    /// The comparison read off an ordering of positions; positions of NULLs are never asked for in the result.
+    fn by_ordering(
+        &self,
+        left: &Argument,
+        right: &Argument,
+        rows: usize,
+        ordering: impl Fn(usize, usize) -> Ordering,
+    ) -> BooleanArray {
+        let at = |row| ordering(left.at(row), right.at(row));
+        let bits = |test: fn(Ordering) -> bool| BooleanBuffer::collect_bool(rows, |row| test(at(row)));
+        let values = match self.comparison {
+            Comparison::Eq | Comparison::NotDistinct => bits(Ordering::is_eq),
+            Comparison::NotEq | Comparison::Distinct => bits(Ordering::is_ne),
+            Comparison::Lt => bits(Ordering::is_lt),
+            Comparison::LtEq => bits(Ordering::is_le),
+            Comparison::Gt => bits(Ordering::is_gt),
+            Comparison::GtEq => bits(Ordering::is_ge),
+        };
+        self.with_nulls(left, right, rows, values)
+    }
+
+    fn floats(
+        &self,
+        left: &Argument,
+        right: &Argument,
+        rows: usize,
+        l: impl Fn(usize) -> f64,
+        r: impl Fn(usize) -> f64,
+    ) -> BooleanArray {
+        let (at_left, at_right) = (usize::from(!left.constant), usize::from(!right.constant));
+        macro_rules! bits {
+            ($test:expr) => {
+                BooleanBuffer::collect_bool(rows, |row| $test(l(row * at_left), r(row * at_right)))
+            };
+        }
+        let less = |a: f64, b: f64| (a < b) | (b.is_nan() & !a.is_nan());
+        let equal = |a: f64, b: f64| (a == b) | (a.is_nan() & b.is_nan());
+        let values = match self.comparison {
+            Comparison::Eq | Comparison::NotDistinct => bits!(equal),
+            Comparison::NotEq | Comparison::Distinct => bits!(|a, b| !equal(a, b)),
+            Comparison::Lt => bits!(less),
+            Comparison::LtEq => bits!(|a, b| !less(b, a)),
+            Comparison::Gt => bits!(|a, b| less(b, a)),
+            Comparison::GtEq => bits!(|a, b| !less(a, b)),
+        };
+        self.with_nulls(left, right, rows, values)
+    }
+
+    /// Puts NULLs over values that were compared without looking at them.
+    fn with_nulls(&self, left: &Argument, right: &Argument, rows: usize, values: BooleanBuffer) -> BooleanArray {
+        let validity = |argument: &Argument| match argument.is_null_constant() {
+            true => Some(NullBuffer::new_null(rows)),
+            false => argument.validity(),
+        };
+        let (l, r) = (validity(left), validity(right));
+        if !self.comparison.is_total() {
+            return BooleanArray::new(values, NullBuffer::union(l.as_ref(), r.as_ref()));
+        }
+        if l.is_none() && r.is_none() {
+            return BooleanArray::new(values, None);
+        }
+        let valid = |nulls: &Option<NullBuffer>, row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        let distinct = self.comparison == Comparison::Distinct;
+        let values = BooleanBuffer::collect_bool(rows, |row| match (valid(&l, row), valid(&r, row)) {
+            (true, true) => values.value(row),
+            (false, false) => !distinct,
+            _ => distinct,
+        });
+        BooleanArray::new(values, None)
+    }
+}
+
+/// An interval's length in nanoseconds, months counted as 30 days and days as 24 hours, as PostgreSQL compares.
+pub(crate) fn interval_length(value: IntervalMonthDayNano) -> i128 {
+    let days = i128::from(value.months) * 30 + i128::from(value.days);
+    days * 86_400_000_000_000 + i128::from(value.nanoseconds)
+}

@@ -1,0 +1,321 @@
+//! Values as text, as casts to string give them.
+
+use std::fmt::Write;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::*;
+use arrow::datatypes::*;
+use chrono::{DateTime, Offset, TimeZone};
+use tessera_types::{Atom, Result, TimeUnit};
+
+use super::datetime::civil;
+use super::kernel::unexpected;
+use super::scalar::{per_second, with_whole_number};
+
+/// Each value as text.
+pub(crate) fn format_array(array: &ArrayRef, atom: &Atom) -> Result<ArrayRef> {
+    let mut builder = StringViewBuilder::with_capacity(array.len());
+    let mut text = String::new();
+    let nulls = array.logical_nulls();
+    let mut write = writer(array, atom)?;
+    for row in 0..array.len() {
+        if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            builder.append_null();
+            continue;
+        }
+        text.clear();
+        write(&mut text, row);
+        builder.append_value(&text);
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+type Writer<'a> = Box<dyn FnMut(&mut String, usize) + 'a>;
+
+/// What writes the value of a row behind a text.
+fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
+    let bad = || unexpected(array);
+    Ok(match atom {
+        Atom::Null => Box::new(|text, _| text.push_str("NULL")),
+        Atom::Boolean => {
+            let array = array.as_boolean_opt().ok_or_else(bad)?;
+            Box::new(|text, row| text.push_str(if array.value(row) { "true" } else { "false" }))
+        }
+        Atom::Float32 => {
+            let array = array.as_primitive_opt::<Float32Type>().ok_or_else(bad)?;
+            Box::new(|text, row| {
+                let value = array.value(row);
+                write_float(text, value.into(), &format!("{value:e}"));
+            })
+        }
+        Atom::Float64 => {
+            let array = array.as_primitive_opt::<Float64Type>().ok_or_else(bad)?;
+            Box::new(|text, row| {
+                let value = array.value(row);
+                write_float(text, value, &format!("{value:e}"));
+            })
+        }
+        Atom::String => {
+            let array = array.as_string_view_opt().ok_or_else(bad)?;
+            Box::new(|text, row| text.push_str(array.value(row)))
+        }
+        Atom::Bytes => {
+            let array = array.as_binary_view_opt().ok_or_else(bad)?;
+            Box::new(|text, row| {
+                text.push_str("\\x");
+                for byte in array.value(row) {
+                    let _ = write!(text, "{byte:02x}");
+                }
+            })
+        }
+        Atom::Interval => {
+            let array = array.as_primitive_opt::<IntervalMonthDayNanoType>().ok_or_else(bad)?;
+            Box::new(|text, row| write_interval(text, array.value(row)))
+        }
+        Atom::List(slot) => {
+            let array = array.as_list_opt::<i32>().ok_or_else(bad)?;
+            let values = array.values();
+            let mut item = writer(values, &slot.atom)?;
+            let nulls = values.logical_nulls();
+            Box::new(move |text, row| {
+                let offsets = &array.offsets()[row..=row + 1];
+                text.push('[');
+                for (i, at) in (offsets[0] as usize..offsets[1] as usize).enumerate() {
+                    text.push_str(if i > 0 { ", " } else { "" });
+                    match nulls.as_ref().is_some_and(|nulls| nulls.is_null(at)) {
+                        true => text.push_str("NULL"),
+                        false => item(text, at),
+                    }
+                }
+                text.push(']');
+            })
+        }
+        Atom::Struct(slots) => {
+            let array = array.as_struct_opt().ok_or_else(bad)?;
+            let mut items = array
+                .columns()
+                .iter()
+                .zip(slots.iter())
+                .map(|(column, (name, slot))| Ok((name.clone(), column.logical_nulls(), writer(column, &slot.atom)?)))
+                .collect::<Result<Vec<_>>>()?;
+            Box::new(move |text, row| {
+                text.push('{');
+                for (i, (name, nulls, item)) in items.iter_mut().enumerate() {
+                    let _ = write!(text, "{}'{name}': ", if i > 0 { ", " } else { "" });
+                    match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                        true => text.push_str("NULL"),
+                        false => item(text, row),
+                    }
+                }
+                text.push('}');
+            })
+        }
+        Atom::Map(key, value) => {
+            let array = array.as_map_opt().ok_or_else(bad)?;
+            let (keys, values) = (array.keys(), array.values());
+            let (mut write_key, mut write_value) = (writer(keys, &key.atom)?, writer(values, &value.atom)?);
+            let nulls = values.logical_nulls();
+            Box::new(move |text, row| {
+                let offsets = &array.offsets()[row..=row + 1];
+                text.push('{');
+                for (i, at) in (offsets[0] as usize..offsets[1] as usize).enumerate() {
+                    text.push_str(if i > 0 { ", " } else { "" });
+                    write_key(text, at);
+                    text.push('=');
+                    match nulls.as_ref().is_some_and(|nulls| nulls.is_null(at)) {
+                        true => text.push_str("NULL"),
+                        false => write_value(text, at),
+                    }
+                }
+                text.push('}');
+            })
+        }
+        whole_number => {
+            let write = whole_writer(whole_number);
+            macro_rules! run {
+                ($type:ty) => {{
+                    let array = array.as_primitive_opt::<$type>().ok_or_else(bad)?;
+                    Box::new(move |text: &mut String, row: usize| write(text, array.value(row) as i128)) as Writer<'a>
+                }};
+            }
+            with_whole_number!(whole_number, run, return Err(bad()))
+        }
+    })
+}
+
+/// What writes an unscaled number of a type.
+fn whole_writer(atom: &Atom) -> Box<dyn Fn(&mut String, i128)> {
+    match atom.clone() {
+        Atom::Decimal(_, scale) => Box::new(move |text, value| text.push_str(&decimal_text(value, scale))),
+        Atom::Date => Box::new(|text, day| write_date(text, day as i64)),
+        Atom::Time(unit) => Box::new(move |text, time| write_time(text, time as i64, unit)),
+        Atom::Timestamp(unit, zone) => {
+            let zone = zone.and_then(|zone| Tz::from_str(&zone).ok());
+            Box::new(move |text, moment| write_timestamp(text, moment as i64, unit, zone.as_ref()))
+        }
+        Atom::Duration(unit) => Box::new(move |text, length| {
+            let nanos = length as i64 as i128 * (1_000_000_000 / per_second(unit)) as i128;
+            let day = 86_400_000_000_000;
+            let days = i32::try_from(nanos / day).unwrap_or(i32::MAX);
+            write_interval(text, IntervalMonthDayNano::new(0, days, (nanos % day) as i64));
+        }),
+        _ => Box::new(|text, value| {
+            let _ = write!(text, "{value}");
+        }),
+    }
+}
+
+/// An unscaled decimal with its point.
+pub(crate) fn decimal_text(value: i128, scale: i8) -> String {
+    if scale <= 0 {
+        return value.to_string();
+    }
+    let scale = scale as usize;
+    let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    format!("{}{whole}.{fraction}", if value < 0 { "-" } else { "" })
+}
+
+/// The shortest digits that read back as the same float (`scientific` has them), with an exponent only where it is needed.
+fn write_float(text: &mut String, value: f64, scientific: &str) {
+    if !value.is_finite() {
+        text.push_str(match (value.is_nan(), value > 0.0) {
+            (true, _) => "nan",
+            (false, true) => "inf",
+            (false, false) => "-inf",
+        });
+        return;
+    }
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if !(-5..16).contains(&exponent) {
+        let _ = write!(text, "{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
+        return;
+    }
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa),
+    };
+    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
+    text.push_str(sign);
+    if exponent < 0 {
+        let _ = write!(text, "0.{}{digits}", "0".repeat((-exponent - 1) as usize));
+    } else if digits.len() <= exponent as usize + 1 {
+        let _ = write!(text, "{digits}{}.0", "0".repeat(exponent as usize + 1 - digits.len()));
+    } else {
+        let (whole, fraction) = digits.split_at(exponent as usize + 1);
+        let _ = write!(text, "{whole}.{fraction}");
+    }
+}
+
+fn write_date(text: &mut String, day: i64) {
+    let (year, month, date) = civil(day);
+    let _ = match year {
+        1.. => write!(text, "{year:04}-{month:02}-{date:02}"),
+        _ => write!(text, "{:04}-{month:02}-{date:02} (BC)", 1 - year),
+    };
+}
+
+fn write_time(text: &mut String, time: i64, unit: TimeUnit) {
+    let per_second = per_second(unit);
+    let (seconds, fraction) = (time.div_euclid(per_second), time.rem_euclid(per_second));
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    let _ = write!(text, "{hours:02}:{minutes:02}:{:02}", seconds % 60);
+    write_fraction(text, fraction, per_second);
+}
+
+fn write_fraction(text: &mut String, fraction: i64, per_second: i64) {
+    if fraction != 0 {
+        let digits = format!("{:09}", fraction * (1_000_000_000 / per_second));
+        let _ = write!(text, ".{}", digits.trim_end_matches('0'));
+    }
+}
+
+fn write_timestamp(text: &mut String, moment: i64, unit: TimeUnit, zone: Option<&Tz>) {
+    let per_second = per_second(unit);
+    let offset = zone.map(|zone| {
+        DateTime::from_timestamp(moment.div_euclid(per_second), 0)
+            .map_or(0, |utc| zone.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc())
+    });
+    let local = moment.saturating_add(i64::from(offset.unwrap_or(0)) * per_second);
+    let per_day = per_second * 86_400;
+    write_date(text, local.div_euclid(per_day));
+    text.push(' ');
+    write_time(text, local.rem_euclid(per_day), unit);
+    if let Some(offset) = offset {
+        let _ = write!(text, "{}{:02}", if offset < 0 { '-' } else { '+' }, offset.abs() / 3_600);
+        if offset % 3_600 != 0 {
+            let _ = write!(text, ":{:02}", offset.abs() / 60 % 60);
+        }
+    }
+}
+
+fn write_interval(text: &mut String, value: IntervalMonthDayNano) {
+    let start = text.len();
+    let mut part = |amount: i32, name: &str| {
+        if amount != 0 {
+            let space = if text.len() > start { " " } else { "" };
+            let _ = write!(text, "{space}{amount} {name}{}", if amount.abs() == 1 { "" } else { "s" });
+        }
+    };
+    part(value.months / 12, "year");
+    part(value.months % 12, "month");
+    part(value.days, "day");
+    if value.nanoseconds != 0 || text.len() == start {
+        let sign = if value.nanoseconds < 0 { "-" } else { "" };
+        let space = if text.len() > start { " " } else { "" };
+        let nanos = value.nanoseconds.unsigned_abs();
+        let seconds = nanos / 1_000_000_000;
+        let _ = write!(text, "{space}{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        write_fraction(text, (nanos % 1_000_000_000) as i64, 1_000_000_000);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_short_and_read_back() {
+        for (value, text) in [
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (-1234.5, "-1234.5"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (1.5e300, "1.5e+300"),
+            (0.0001, "0.0001"),
+            (1e-7, "1e-07"),
+            (f64::NAN, "nan"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            let mut found = String::new();
+            write_float(&mut found, value, &format!("{value:e}"));
+            assert_eq!(found, text);
+        }
+    }
+
+    #[test]
+    fn decimals_keep_their_scale() {
+        assert_eq!(decimal_text(-5, 2), "-0.05");
+        assert_eq!(decimal_text(12345, 2), "123.45");
+        assert_eq!(decimal_text(7, 0), "7");
+    }
+
+    #[test]
+    fn intervals_read_well() {
+        let text = |months, days, nanos| {
+            let mut text = String::new();
+            write_interval(&mut text, IntervalMonthDayNano::new(months, days, nanos));
+            text
+        };
+        assert_eq!(text(14, -3, 3_661_500_000_000), "1 year 2 months -3 days 01:01:01.5");
+        assert_eq!(text(0, 0, 0), "00:00:00");
+        assert_eq!(text(0, 1, 0), "1 day");
+        assert_eq!(text(0, 0, -1_000_000_000), "-00:00:01");
+    }
+}

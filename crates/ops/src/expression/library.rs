@@ -1,0 +1,160 @@
+//! The functions there are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion_common::config::ConfigOptions;
+use datafusion_expr::{AggregateUDF, ScalarUDF};
+use tessera_plan::{Expr, Functions, Scalar};
+use tessera_types::{Atom, Error, Result};
+
+use super::arithmetic::{Operation, resolve_binary, resolve_unary};
+use super::compare::{Compare, Comparison};
+use super::scalar::{array_value, scalar_to_array};
+use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
+use super::{aggregate_types, bits, foreign, like, text};
+
+/// The functions expressions can call: ours first, then DataFusion's.
+pub struct Library {
+    scalars: HashMap<String, Arc<ScalarUDF>>,
+    aggregates: HashMap<String, Arc<AggregateUDF>>,
+    config: Arc<ConfigOptions>,
+}
+
+impl Default for Library {
+    fn default() -> Self {
+        Library::new()
+    }
+}
+
+impl std::fmt::Debug for Library {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Library")
+            .field("scalars", &self.scalars.len())
+            .field("aggregates", &self.aggregates.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Library {
+    /// The whole library.
+    pub fn new() -> Self {
+        let mut scalars = HashMap::new();
+        let all = datafusion_functions::all_default_functions().into_iter();
+        for udf in all.chain(datafusion_functions_nested::all_default_nested_functions()) {
+            for alias in udf.aliases() {
+                scalars.insert(alias.clone(), udf.clone());
+            }
+            scalars.insert(udf.name().to_string(), udf);
+        }
+        let mut aggregates = HashMap::new();
+        for udf in datafusion_functions_aggregate::all_default_aggregate_functions() {
+            for alias in udf.aliases() {
+                aggregates.insert(alias.clone(), udf.clone());
+            }
+            aggregates.insert(udf.name().to_string(), udf);
+        }
+        Library { scalars, aggregates, config: Arc::new(ConfigOptions::default()) }
+    }
+
+    /// A scalar function of DataFusion's.
+    pub fn scalar_udf(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.scalars.get(name).cloned()
+    }
+
+    /// An aggregate function of DataFusion's.
+    pub fn aggregate_udf(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.aggregates.get(name).cloned()
+    }
+
+    /// Finds and types a function.
+    pub(crate) fn resolve(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+        if let Some(comparison) = Comparison::named(name) {
+            return resolve_comparison(name, comparison, args);
+        }
+        if let Some(operation) = Operation::named(name) {
+            return resolve_binary(name, operation, args);
+        }
+        if let Some(resolved) = like::resolve(name, args).or_else(|| bits::resolve(name, args)) {
+            return resolved;
+        }
+        match name {
+            "neg" => return resolve_unary(name, true, args),
+            "abs" => return resolve_unary(name, false, args),
+            "concat_op" => {
+                let list = |index: usize| args.get(index).is_some_and(|arg| matches!(arg.atom, Atom::List(_)));
+                return match (list(0), list(1)) {
+                    (false, false) => text::resolve(args),
+                    (true, true) => self.foreign("array_concat", args),
+                    (true, false) => self.foreign("array_append", args),
+                    (false, true) => self.foreign("array_prepend", args),
+                };
+            }
+            _ => {}
+        }
+        self.foreign(name, args)
+    }
+
+    fn foreign(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+        match self.scalars.get(name) {
+            Some(udf) => foreign::resolve(udf, &self.config, args),
+            None => Err(Error::semantic(format!("there is no function {name}"))),
+        }
+    }
+}
+
+impl Functions for Library {
+    fn scalar(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> Result<(Atom, bool)> {
+        let args: Vec<Arg<'_>> = args
+            .iter()
+            .map(|(atom, nullable, expr)| {
+                let value = match expr {
+                    Expr::Constant(scalar, atom) => scalar_to_array(scalar, atom).ok(),
+                    _ => None,
+                };
+                Arg { atom, nullable: *nullable, expr, value }
+            })
+            .collect();
+        self.resolve(name, &args).map(|resolved| (resolved.atom, resolved.nullable))
+    }
+
+    fn aggregate(&self, name: &str, args: &[(Atom, bool)], _distinct: bool) -> Result<(Atom, bool)> {
+        if let Some(own) = aggregate_types::own(name, args) {
+            return own;
+        }
+        match self.aggregates.get(name) {
+            Some(udf) => aggregate_types::foreign(udf, args),
+            None => Err(Error::semantic(format!("there is no aggregate function {name}"))),
+        }
+    }
+}
+
+fn resolve_comparison(name: &str, comparison: Comparison, args: &[Arg<'_>]) -> Result<Resolved> {
+    expect_arguments(name, args, 2)?;
+    let (left, right) = (args[0].atom, args[1].atom);
+    let atom = if in_type_of_other(&args[0], right) {
+        right.clone()
+    } else if in_type_of_other(&args[1], left) {
+        left.clone()
+    } else {
+        common_type(left, right).ok_or_else(|| wrong_arguments(name, args, "cast one to the type of the other"))?
+    };
+    let casts = vec![atom.clone(), atom.clone()];
+    let cost = match atom {
+        Atom::String | Atom::Bytes => 3,
+        Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => 50,
+        _ => 1,
+    };
+    let mut resolved = Resolved::strict(Atom::Boolean, args, casts, Compare { comparison, atom }).costing(cost);
+    resolved.nullable &= !comparison.is_total();
+    Ok(resolved)
+}
+
+/// Whether an argument is a constant that has an equal in the other's type, so that no column need be converted.
+fn in_type_of_other(arg: &Arg<'_>, other: &Atom) -> bool {
+    let value = arg.value.as_ref().and_then(|value| array_value(value, 0).ok());
+    match value {
+        Some(Scalar::Null) | None => false,
+        Some(value) => arg.atom != other && exact_in(&value, arg.atom, other),
+    }
+}

@@ -1,0 +1,319 @@
+//! Pattern matches: `like`, `ilike`, `regex`, `iregex`.
+//!
+//! A LIKE pattern is cut at its `%` into pieces of fixed length, the first and the last anchored; the pieces between are found
+//! leftmost first, which is exact because nothing but their order matters. Pieces without `_` are searched as bytes.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use memchr::memmem::Finder;
+use regex::{Regex, RegexBuilder};
+use tessera_types::{Atom, Code, Error, Result};
+
+use super::kernel::{Argument, Kernel, argument, nulls, unexpected};
+use super::types::{Arg, Resolved, wrong_arguments};
+
+/// A compiled regular expression may take this much memory.
+const REGEX_BYTES_MAX: usize = 10 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Like,
+    Regex,
+}
+
+/// Types a pattern match; none when the name is not one.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+    let (language, ignore_case) = match name {
+        "like" => (Language::Like, false),
+        "ilike" => (Language::Like, true),
+        "regex" => (Language::Regex, false),
+        "iregex" => (Language::Regex, true),
+        _ => return None,
+    };
+    let most = if language == Language::Like { 3 } else { 2 };
+    if args.len() < 2 || args.len() > most || args.iter().any(|arg| !is_text(arg.atom)) {
+        return Some(Err(wrong_arguments(name, args, "it takes a string and a pattern")));
+    }
+    let mut kernel = Match { language, ignore_case, compiled: None };
+    let constant = |index: usize| -> Option<String> {
+        let value = args.get(index)?.value.as_ref()?;
+        let value = value.as_string_view_opt()?;
+        value.is_valid(0).then(|| value.value(0).to_string())
+    };
+    if let Some(pattern) = constant(1)
+        && (args.len() == 2 || constant(2).is_some())
+    {
+        kernel.compiled = kernel.compile(&pattern, constant(2).as_deref()).ok();
+    }
+    let cost = match &kernel.compiled {
+        Some(Pattern::Like(_)) => 10,
+        Some(Pattern::Regex(_)) => 50,
+        None => 1_000,
+    };
+    let raises = kernel.compiled.is_none();
+    let casts = vec![Atom::String; args.len()];
+    Some(Ok(Resolved::strict(Atom::Boolean, args, casts, kernel).raising(raises).costing(cost)))
+}
+
+fn is_text(atom: &Atom) -> bool {
+    matches!(atom, Atom::String | Atom::Null)
+}
+
+#[derive(Debug)]
+enum Pattern {
+    Like(Like),
+    Regex(Regex),
+}
+
+impl Pattern {
+    fn matches(&self, text: &str, ignore_case: bool) -> bool {
+        match self {
+            Pattern::Like(like) if ignore_case => like.matches(&text.to_lowercase()),
+            Pattern::Like(like) => like.matches(text),
+            Pattern::Regex(regex) => regex.is_match(text),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Match {
+    language: Language,
+    ignore_case: bool,
+    compiled: Option<Pattern>,
+}
+
+impl Match {
+    fn compile(&self, pattern: &str, escape: Option<&str>) -> Result<Pattern> {
+        match self.language {
+            Language::Like if self.ignore_case => {
+                let escape = escape.map(str::to_lowercase);
+                Like::new(&pattern.to_lowercase(), escape.as_deref()).map(Pattern::Like)
+            }
+            Language::Like => Like::new(pattern, escape).map(Pattern::Like),
+            Language::Regex => RegexBuilder::new(pattern)
+                .case_insensitive(self.ignore_case)
+                .size_limit(REGEX_BYTES_MAX)
+                .build()
+                .map(Pattern::Regex)
+                .map_err(|error| Error::data(format!("invalid regular expression '{pattern}': {error}"))),
+        }
+    }
+
+    fn compile_row(&self, args: &[Argument], row: usize) -> Result<Option<Pattern>> {
+        let text = |index: usize| -> Result<Option<&str>> {
+            let argument = argument(args, index)?;
+            let array = strings(argument)?;
+            let at = argument.at(row);
+            Ok(array.is_valid(at).then(|| array.value(at)))
+        };
+        let Some(pattern) = text(1)? else { return Ok(None) };
+        let escape = match args.len() {
+            3 => match text(2)? {
+                None => return Ok(None),
+                escape => escape,
+            },
+            _ => None,
+        };
+        self.compile(pattern, escape).map(Some)
+    }
+}
+
+fn strings(argument: &Argument) -> Result<&StringViewArray> {
+    argument.array.as_string_view_opt().ok_or_else(|| unexpected(&argument.array))
+}
+
+impl Kernel for Match {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        if args.iter().any(Argument::is_null_constant) {
+            return Ok(nulls(&Atom::Boolean, rows));
+        }
+        let input = argument(args, 0)?;
+        let texts = strings(input)?;
+        let constant = args[1..].iter().all(|argument| argument.constant);
+        let once = match (&self.compiled, constant) {
+            (None, true) => self.compile_row(args, 0)?,
+            _ => None,
+        };
+        if let Some(pattern) = self.compiled.as_ref().or(once.as_ref()) {
+            let matches = |row| pattern.matches(texts.value(input.at(row)), self.ignore_case);
+            let validity = args.iter().map(Argument::validity).reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref()));
+            let values = BooleanBuffer::collect_bool(rows, matches);
+            return Ok(Arc::new(BooleanArray::new(values, validity.flatten())));
+        }
+        let row_matches = |row| -> Result<Option<bool>> {
+            let at = input.at(row);
+            let Some(pattern) = self.compile_row(args, row)? else { return Ok(None) };
+            Ok(texts.is_valid(at).then(|| pattern.matches(texts.value(at), self.ignore_case)))
+        };
+        Ok(Arc::new((0..rows).map(row_matches).collect::<Result<BooleanArray>>()?))
+    }
+}
+
+/// A compiled LIKE pattern.
+#[derive(Debug)]
+struct Like {
+    /// Must stand at the beginning; empty when the pattern begins with `%`.
+    first: Piece,
+    /// Found one after the other between the two.
+    middle: Vec<Piece>,
+    /// Must stand at the end; none when there is no `%`, and then the first piece is everything.
+    last: Option<Piece>,
+}
+
+/// Part of a pattern between two `%`.
+#[derive(Debug)]
+enum Piece {
+    /// Without `_`.
+    Text(Finder<'static>),
+    /// With `_`, which is none here.
+    Characters(Vec<Option<char>>),
+}
+
+impl Like {
+    /// # Errors
+    /// The escape is not one character, or the pattern ends with it.
+    fn new(pattern: &str, escape: Option<&str>) -> Result<Like> {
+        let escape = match escape.map(|escape| escape.chars().collect::<Vec<_>>()).as_deref() {
+            None => Some('\\'),
+            Some([]) => None,
+            Some([escape]) => Some(*escape),
+            Some(_) => return Err(Error::data("the escape of LIKE must be one character or empty")),
+        };
+        let mut pieces = vec![Vec::new()];
+        let mut characters = pattern.chars();
+        while let Some(character) = characters.next() {
+            let item = match character {
+                c if Some(c) == escape => Some(characters.next().ok_or_else(|| {
+                    Error::new(Code::Data, format!("LIKE pattern '{pattern}' ends with its escape character"))
+                })?),
+                '%' => {
+                    pieces.push(Vec::new());
+                    continue;
+                }
+                '_' => None,
+                c => Some(c),
+            };
+            if let Some(piece) = pieces.last_mut() {
+                piece.push(item);
+            }
+        }
+        let mut pieces = pieces.into_iter().map(Piece::new);
+        let first = pieces.next().unwrap_or(Piece::Characters(Vec::new()));
+        let mut middle: Vec<Piece> = pieces.collect();
+        let last = middle.pop();
+        middle.retain(|piece| !piece.is_empty());
+        Ok(Like { first, middle, last })
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        let Some(length) = self.first.at_start(text) else { return false };
+        let mut rest = &text[length..];
+        let Some(last) = &self.last else { return rest.is_empty() };
+        for piece in &self.middle {
+            match piece.find(rest) {
+                Some(end) => rest = &rest[end..],
+                None => return false,
+            }
+        }
+        last.at_end(rest)
+    }
+}
+
+impl Piece {
+    fn new(items: Vec<Option<char>>) -> Piece {
+        match items.iter().copied().collect::<Option<String>>() {
+            Some(text) => Piece::Text(Finder::new(text.as_bytes()).into_owned()),
+            None => Piece::Characters(items),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Piece::Text(finder) => finder.needle().is_empty(),
+            Piece::Characters(items) => items.is_empty(),
+        }
+    }
+
+    /// The bytes it takes at the beginning of `text`.
+    fn at_start(&self, text: &str) -> Option<usize> {
+        match self {
+            Piece::Text(finder) => {
+                text.as_bytes().starts_with(finder.needle()).then_some(finder.needle().len())
+            }
+            Piece::Characters(items) => {
+                let mut characters = text.chars();
+                let fits = items.iter().all(|item| characters.next().is_some_and(|c| item.is_none_or(|i| i == c)));
+                fits.then(|| text.len() - characters.as_str().len())
+            }
+        }
+    }
+
+    /// Whether it stands at the end of `text`.
+    fn at_end(&self, text: &str) -> bool {
+        match self {
+            Piece::Text(finder) => text.as_bytes().ends_with(finder.needle()),
+            Piece::Characters(items) => {
+                let mut characters = text.chars().rev();
+                items.iter().rev().all(|item| characters.next().is_some_and(|c| item.is_none_or(|i| i == c)))
+            }
+        }
+    }
+
+    /// The end of its first place in `text`.
+    fn find(&self, text: &str) -> Option<usize> {
+        match self {
+            Piece::Text(finder) => finder.find(text.as_bytes()).map(|start| start + finder.needle().len()),
+            Piece::Characters(_) => text
+                .char_indices()
+                .find_map(|(start, _)| self.at_start(&text[start..]).map(|length| start + length)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn like(text: &str, pattern: &str) -> bool {
+        Like::new(pattern, None).unwrap().matches(text)
+    }
+
+    #[test]
+    fn patterns_match_as_in_sql() {
+        for (text, pattern, expected) in [
+            ("", "", true),
+            ("", "%", true),
+            ("a", "", false),
+            ("abc", "abc", true),
+            ("abc", "ab", false),
+            ("abc", "a%", true),
+            ("abc", "%c", true),
+            ("abc", "%b%", true),
+            ("abc", "%a%c%", true),
+            ("abc", "%c%a%", false),
+            ("aa", "a%a", true),
+            ("a", "a%a", false),
+            ("aba", "a%ba", true),
+            ("ab", "_b", true),
+            ("äb", "_b", true),
+            ("ab", "__%", true),
+            ("a", "__%", false),
+            ("xaby", "%a_y", true),
+            ("a%b", "a\\%b", true),
+            ("axb", "a\\%b", false),
+            ("abcabd", "%ab_", true),
+            ("abcabd", "%a_c%d", true),
+            ("special packages requests", "%special%requests%", true),
+            ("line\nbreak", "line%break", true),
+            ("äöü", "%_ö%", true),
+        ] {
+            assert_eq!(like(text, pattern), expected, "'{text}' like '{pattern}'");
+        }
+        assert!(Like::new("a\\", None).is_err());
+        assert!(Like::new("a!%", Some("!")).unwrap().matches("a%"));
+        assert!(Like::new("a\\", Some("")).unwrap().matches("a\\"));
+        assert!(Like::new("a", Some("!!")).is_err());
+    }
+}

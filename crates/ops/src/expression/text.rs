@@ -1,0 +1,56 @@
+//! `concat_op`, the operator `||`: NULL if either side is.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilder};
+use tessera_types::{Atom, Result};
+
+use super::kernel::{Argument, Kernel, argument, unexpected};
+use super::types::{Arg, Resolved, expect_arguments, wrong_arguments};
+
+/// Types `||` on anything but lists.
+pub(crate) fn resolve(args: &[Arg<'_>]) -> Result<Resolved> {
+    expect_arguments("concat_op", args, 2)?;
+    let kind = |atom: &Atom| args.iter().any(|arg| arg.atom == atom);
+    if args.iter().any(|arg| matches!(arg.atom, Atom::Struct(_) | Atom::Map(..))) {
+        return Err(wrong_arguments("concat_op", args, "cast them to strings"));
+    }
+    let bytes = kind(&Atom::Bytes) && !kind(&Atom::String);
+    let atom = if bytes { Atom::Bytes } else { Atom::String };
+    Ok(Resolved::strict(atom.clone(), args, vec![atom.clone(); 2], Concat { bytes }).costing(10))
+}
+
+#[derive(Debug)]
+struct Concat {
+    bytes: bool,
+}
+
+impl Kernel for Concat {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let (left, right) = (argument(args, 0)?, argument(args, 1)?);
+        macro_rules! concat {
+            ($builder:ident, $cast:ident, $buffer:expr, $push:ident) => {{
+                let l = left.array.$cast().ok_or_else(|| unexpected(&left.array))?;
+                let r = right.array.$cast().ok_or_else(|| unexpected(&right.array))?;
+                let mut builder = $builder::with_capacity(rows);
+                let mut buffer = $buffer;
+                for row in 0..rows {
+                    let (a, b) = (left.at(row), right.at(row));
+                    if l.is_null(a) || r.is_null(b) {
+                        builder.append_null();
+                        continue;
+                    }
+                    buffer.clear();
+                    buffer.$push(l.value(a));
+                    buffer.$push(r.value(b));
+                    builder.append_value(&buffer);
+                }
+                Ok(Arc::new(builder.finish()))
+            }};
+        }
+        match self.bytes {
+            false => concat!(StringViewBuilder, as_string_view_opt, String::new(), push_str),
+            true => concat!(BinaryViewBuilder, as_binary_view_opt, Vec::new(), extend_from_slice),
+        }
+    }
+}
