@@ -57,7 +57,8 @@ impl Operation {
         if zero && matches!(self, Operation::Div | Operation::Mod) {
             return division_by_zero(left, symbol);
         }
-        let message = format!("{left} {symbol} {right} is out of range for type {atom}; cast to a wider type first");
+        let message =
+            format!("{left} {symbol} {right} is out of range for type {atom}; cast to a wider type first");
         Error::new(Code::Overflow, message)
     }
 }
@@ -80,8 +81,8 @@ pub(crate) fn resolve_binary(name: &str, operation: Operation, args: &[Arg<'_>])
         return datetime::resolve(operation, &left, &right, args)
             .ok_or_else(|| wrong_arguments(name, args, "cast them to numbers, dates or intervals"));
     }
-    let common = common_type(&left, &right)
-        .ok_or_else(|| wrong_arguments(name, args, "cast them to one type"))?;
+    let common =
+        common_type(&left, &right).ok_or_else(|| wrong_arguments(name, args, "cast them to one type"))?;
     if matches!(common, Atom::Decimal(..)) {
         let constant_digits = |arg: &Arg<'_>, atom: &Atom| {
             decimal_of_arg(arg).or_else(|| super::types::decimal_of(atom)).unwrap_or((1, 0))
@@ -239,7 +240,8 @@ struct Absolute {
 }
 
 fn out_of_range(value: impl std::fmt::Display, atom: &Atom) -> Error {
-    let message = format!("the negative of {value} is out of range for type {atom}; cast to a wider type first");
+    let message =
+        format!("the negative of {value} is out of range for type {atom}; cast to a wider type first");
     Error::new(Code::Overflow, message)
 }
 
@@ -248,7 +250,12 @@ impl Kernel for Negate {
         let data_type = self.atom.arrow();
         macro_rules! integer {
             ($type:ty) => {
-                unary::<$type, $type>(args, data_type, |a| a.overflowing_neg(), |a| out_of_range(a, &self.atom))
+                unary::<$type, $type>(
+                    args,
+                    data_type,
+                    |a| a.overflowing_neg(),
+                    |a| out_of_range(a, &self.atom),
+                )
             };
         }
         macro_rules! float {

@@ -71,7 +71,15 @@ pub(crate) enum Kind {
 
 impl Node {
     fn new(kind: Kind, atom: Atom, nullable: bool) -> Node {
-        Node { kind, atom, nullable, raises: false, cost: 0, reads: Reads::Nothing, dictionaries: Mutex::default() }
+        Node {
+            kind,
+            atom,
+            nullable,
+            raises: false,
+            cost: 0,
+            reads: Reads::Nothing,
+            dictionaries: Mutex::default(),
+        }
     }
 
     /// The value, where it is a constant.
@@ -230,7 +238,8 @@ impl Binder<'_> {
             .zip(&resolved.casts)
             .map(|(arg, to)| convert(arg, to, false).map(folded))
             .collect::<Result<Vec<_>>>()?;
-        let mut node = Node::new(Kind::Call { kernel: resolved.kernel, args }, resolved.atom, resolved.nullable);
+        let mut node =
+            Node::new(Kind::Call { kernel: resolved.kernel, args }, resolved.atom, resolved.nullable);
         node.raises = resolved.raises;
         if resolved.volatile {
             node.reads = Reads::Many;
@@ -277,7 +286,7 @@ fn folded(node: Node) -> Node {
 }
 
 fn position(tuple: &Tuple, name: &str) -> Result<usize> {
-    tuple.position(name).ok_or_else(|| Error::semantic(format!("there is no field {name} in {tuple}")))
+    tuple.index_of(name).ok_or_else(|| Error::semantic(format!("there is no field {name} in {tuple}")))
 }
 
 fn item(tuple: &Tuple, index: usize) -> Result<(Atom, bool)> {

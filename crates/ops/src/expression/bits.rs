@@ -63,21 +63,36 @@ impl Kernel for Bits {
         let data_type = self.atom.arrow();
         let error = |by: i64| {
             let bits = self.atom.width_bytes().unwrap_or(8) * 8;
-            Error::new(Code::Overflow, format!("a shift of {} by {by} bits; allowed are 0 to {}", self.atom, bits - 1))
+            Error::new(
+                Code::Overflow,
+                format!("a shift of {} by {by} bits; allowed are 0 to {}", self.atom, bits - 1),
+            )
         };
         let never = || Error::internal("bit operations cannot fail");
         macro_rules! run {
             ($type:ty) => {
                 match self.operation {
-                    Operation::And => {
-                        binary::<$type, $type, $type>(args, rows, data_type, |a, b| (a & b, false), |_, _| never())
-                    }
-                    Operation::Or => {
-                        binary::<$type, $type, $type>(args, rows, data_type, |a, b| (a | b, false), |_, _| never())
-                    }
-                    Operation::Xor => {
-                        binary::<$type, $type, $type>(args, rows, data_type, |a, b| (a ^ b, false), |_, _| never())
-                    }
+                    Operation::And => binary::<$type, $type, $type>(
+                        args,
+                        rows,
+                        data_type,
+                        |a, b| (a & b, false),
+                        |_, _| never(),
+                    ),
+                    Operation::Or => binary::<$type, $type, $type>(
+                        args,
+                        rows,
+                        data_type,
+                        |a, b| (a | b, false),
+                        |_, _| never(),
+                    ),
+                    Operation::Xor => binary::<$type, $type, $type>(
+                        args,
+                        rows,
+                        data_type,
+                        |a, b| (a ^ b, false),
+                        |_, _| never(),
+                    ),
                     Operation::Not => unary::<$type, $type>(args, data_type, |a| (!a, false), |_| never()),
                     Operation::Left => binary::<$type, Int64Type, $type>(
                         args,

@@ -3,13 +3,16 @@
 //! Floats become integers by rounding half to even, decimals by rounding half away from zero. A value that does not fit is an error, or NULL
 //! in the safe form. Text is read by [`super::parse`] and written by [`super::format`]. Where Arrow's cast means the same it is used.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::*;
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result, TimeUnit};
 
+use super::datetime::offset_at;
 use super::format::format_array;
 use super::kernel::{Argument, Kernel, argument};
 use super::parse::parse_array;
@@ -52,9 +55,12 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
         (_, Atom::Boolean) => from.is_integer(),
         (Atom::Time(_), Atom::Interval) => true,
         (a, b) if a.is_numeric() && b.is_numeric() => true,
-        (a, b) => a.is_integer() == b.is_integer() && a.is_numeric() == b.is_numeric()
-            && *b != Atom::Null
-            && can_cast_types(&a.arrow(), &b.arrow()),
+        (a, b) => {
+            a.is_integer() == b.is_integer()
+                && a.is_numeric() == b.is_numeric()
+                && *b != Atom::Null
+                && can_cast_types(&a.arrow(), &b.arrow())
+        }
     };
     match possible {
         true => Ok(()),
@@ -70,9 +76,7 @@ pub(crate) fn cast_raises(from: &Atom, to: &Atom) -> bool {
         (Atom::Bytes, Atom::String) => false,
         (_, Atom::String | Atom::Float64) if *from != Atom::String => false,
         (a, Atom::Float32) if a.is_integer() => false,
-        (a, b) if a.is_integer() && b.is_integer() => {
-            super::types::common_type(a, b).as_ref() != Some(b)
-        }
+        (a, b) if a.is_integer() && b.is_integer() => super::types::common_type(a, b).as_ref() != Some(b),
         (a, Atom::Decimal(q, t)) if decimal_of(a).is_some() => {
             let (p, s) = decimal_of(a).unwrap_or((38, 0));
             // Dropping digits after the point may carry one before it.
@@ -120,8 +124,14 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             let nulls = input.nulls().cloned();
             Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, input.len())?))
         }
+        (Atom::Timestamp(unit, Some(zone)), Atom::Timestamp(_, None) | Atom::Date | Atom::Time(_)) => {
+            let naive = Atom::Timestamp(*unit, None);
+            cast(&local_time(array, *unit, zone, &naive)?, &naive, to, safe)
+        }
         (Atom::Float32 | Atom::Float64, _) if to.is_integer() => floats_to_integers(array, from, to, safe),
-        (Atom::Decimal(_, scale), _) if to.is_integer() => decimals_to_integers(array, *scale, from, to, safe),
+        (Atom::Decimal(_, scale), _) if to.is_integer() => {
+            decimals_to_integers(array, *scale, from, to, safe)
+        }
         (Atom::Float64, Atom::Float32) => {
             let input = array.as_primitive::<Float64Type>();
             let fits = |value: f64| {
@@ -150,6 +160,26 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
     }
 }
 
+/// Timestamps as the clocks of their zone show them.
+fn local_time(array: &ArrayRef, unit: TimeUnit, zone: &str, naive: &Atom) -> Result<ArrayRef> {
+    let zone = Tz::from_str(zone)?;
+    let second = per_second(unit);
+    macro_rules! run {
+        ($type:ty) => {{
+            let input = array.as_primitive_opt::<$type>().ok_or_else(|| super::kernel::unexpected(array))?;
+            let shift =
+                |moment: i64| moment.saturating_add(offset_at(&zone, moment.div_euclid(second)) * second);
+            Arc::new(input.unary::<_, $type>(shift).with_data_type(naive.arrow())) as ArrayRef
+        }};
+    }
+    Ok(match unit {
+        TimeUnit::Second => run!(TimestampSecondType),
+        TimeUnit::Millisecond => run!(TimestampMillisecondType),
+        TimeUnit::Microsecond => run!(TimestampMicrosecondType),
+        TimeUnit::Nanosecond => run!(TimestampNanosecondType),
+    })
+}
+
 fn no_kernel(from: &Atom, to: &Atom) -> Error {
     Error::internal(format!("no conversion from {from} to {to}"))
 }
@@ -165,7 +195,8 @@ fn checked(input: &ArrayRef, from: &Atom, to: &Atom, output: ArrayRef, safe: boo
 
 fn out_of_range(input: &ArrayRef, row: usize, from: &Atom, to: &Atom) -> Error {
     let text = format_array(&input.slice(row, 1), from);
-    let text = text.as_ref().ok().and_then(|text| text.as_string_view_opt()).map_or("a value", |text| text.value(0));
+    let text =
+        text.as_ref().ok().and_then(|text| text.as_string_view_opt()).map_or("a value", |text| text.value(0));
     Error::new(Code::Overflow, format!("{text} is out of range for type {to}"))
 }
 
@@ -212,10 +243,12 @@ fn decimals_to_integers(array: &ArrayRef, scale: i8, from: &Atom, to: &Atom, saf
         ($type:ty) => {{
             type N = <$type as ArrowPrimitiveType>::Native;
             let output: PrimitiveArray<$type> = match array.data_type() {
-                DataType::Decimal64(..) => {
-                    array.as_primitive::<Decimal64Type>().unary_opt(|value| N::try_from(rounded(value.into())).ok())
+                DataType::Decimal64(..) => array
+                    .as_primitive::<Decimal64Type>()
+                    .unary_opt(|value| N::try_from(rounded(value.into())).ok()),
+                _ => {
+                    array.as_primitive::<Decimal128Type>().unary_opt(|value| N::try_from(rounded(value)).ok())
                 }
-                _ => array.as_primitive::<Decimal128Type>().unary_opt(|value| N::try_from(rounded(value)).ok()),
             };
             Arc::new(output) as ArrayRef
         }};

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, make_comparator};
+use arrow::array::{ArrayRef, BooleanArray, make_comparator};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::SortOptions;
 use arrow::compute::kernels::cmp;
@@ -63,7 +63,8 @@ impl Kernel for Compare {
         if !self.comparison.is_total() && (left.is_null_constant() || right.is_null_constant()) {
             return Ok(nulls(&Atom::Boolean, rows));
         }
-        let compare = |ordering: &dyn Fn(usize, usize) -> Ordering| self.by_ordering(left, right, rows, ordering);
+        let compare =
+            |ordering: &dyn Fn(usize, usize) -> Ordering| self.by_ordering(left, right, rows, ordering);
         let array = match &self.atom {
             Atom::Null => BooleanArray::from(vec![
                 match self.comparison {
@@ -74,11 +75,13 @@ impl Kernel for Compare {
                 rows
             ]),
             Atom::Float32 => {
-                let (l, r) = (left.primitive::<Float32Type>()?.values(), right.primitive::<Float32Type>()?.values());
+                let (l, r) =
+                    (left.primitive::<Float32Type>()?.values(), right.primitive::<Float32Type>()?.values());
                 self.floats(left, right, rows, |i| l[i].into(), |i| r[i].into())
             }
             Atom::Float64 => {
-                let (l, r) = (left.primitive::<Float64Type>()?.values(), right.primitive::<Float64Type>()?.values());
+                let (l, r) =
+                    (left.primitive::<Float64Type>()?.values(), right.primitive::<Float64Type>()?.values());
                 self.floats(left, right, rows, |i| l[i], |i| r[i])
             }
             Atom::Interval => {
@@ -160,7 +163,13 @@ impl Compare {
     }
 
     /// Puts NULLs over values that were compared without looking at them.
-    fn with_nulls(&self, left: &Argument, right: &Argument, rows: usize, values: BooleanBuffer) -> BooleanArray {
+    fn with_nulls(
+        &self,
+        left: &Argument,
+        right: &Argument,
+        rows: usize,
+        values: BooleanBuffer,
+    ) -> BooleanArray {
         let validity = |argument: &Argument| match argument.is_null_constant() {
             true => Some(NullBuffer::new_null(rows)),
             false => argument.validity(),

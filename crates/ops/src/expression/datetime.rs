@@ -44,12 +44,16 @@ pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[A
             build(Date, [Date, Atom::Int64], Work::DateInteger)
         }
         (Operation::Sub, Date, Date) => build(Atom::Int64, [Date, Date], Work::Days),
-        (Operation::Add | Operation::Sub, Date, Interval | Duration(_)) => {
-            build(microseconds.clone(), [microseconds, Interval], Work::Timestamp(TimeUnit::Microsecond, None))
-        }
-        (Operation::Add, Date, Time(_)) => {
-            build(microseconds.clone(), [microseconds, Interval], Work::Timestamp(TimeUnit::Microsecond, None))
-        }
+        (Operation::Add | Operation::Sub, Date, Interval | Duration(_)) => build(
+            microseconds.clone(),
+            [microseconds, Interval],
+            Work::Timestamp(TimeUnit::Microsecond, None),
+        ),
+        (Operation::Add, Date, Time(_)) => build(
+            microseconds.clone(),
+            [microseconds, Interval],
+            Work::Timestamp(TimeUnit::Microsecond, None),
+        ),
         (Operation::Add | Operation::Sub, Timestamp(unit, zone), Interval | Duration(_) | Null) => {
             let unit = finer(*unit, TimeUnit::Microsecond);
             let atom = Timestamp(unit, zone.clone());
@@ -78,7 +82,9 @@ pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[A
                 false => build(Interval, [Interval, Atom::Float64], Work::Scale),
             }
         }
-        (Operation::Add, other, Date | Timestamp(..) | Time(_)) if !subtract && !is_moment(other) => swapped(args),
+        (Operation::Add, other, Date | Timestamp(..) | Time(_)) if !subtract && !is_moment(other) => {
+            swapped(args)
+        }
         (Operation::Add, Time(_), Date) => swapped(args),
         (Operation::Mul, other, Interval | Duration(_)) if other.is_numeric() => swapped(args),
         _ => None,
@@ -150,8 +156,16 @@ impl Kernel for Temporal {
                 binary::<Date32Type, Date32Type, Int64Type>(args, rows, data_type, op, |_, _| self.overflow())
             }
             Work::Timestamp(unit, zone) => match unit {
-                TimeUnit::Nanosecond => self.move_timestamp::<TimestampNanosecondType>(args, rows, *unit, zone, sign),
-                _ => self.move_timestamp::<TimestampMicrosecondType>(args, rows, TimeUnit::Microsecond, zone, sign),
+                TimeUnit::Nanosecond => {
+                    self.move_timestamp::<TimestampNanosecondType>(args, rows, *unit, zone, sign)
+                }
+                _ => self.move_timestamp::<TimestampMicrosecondType>(
+                    args,
+                    rows,
+                    TimeUnit::Microsecond,
+                    zone,
+                    sign,
+                ),
             },
             Work::TimestampDifference(unit) => match unit {
                 TimeUnit::Second => self.difference::<TimestampSecondType>(args, rows, *unit),
@@ -173,16 +187,21 @@ impl Kernel for Temporal {
                         1 => a.add_checked(b),
                         _ => a.sub_checked(b),
                     };
-                    (sum.unwrap_or(a), sum.is_err())
+                    let wrong = sum.is_err();
+                    (sum.unwrap_or(a), wrong)
                 };
-                binary::<IntervalType, IntervalType, IntervalType>(args, rows, data_type, op, |_, _| self.overflow())
+                binary::<IntervalType, IntervalType, IntervalType>(args, rows, data_type, op, |_, _| {
+                    self.overflow()
+                })
             }
             Work::Times => {
                 let op = |a: IntervalMonthDayNano, n: i64| match multiply(a, n) {
                     Some(value) => (value, false),
                     None => (a, true),
                 };
-                binary::<IntervalType, Int64Type, IntervalType>(args, rows, data_type, op, |_, _| self.overflow())
+                binary::<IntervalType, Int64Type, IntervalType>(args, rows, data_type, op, |_, _| {
+                    self.overflow()
+                })
             }
             Work::Scale => {
                 let divide = self.operation == Operation::Div;
@@ -273,7 +292,8 @@ fn shift(moment: i64, by: IntervalMonthDayNano, sign: i64, unit: TimeUnit, zone:
     moved.checked_add(sign * (by.nanoseconds / (1_000_000_000 / per_second)))
 }
 
-fn offset_at(zone: &Tz, seconds: i64) -> i64 {
+/// A zone's offset from UTC at a moment, in seconds.
+pub(crate) fn offset_at(zone: &Tz, seconds: i64) -> i64 {
     DateTime::from_timestamp(seconds, 0)
         .map_or(0, |utc| zone.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc().into())
 }

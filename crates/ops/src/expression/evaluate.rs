@@ -42,7 +42,13 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     /// All of so many stored tuples.
     pub(crate) fn all(columns: &'a [Column], rows: usize, parameters: &'a Chunk) -> Self {
-        View { source: Source::Chunk(columns), positions: None, rows, parameters, gathered: RefCell::default() }
+        View {
+            source: Source::Chunk(columns),
+            positions: None,
+            rows,
+            parameters,
+            gathered: RefCell::default(),
+        }
     }
 
     /// The stored tuples at these positions.
@@ -126,7 +132,8 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
             let columns = args.iter().map(|arg| evaluate(arg, view)).collect::<Result<Vec<_>>>()?;
             let constant = node.reads != Reads::Many
                 && columns.iter().all(|column| matches!(column, Column::Constant(..)));
-            let args = columns.into_iter().map(|column| argument(column, constant)).collect::<Result<Vec<_>>>()?;
+            let args =
+                columns.into_iter().map(|column| argument(column, constant)).collect::<Result<Vec<_>>>()?;
             match constant {
                 true => Ok(Column::Constant(kernel.call(&args, 1)?, view.rows)),
                 false => Ok(Column::Plain(kernel.call(&args, view.rows)?)),
@@ -139,7 +146,9 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
         Kind::Case { branches, otherwise } => logic::case(branches, otherwise.as_deref(), &node.atom, view),
         Kind::Coalesce(list) => logic::coalesce(list, &node.atom, view),
         Kind::Try(input) => logic::attempt(input, view),
-        Kind::Field(_) | Kind::Parameter(_) | Kind::Constant(_) => Err(Error::internal("a leaf was not evaluated")),
+        Kind::Field(_) | Kind::Parameter(_) | Kind::Constant(_) => {
+            Err(Error::internal("a leaf was not evaluated"))
+        }
     }
 }
 
@@ -156,7 +165,8 @@ fn argument(column: Column, all_constant: bool) -> Result<Argument> {
 fn by_dictionary(node: &Node, index: usize, view: &View<'_>) -> Result<Option<Column>> {
     let Column::Dictionary(stored) = view.stored(index)? else { return Ok(None) };
     let values = stored.as_any_dictionary().values().clone();
-    let known = node.dictionaries.lock().iter().find(|(known, _)| same(known, &values)).map(|(_, r)| r.clone());
+    let known =
+        node.dictionaries.lock().iter().find(|(known, _)| same(known, &values)).map(|(_, r)| r.clone());
     let result = match known {
         Some(result) => result,
         None if values.len() > view.rows => return Ok(None),

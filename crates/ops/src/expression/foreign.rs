@@ -21,14 +21,52 @@ use super::types::{Arg, Resolved};
 
 /// Functions known to give a value for every argument of their types; others are taken to be able to fail.
 const TOTAL: &[&str] = &[
-    "lower", "upper", "character_length", "octet_length", "bit_length", "btrim", "ltrim", "rtrim", "starts_with",
-    "ends_with", "contains", "strpos", "reverse", "initcap", "left", "right", "concat", "concat_ws", "ascii",
-    "split_part", "replace", "translate", "md5", "date_part", "nullif", "greatest", "least", "isnan", "iszero",
-    "signum", "ceil", "floor", "round", "trunc", "cardinality", "array_length", "array_has", "levenshtein",
+    "lower",
+    "upper",
+    "character_length",
+    "octet_length",
+    "bit_length",
+    "btrim",
+    "ltrim",
+    "rtrim",
+    "starts_with",
+    "ends_with",
+    "contains",
+    "strpos",
+    "reverse",
+    "initcap",
+    "left",
+    "right",
+    "concat",
+    "concat_ws",
+    "ascii",
+    "split_part",
+    "replace",
+    "translate",
+    "md5",
+    "date_part",
+    "nullif",
+    "greatest",
+    "least",
+    "isnan",
+    "iszero",
+    "signum",
+    "ceil",
+    "floor",
+    "round",
+    "trunc",
+    "cardinality",
+    "array_length",
+    "array_has",
+    "levenshtein",
 ];
 
 /// Types a call of a DataFusion function.
-pub(crate) fn resolve(udf: &Arc<ScalarUDF>, config: &Arc<ConfigOptions>, args: &[Arg<'_>]) -> Result<Resolved> {
+pub(crate) fn resolve(
+    udf: &Arc<ScalarUDF>,
+    config: &Arc<ConfigOptions>,
+    args: &[Arg<'_>],
+) -> Result<Resolved> {
     let name = udf.name();
     let field = |index: usize, arg: &Arg<'_>| -> FieldRef {
         Arc::new(Field::new(format!("a{index}"), foreign_type(&arg.atom.arrow()), arg.nullable))
@@ -73,7 +111,9 @@ fn constant(expr: &Expr, data_type: &DataType) -> Result<Option<ScalarValue>> {
     };
     let value = accepted(array, data_type)
         .map_err(|error| error.context(format!("converting a constant of type {atom}")))
-        .and_then(|array| ScalarValue::try_from_array(&array, 0).map_err(|error| from_datafusion(error, "constant")))?;
+        .and_then(|array| {
+            ScalarValue::try_from_array(&array, 0).map_err(|error| from_datafusion(error, "constant"))
+        })?;
     Ok(Some(value))
 }
 
@@ -102,7 +142,9 @@ fn accepted(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
 /// A DataFusion error as ours.
 pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
     let error = match error {
-        DataFusionError::ArrowError(error, _) => return Error::from(*error).context(format!("function {function}")),
+        DataFusionError::ArrowError(error, _) => {
+            return Error::from(*error).context(format!("function {function}"));
+        }
         DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => {
             return from_datafusion(*error, function);
         }

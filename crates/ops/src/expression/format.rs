@@ -98,7 +98,9 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
                 .columns()
                 .iter()
                 .zip(slots.iter())
-                .map(|(column, (name, slot))| Ok((name.clone(), column.logical_nulls(), writer(column, &slot.atom)?)))
+                .map(|(column, (name, slot))| {
+                    Ok((name.clone(), column.logical_nulls(), writer(column, &slot.atom)?))
+                })
                 .collect::<Result<Vec<_>>>()?;
             Box::new(move |text, row| {
                 text.push('{');
@@ -137,7 +139,8 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
             macro_rules! run {
                 ($type:ty) => {{
                     let array = array.as_primitive_opt::<$type>().ok_or_else(bad)?;
-                    Box::new(move |text: &mut String, row: usize| write(text, array.value(row) as i128)) as Writer<'a>
+                    Box::new(move |text: &mut String, row: usize| write(text, array.value(row) as i128))
+                        as Writer<'a>
                 }};
             }
             with_whole_number!(whole_number, run, return Err(bad()))
@@ -268,7 +271,8 @@ fn write_interval(text: &mut String, value: IntervalMonthDayNano) {
         let space = if text.len() > start { " " } else { "" };
         let nanos = value.nanoseconds.unsigned_abs();
         let seconds = nanos / 1_000_000_000;
-        let _ = write!(text, "{space}{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        let _ =
+            write!(text, "{space}{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
         write_fraction(text, (nanos % 1_000_000_000) as i64, 1_000_000_000);
     }
 }

@@ -158,7 +158,8 @@ where
             }
         }
     }
-    let array = PrimitiveArray::<O>::try_new(values.into(), input.nulls().cloned())?.with_data_type(data_type);
+    let array =
+        PrimitiveArray::<O>::try_new(values.into(), input.nulls().cloned())?.with_data_type(data_type);
     Ok(std::sync::Arc::new(array))
 }
 

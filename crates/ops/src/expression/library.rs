@@ -82,7 +82,8 @@ impl Library {
             "neg" => return resolve_unary(name, true, args),
             "abs" => return resolve_unary(name, false, args),
             "concat_op" => {
-                let list = |index: usize| args.get(index).is_some_and(|arg| matches!(arg.atom, Atom::List(_)));
+                let list =
+                    |index: usize| args.get(index).is_some_and(|arg| matches!(arg.atom, Atom::List(_)));
                 return match (list(0), list(1)) {
                     (false, false) => text::resolve(args),
                     (true, true) => self.foreign("array_concat", args),
@@ -137,7 +138,8 @@ fn resolve_comparison(name: &str, comparison: Comparison, args: &[Arg<'_>]) -> R
     } else if in_type_of_other(&args[1], left) {
         left.clone()
     } else {
-        common_type(left, right).ok_or_else(|| wrong_arguments(name, args, "cast one to the type of the other"))?
+        common_type(left, right)
+            .ok_or_else(|| wrong_arguments(name, args, "cast one to the type of the other"))?
     };
     let casts = vec![atom.clone(), atom.clone()];
     let cost = match atom {
@@ -145,7 +147,8 @@ fn resolve_comparison(name: &str, comparison: Comparison, args: &[Arg<'_>]) -> R
         Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => 50,
         _ => 1,
     };
-    let mut resolved = Resolved::strict(Atom::Boolean, args, casts, Compare { comparison, atom }).costing(cost);
+    let mut resolved =
+        Resolved::strict(Atom::Boolean, args, casts, Compare { comparison, atom }).costing(cost);
     resolved.nullable &= !comparison.is_total();
     Ok(resolved)
 }

@@ -138,7 +138,8 @@ impl Kernel for Match {
         };
         if let Some(pattern) = self.compiled.as_ref().or(once.as_ref()) {
             let matches = |row| pattern.matches(texts.value(input.at(row)), self.ignore_case);
-            let validity = args.iter().map(Argument::validity).reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref()));
+            let validity =
+                args.iter().map(Argument::validity).reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref()));
             let values = BooleanBuffer::collect_bool(rows, matches);
             return Ok(Arc::new(BooleanArray::new(values, validity.flatten())));
         }
@@ -244,7 +245,8 @@ impl Piece {
             }
             Piece::Characters(items) => {
                 let mut characters = text.chars();
-                let fits = items.iter().all(|item| characters.next().is_some_and(|c| item.is_none_or(|i| i == c)));
+                let fits =
+                    items.iter().all(|item| characters.next().is_some_and(|c| item.is_none_or(|i| i == c)));
                 fits.then(|| text.len() - characters.as_str().len())
             }
         }

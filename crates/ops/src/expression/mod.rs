@@ -120,7 +120,10 @@ impl Bound {
     /// As [`Bound::evaluate`].
     pub fn select(&self, chunk: Chunk, run: &Run) -> Result<Chunk> {
         if self.atom != Atom::Boolean {
-            return Err(Error::new(Code::Semantic, format!("a predicate must be boolean, not {}", self.atom)));
+            return Err(Error::new(
+                Code::Semantic,
+                format!("a predicate must be boolean, not {}", self.atom),
+            ));
         }
         select::select(&self.nodes, chunk, &run.parameters)
     }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::array::*;
 use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
-use arrow::datatypes::*;
 use chrono::{DateTime, Offset, TimeZone};
-use tessera_types::{Atom, Code, Error, Result, TimeUnit};
+use tessera_types::{Atom, Code, Error, Result};
 
 use super::datetime::{civil, day_number};
 use super::kernel::unexpected;
@@ -21,9 +20,9 @@ use super::scalar::{per_second, with_whole_number};
 pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<ArrayRef> {
     let texts = array.as_string_view_opt().ok_or_else(|| unexpected(array))?;
     Ok(match to {
-        Atom::Boolean => Arc::new(BooleanArray::from(rows(texts, to, safe, |text| {
-            boolean(text).ok_or(Failure::Invalid)
-        })?)),
+        Atom::Boolean => {
+            Arc::new(BooleanArray::from(rows(texts, to, safe, |text| boolean(text).ok_or(Failure::Invalid))?))
+        }
         Atom::Float32 => {
             let values = rows(texts, to, safe, |text| {
                 let value: f32 = text.parse().map_err(|_| Failure::Invalid)?;
@@ -61,7 +60,8 @@ pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<Arr
             macro_rules! run {
                 ($type:ty) => {{
                     let values = rows(texts, to, safe, |text| {
-                        <$type as ArrowPrimitiveType>::Native::try_from(read(text)?).map_err(|_| Failure::Range)
+                        <$type as ArrowPrimitiveType>::Native::try_from(read(text)?)
+                            .map_err(|_| Failure::Range)
                     })?;
                     let array: PrimitiveArray<$type> = values.into_iter().collect();
                     Arc::new(array.with_data_type(to.arrow())) as ArrayRef
@@ -149,7 +149,9 @@ fn whole_reader(atom: &Atom) -> Reader {
                 match &zone {
                     None => {}
                     Some(Err(_)) => return Err(Failure::Invalid),
-                    Some(Ok(zone)) => seconds -= i128::from(moment.offset.unwrap_or_else(|| moment.offset_in(zone))),
+                    Some(Ok(zone)) => {
+                        seconds -= i128::from(moment.offset.unwrap_or_else(|| moment.offset_in(zone)))
+                    }
                 }
                 let per_second = per_second(unit);
                 Ok(seconds * i128::from(per_second) + i128::from(moment.nanos / (1_000_000_000 / per_second)))
@@ -294,7 +296,8 @@ fn time(text: &str) -> Option<(i64, &str)> {
             rest = &after[digits..];
         }
     }
-    let in_range = hours < 24 && minutes < 60 && seconds < 60 || (hours, minutes, seconds, fraction) == (24, 0, 0, 0);
+    let in_range =
+        hours < 24 && minutes < 60 && seconds < 60 || (hours, minutes, seconds, fraction) == (24, 0, 0, 0);
     in_range.then_some((((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000 + fraction, rest))
 }
 
@@ -362,7 +365,16 @@ mod tests {
         ] {
             assert_eq!(Moment::read(text), Ok(Moment { day, nanos, offset }), "{text}");
         }
-        for text in ["2023-02-29", "2024-13-01", "2024-02-29 25:00", "2024-02", "x", "", "2024-02-29 1", "2024-02-29é"] {
+        for text in [
+            "2023-02-29",
+            "2024-13-01",
+            "2024-02-29 25:00",
+            "2024-02",
+            "x",
+            "",
+            "2024-02-29 1",
+            "2024-02-29é",
+        ] {
             assert!(Moment::read(text).is_err(), "{text}");
         }
     }

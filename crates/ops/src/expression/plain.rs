@@ -14,7 +14,6 @@ pub fn to_plain(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
         return Ok(array);
     }
     let options = CastOptions { safe: false, ..Default::default() };
-    cast_with_options(&array, &target, &options).map_err(|error| {
-        Error::from(error).context(format!("converting {} to {atom}", array.data_type()))
-    })
+    cast_with_options(&array, &target, &options)
+        .map_err(|error| Error::from(error).context(format!("converting {} to {atom}", array.data_type())))
 }

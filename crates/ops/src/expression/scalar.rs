@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewArray, BooleanArray, ListArray, MapArray,
-    PrimitiveArray, StringViewArray, StructArray,
+    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, ListArray, MapArray, PrimitiveArray,
+    StringViewArray, StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute;
@@ -73,9 +73,11 @@ pub fn scalar_to_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
             }
             macro_rules! one {
                 ($type:ty) => {{
-                    let native = <$type as ArrowPrimitiveType>::Native::try_from(*value)
-                        .map_err(|_| Error::new(Code::Overflow, format!("{value} is out of range for type {atom}")))?;
-                    Arc::new(PrimitiveArray::<$type>::from_value(native, 1).with_data_type(atom.arrow())) as ArrayRef
+                    let native = <$type as ArrowPrimitiveType>::Native::try_from(*value).map_err(|_| {
+                        Error::new(Code::Overflow, format!("{value} is out of range for type {atom}"))
+                    })?;
+                    Arc::new(PrimitiveArray::<$type>::from_value(native, 1).with_data_type(atom.arrow()))
+                        as ArrayRef
                 }};
             }
             with_whole_number!(atom, one, return Err(mismatch()))
@@ -217,7 +219,10 @@ mod tests {
             ("interval", Scalar::Interval { months: 1, days: -2, nanoseconds: 3 }),
             ("list<int8?>", Scalar::Nested([Scalar::Null, Scalar::Integer(1)].into())),
             ("list<int8?>", Scalar::Nested([].into())),
-            ("struct<a: int8?, b: string>", Scalar::Nested([Scalar::Null, Scalar::String("x".into())].into())),
+            (
+                "struct<a: int8?, b: string>",
+                Scalar::Nested([Scalar::Null, Scalar::String("x".into())].into()),
+            ),
             ("map<string, int8?>", Scalar::Nested([Scalar::String("k".into()), Scalar::Null].into())),
             ("null", Scalar::Null),
             ("list<int8?>", Scalar::Null),

@@ -51,7 +51,7 @@ pub(crate) fn select(conjuncts: &[Node], chunk: Chunk, parameters: &Chunk) -> Re
             let view = View::all(chunk.stored(), stored, parameters);
             match Truth::of(&evaluate(conjunct, &view)?)? {
                 Truth::Constant(Some(true)) => {}
-                Truth::Constant(_) => counting = Counting::Positions(UInt32Array::from(Vec::new())),
+                Truth::Constant(_) => counting = Counting::Positions(UInt32Array::from(Vec::<u32>::new())),
                 Truth::Each(array) => counting = both(counting, true_bits(&array)),
             }
             continue;
@@ -64,7 +64,7 @@ pub(crate) fn select(conjuncts: &[Node], chunk: Chunk, parameters: &Chunk) -> Re
         let view = View::at(chunk.stored(), positions.clone(), parameters);
         counting = Counting::Positions(match Truth::of(&evaluate(conjunct, &view)?)? {
             Truth::Constant(Some(true)) => positions,
-            Truth::Constant(_) => UInt32Array::from(Vec::new()),
+            Truth::Constant(_) => UInt32Array::from(Vec::<u32>::new()),
             Truth::Each(array) => {
                 let kept = true_bits(&array);
                 kept.set_indices().map(|i| positions.value(i)).collect::<Vec<_>>().into()

@@ -37,7 +37,12 @@ pub(crate) struct Resolved {
 
 impl Resolved {
     /// A cheap call that gives NULL for NULL and cannot fail.
-    pub(crate) fn strict(atom: Atom, args: &[Arg<'_>], casts: Vec<Atom>, kernel: impl Kernel + 'static) -> Self {
+    pub(crate) fn strict(
+        atom: Atom,
+        args: &[Arg<'_>],
+        casts: Vec<Atom>,
+        kernel: impl Kernel + 'static,
+    ) -> Self {
         Resolved {
             atom,
             nullable: args.iter().any(|arg| arg.nullable),
@@ -91,10 +96,14 @@ pub(crate) fn decimal_of_arg(arg: &Arg<'_>) -> Option<(u8, i8)> {
 
 fn whole_digits(expr: &Expr) -> Option<u8> {
     match expr {
-        Expr::Constant(Scalar::Integer(value), atom) if decimal_of(atom).is_some_and(|(_, scale)| scale == 0) => {
+        Expr::Constant(Scalar::Integer(value), atom)
+            if decimal_of(atom).is_some_and(|(_, scale)| scale == 0) =>
+        {
             Some(value.unsigned_abs().checked_ilog10().map_or(1, |log| log as u8 + 1))
         }
-        Expr::Cast { input, to, .. } if decimal_of(to).is_some_and(|(_, scale)| scale == 0) => whole_digits(input),
+        Expr::Cast { input, to, .. } if decimal_of(to).is_some_and(|(_, scale)| scale == 0) => {
+            whole_digits(input)
+        }
         _ => None,
     }
 }
