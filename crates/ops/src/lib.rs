@@ -6,10 +6,12 @@
 //! plan *starts* that, giving the shared state of the run, which in turn gives each worker its own.
 //! No sub-operator blocks a worker: it answers with a [`Step`].
 
+mod aggregate;
 pub mod context;
 pub mod data;
 pub mod describe;
 pub mod expression;
+mod group_table;
 pub mod hash;
 pub mod operator;
 pub mod orchestration;

@@ -7,6 +7,8 @@ mod map;
 mod parametrized_map;
 mod projection;
 mod projector;
+mod reduce;
+pub(crate) mod reduce_by_key;
 mod union;
 mod unnest;
 mod values;
@@ -18,6 +20,8 @@ pub use limit::Limit;
 pub use map::Map;
 pub use parametrized_map::ParametrizedMap;
 pub use projection::Projection;
+pub use reduce::Reduce;
+pub use reduce_by_key::ReduceByKey;
 pub use union::Union;
 pub use unnest::Unnest;
 pub use values::Values;
@@ -37,4 +41,6 @@ pub fn register(registry: &mut Registry) {
     registry.register(Unnest);
     registry.register(Values);
     registry.register(Zip);
+    registry.register(Reduce);
+    registry.register(ReduceByKey);
 }

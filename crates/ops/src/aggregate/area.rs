@@ -1,0 +1,98 @@
+//! Memory of aggregate states: one fixed-size record a group.
+
+use std::mem::{align_of, size_of};
+
+/// A state, or a part of one, as it lies in memory.
+///
+/// # Safety
+/// The type is `repr(C)`, its size a multiple of 8, its alignment at most 8, it has no padding, and every bit
+/// pattern is a value of it.
+pub(crate) unsafe trait Pod: Copy + 'static {}
+
+// SAFETY: 8 bytes, aligned to 8 at most, every pattern is a value.
+unsafe impl Pod for u64 {}
+// SAFETY: as above.
+unsafe impl Pod for f64 {}
+
+/// The states of the groups of one table: `stride` 8-byte words a group, all zero at first.
+#[derive(Debug)]
+pub(crate) struct Area {
+    words: Vec<u64>,
+    stride: usize,
+    groups: usize,
+}
+
+impl Area {
+    /// An area without groups.
+    pub(crate) fn new(stride: usize) -> Self {
+        Area { words: Vec::new(), stride, groups: 0 }
+    }
+
+    /// How many groups there are.
+    pub(crate) fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Makes room for this many groups; new ones are zero.
+    pub(crate) fn resize(&mut self, groups: usize) {
+        self.words.resize(groups * self.stride, 0);
+        self.groups = groups;
+    }
+
+    /// Adds a group whose record starts with these words; the others are zero.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, start: &[u64]) -> u32 {
+        debug_assert!(start.len() <= self.stride);
+        self.words.extend_from_slice(start);
+        self.groups += 1;
+        self.words.resize(self.groups * self.stride, 0);
+        self.groups as u32 - 1
+    }
+
+    /// The words of a group's record.
+    #[inline(always)]
+    pub(crate) fn record(&self, group: usize) -> &[u64] {
+        &self.words[group * self.stride..(group + 1) * self.stride]
+    }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub(crate) fn record_mut(&mut self, group: usize) -> &mut [u64] {
+        &mut self.words[group * self.stride..(group + 1) * self.stride]
+    }
+
+    /// Forgets all groups, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
+        self.groups = 0;
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        self.words.capacity() * 8
+    }
+
+    /// The part of a group's state that starts `offset` words into it.
+    #[inline(always)]
+    pub(crate) fn get<T: Pod>(&self, group: u32, offset: usize) -> T {
+        let at = self.place::<T>(group, offset);
+        // SAFETY: `place` checked that all of `T` lies inside `words`, whose alignment suffices; `T` is `Pod`.
+        unsafe { *self.words.as_ptr().add(at).cast::<T>() }
+    }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub(crate) fn get_mut<T: Pod>(&mut self, group: u32, offset: usize) -> &mut T {
+        let at = self.place::<T>(group, offset);
+        // SAFETY: as in `get`; the borrow of `self` makes the reference the only one.
+        unsafe { &mut *self.words.as_mut_ptr().add(at).cast::<T>() }
+    }
+
+    #[inline(always)]
+    fn place<T: Pod>(&self, group: u32, offset: usize) -> usize {
+        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() <= 8) };
+        let at = group as usize * self.stride + offset;
+        assert!(at + size_of::<T>() / 8 <= self.words.len(), "a state outside its area");
+        at
+    }
+}

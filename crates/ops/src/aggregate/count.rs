@@ -1,0 +1,70 @@
+//! `count`: rows, or rows whose arguments are not NULL.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::buffer::NullBuffer;
+use tessera_encodings::Column;
+use tessera_types::Result;
+
+use super::area::Area;
+use super::groups::{Fold, Groups, fold};
+use super::{Aggregate, Output, convert};
+
+/// State: the count (1 word).
+#[derive(Debug)]
+pub(crate) struct Count {
+    /// Where the state starts.
+    pub(crate) offset: usize,
+}
+
+struct One;
+
+impl Fold for One {
+    type State = u64;
+    type Value = ();
+
+    #[inline(always)]
+    fn fold(&self, state: &mut u64, _: ()) -> Result<()> {
+        *state += 1;
+        Ok(())
+    }
+}
+
+fn nulls_of(column: &Column) -> Option<NullBuffer> {
+    match column {
+        Column::Plain(array) | Column::Dictionary(array) => array.logical_nulls(),
+        Column::Constant(value, len) if value.is_null(0) => Some(NullBuffer::new_null(*len)),
+        Column::Constant(..) | Column::Handles(_) => None,
+    }
+}
+
+impl Aggregate for Count {
+    fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
+        let nulls = args
+            .iter()
+            .map(nulls_of)
+            .fold(None, |all: Option<NullBuffer>, one| NullBuffer::union(all.as_ref(), one.as_ref()));
+        fold(&One, area, self.offset, groups, nulls.as_ref(), |_| ())
+    }
+
+    fn merge(
+        &mut self,
+        area: &mut Area,
+        into: &[u32],
+        _: &mut dyn Any,
+        from: &Area,
+        rows: &[u32],
+    ) -> Result<()> {
+        for (&into, &row) in into.iter().zip(rows) {
+            *area.get_mut::<u64>(into, self.offset) += from.get::<u64>(row, self.offset);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
+        let counts = (0..area.groups() as u32).map(|group| area.get::<u64>(group, self.offset) as i64);
+        convert(Arc::new(Int64Array::from_iter_values(counts)), &output.data_type)
+    }
+}

@@ -1,0 +1,151 @@
+//! `min`, `max` and `any_value` of strings, bytes and nested values.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilder};
+use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, SortField};
+use tessera_encodings::Column;
+use tessera_types::{Error, Result};
+
+use super::area::Area;
+use super::extreme::Keep;
+use super::groups::Groups;
+use super::{Aggregate, Output, convert, plain};
+
+/// State: 1 + the place of the value in a side table, 0 while there is none (1 word).
+#[derive(Debug)]
+pub(crate) struct BytesExtreme {
+    offset: usize,
+    keep: Keep,
+    codec: Codec,
+    values: Vec<Box<[u8]>>,
+    bytes: usize,
+}
+
+/// How values become bytes that compare as the values do.
+#[derive(Debug)]
+enum Codec {
+    Utf8,
+    Binary,
+    Rows(RowConverter),
+}
+
+impl BytesExtreme {
+    /// Over values of this type.
+    pub(crate) fn new(offset: usize, keep: Keep, data_type: &DataType) -> Result<Self> {
+        let codec = match data_type {
+            DataType::Utf8View => Codec::Utf8,
+            DataType::BinaryView => Codec::Binary,
+            other => Codec::Rows(RowConverter::new(vec![SortField::new(other.clone())])?),
+        };
+        Ok(BytesExtreme { offset, keep, codec, values: Vec::new(), bytes: 0 })
+    }
+
+    fn offer(&mut self, area: &mut Area, group: u32, value: &[u8]) {
+        let state = area.get_mut::<u64>(group, self.offset);
+        if *state == 0 {
+            self.values.push(value.into());
+            self.bytes += value.len();
+            *state = self.values.len() as u64;
+            return;
+        }
+        let kept = &mut self.values[*state as usize - 1];
+        let better = match self.keep {
+            Keep::Min => *value < **kept,
+            Keep::Max => *value > **kept,
+            Keep::Any => false,
+        };
+        if better {
+            self.bytes = self.bytes + value.len() - kept.len();
+            *kept = value.into();
+        }
+    }
+}
+
+impl Aggregate for BytesExtreme {
+    fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
+        let array = plain(args, 0)?;
+        let nulls = array.logical_nulls();
+        let counts = |row: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
+        match &self.codec {
+            Codec::Utf8 => {
+                let strings = array.as_string_view();
+                for row in (0..groups.rows).filter(counts) {
+                    self.offer(area, groups.group(row), strings.value(row).as_bytes());
+                }
+            }
+            Codec::Binary => {
+                let binary = array.as_binary_view();
+                for row in (0..groups.rows).filter(counts) {
+                    self.offer(area, groups.group(row), binary.value(row));
+                }
+            }
+            Codec::Rows(converter) => {
+                let rows = converter.convert_columns(std::slice::from_ref(&array))?;
+                for row in (0..groups.rows).filter(counts) {
+                    self.offer(area, groups.group(row), rows.row(row).as_ref());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(
+        &mut self,
+        area: &mut Area,
+        into: &[u32],
+        other: &mut dyn Any,
+        from: &Area,
+        rows: &[u32],
+    ) -> Result<()> {
+        let other = other
+            .downcast_mut::<BytesExtreme>()
+            .ok_or_else(|| Error::internal("merge of states of two functions"))?;
+        for (&into, &row) in into.iter().zip(rows) {
+            let state = from.get::<u64>(row, self.offset);
+            if state != 0 {
+                self.offer(area, into, &other.values[state as usize - 1]);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
+        let (offset, values) = (self.offset, &self.values);
+        let kept = (0..area.groups() as u32).map(|group| match area.get::<u64>(group, offset) {
+            0 => None,
+            place => Some(&*values[place as usize - 1]),
+        });
+        let array: ArrayRef = match &mut self.codec {
+            Codec::Utf8 => {
+                let mut builder = StringViewBuilder::with_capacity(area.groups());
+                for value in kept {
+                    let text = value.map(std::str::from_utf8).transpose();
+                    builder.append_option(text.map_err(|_| Error::internal("a string state is not UTF-8"))?);
+                }
+                Arc::new(builder.finish())
+            }
+            Codec::Binary => {
+                let mut builder = BinaryViewBuilder::with_capacity(area.groups());
+                kept.for_each(|value| builder.append_option(value));
+                Arc::new(builder.finish())
+            }
+            Codec::Rows(converter) => {
+                // A row of NULL stands for the groups without a value.
+                let null = arrow::array::new_null_array(&output.data_type, 1);
+                let null = converter.convert_columns(&[null])?;
+                let null = null.row(0);
+                let parser = converter.parser();
+                let rows = kept.map(|value| parser.parse(value.unwrap_or(null.as_ref())));
+                converter.convert_rows(rows)?.swap_remove(0)
+            }
+        };
+        convert(array, &output.data_type)
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes + self.values.capacity() * size_of::<Box<[u8]>>()
+    }
+}

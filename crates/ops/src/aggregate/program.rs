@@ -1,0 +1,413 @@
+//! The aggregates of one node, bound: what is evaluated, which states there are, which results are read from them.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::compute::SortOptions;
+use arrow::datatypes::DataType;
+use datafusion_expr::AggregateUDF;
+use tessera_encodings::{Chunk, Column};
+use tessera_plan::Expr;
+use tessera_types::{Atom, Error, Field, Item, Result, Tuple};
+
+use super::area::Area;
+use super::call::Call;
+use super::extreme::Keep;
+use super::groups::{Groups, Shape};
+use super::library::LibrarySpec;
+use super::ordered::OrderedSpec;
+use super::share::share;
+use super::{Aggregate, Function, Output, OutputKind, is_summable};
+use crate::Run;
+use crate::expression::{Bound, Library};
+
+/// Library functions whose result depends on the order of their input.
+const ORDER_MATTERS: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
+
+/// The aggregate functions of one table, in the order of their states.
+pub(crate) type States = Vec<Box<dyn Aggregate>>;
+
+/// Arguments that are evaluated for the same tuples.
+#[derive(Debug)]
+struct Stage {
+    filter: Option<Bound>,
+    args: Vec<Bound>,
+}
+
+/// One state: a function, and where its arguments come from.
+#[derive(Debug)]
+struct State {
+    function: Function,
+    stage: usize,
+    args: Vec<usize>,
+    offset: usize,
+}
+
+/// Aggregates over chunks of one tuple type.
+#[derive(Debug)]
+pub(crate) struct Program {
+    shared: Vec<Bound>,
+    stages: Vec<Stage>,
+    states: Vec<State>,
+    outputs: Vec<(usize, Output)>,
+    stride: usize,
+}
+
+/// A state while programs are made: calls with equal ones share it.
+#[derive(Debug, PartialEq)]
+struct Wanted {
+    family: Family,
+    args: Vec<Expr>,
+    filter: Option<Expr>,
+    distinct: bool,
+    order_by: Vec<tessera_plan::SortKey>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Family {
+    Nothing,
+    Count,
+    Sum,
+    Keep(Keep),
+    Variance,
+    Library(Arc<str>),
+}
+
+impl Program {
+    /// Binds aggregates over `tuple`. States start `base` words into a group's record.
+    ///
+    /// # Errors
+    /// A function does not take its arguments; a node that the verifier passed gives none but internal ones.
+    pub(crate) fn bind(
+        calls: &[Call],
+        outputs: &[Field],
+        tuple: &Tuple,
+        parameters: &Tuple,
+        library: &Arc<Library>,
+        base: usize,
+    ) -> Result<Program> {
+        let mut wanted: Vec<Wanted> = Vec::new();
+        let mut results: Vec<(usize, OutputKind)> = Vec::new();
+        for call in calls {
+            let types = call
+                .args
+                .iter()
+                .map(|arg| Ok(Bound::new(arg, tuple, parameters, library)?.atom().0.clone()))
+                .collect::<Result<Vec<_>>>()?;
+            let (family, kind) = family(call, &types, library)?;
+            let state = want(call, family, &types);
+            let index = wanted.iter().position(|other| *other == state).unwrap_or_else(|| {
+                wanted.push(state);
+                wanted.len() - 1
+            });
+            results.push((index, kind));
+        }
+        count_from_sums(&mut wanted, &mut results);
+
+        // Arguments, each once for every filter; in the first stage (no filter) parts of them are shared.
+        let mut stages: Vec<(Option<Expr>, Vec<Expr>)> = vec![(None, Vec::new())];
+        let mut places: Vec<(usize, Vec<usize>)> = Vec::new();
+        for state in &wanted {
+            let stage = stages.iter().position(|(filter, _)| *filter == state.filter).unwrap_or_else(|| {
+                stages.push((state.filter.clone(), Vec::new()));
+                stages.len() - 1
+            });
+            let keys = state.order_by.iter().map(|key| Expr::Field(key.field.clone()));
+            let list = &mut stages[stage].1;
+            let place = |expr: Expr| {
+                list.iter().position(|other| *other == expr).unwrap_or_else(|| {
+                    list.push(expr);
+                    list.len() - 1
+                })
+            };
+            places.push((stage, state.args.iter().cloned().chain(keys).map(place).collect()));
+        }
+        let mut extended = tuple.clone();
+        let mut shared = Vec::new();
+        for (name, expr) in share(&mut stages[0].1.iter_mut().collect::<Vec<_>>(), tuple) {
+            let bound = Bound::new(&expr, &extended, parameters, library)?;
+            let (atom, nullable) = bound.atom();
+            let field = Field { name, item: Item::Atom(atom.clone()), nullable };
+            extended = extended.concat(&Tuple::new(vec![field]));
+            shared.push(bound);
+        }
+        let stages = stages
+            .into_iter()
+            .map(|(filter, args)| {
+                let bind = |expr: &Expr| Bound::new(expr, &extended, parameters, library);
+                Ok(Stage {
+                    filter: filter.as_ref().map(bind).transpose()?,
+                    args: args.iter().map(bind).collect::<Result<_>>()?,
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+
+        let mut stride = base;
+        let mut states = Vec::new();
+        for (state, (stage, args)) in wanted.iter().zip(places) {
+            let atoms: Vec<(Atom, bool)> = args
+                .iter()
+                .map(|&arg| {
+                    let (atom, nullable) = stages[stage].args[arg].atom();
+                    (atom.clone(), nullable)
+                })
+                .collect();
+            let function = function(state, &atoms, library)?;
+            let words = function.words();
+            states.push(State { function, stage, args, offset: stride });
+            stride += words;
+        }
+        let outputs = results
+            .into_iter()
+            .zip(outputs)
+            .map(|((state, kind), field)| {
+                let atom = field.atom().ok_or_else(|| Error::internal("an aggregate of collections"))?;
+                Ok((state, Output { kind, data_type: atom.arrow() }))
+            })
+            .collect::<Result<_>>()?;
+        Ok(Program { shared, stages, states, outputs, stride })
+    }
+
+    /// Words of a group's record, `base` included.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// How many states there are.
+    pub(crate) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Whether all of every state lies in its words, so that it can be copied.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.states.iter().all(|state| match &state.function {
+            Function::Nothing | Function::Count | Function::Sum(_) | Function::Variance => true,
+            Function::Extreme(_, data_type) => data_type.is_primitive() || *data_type == DataType::Boolean,
+            Function::Library(_) | Function::Ordered(_) => false,
+        })
+    }
+
+    /// The functions over a new table.
+    pub(crate) fn make(&self) -> Result<States> {
+        self.states.iter().map(|state| state.function.make(state.offset)).collect()
+    }
+
+    /// Takes a chunk without selection into the states of the groups its tuples belong to.
+    pub(crate) fn update(
+        &self,
+        states: &mut States,
+        area: &mut Area,
+        chunk: &Chunk,
+        groups: &Groups<'_>,
+        run: &Run,
+    ) -> Result<()> {
+        let mut columns = chunk.stored().to_vec();
+        for shared in &self.shared {
+            let value = shared.evaluate(&Chunk::new(columns.clone(), chunk.rows()), run)?;
+            columns.push(value);
+        }
+        let chunk = Chunk::new(columns, chunk.rows());
+        for (number, stage) in self.stages.iter().enumerate() {
+            if !self.states.iter().any(|state| state.stage == number) {
+                continue;
+            }
+            let Some(filter) = &stage.filter else {
+                self.update_stage(number, states, area, &chunk, groups, run)?;
+                continue;
+            };
+            let chosen = filter.select(chunk.clone(), run)?;
+            if chosen.is_empty() {
+                continue;
+            }
+            let list: Vec<u32> = match (groups.shape, chosen.selection()) {
+                (_, None) => {
+                    self.update_stage(number, states, area, &chosen, groups, run)?;
+                    continue;
+                }
+                (Shape::One(group), Some(rows)) => {
+                    let groups = Groups::one(group, rows.len(), groups.position);
+                    self.update_stage(number, states, area, &chosen, &groups, run)?;
+                    continue;
+                }
+                (_, Some(rows)) => rows.values().iter().map(|&row| groups.group(row as usize)).collect(),
+            };
+            let groups = Groups::each(&list, groups.position);
+            self.update_stage(number, states, area, &chosen, &groups, run)?;
+        }
+        Ok(())
+    }
+
+    fn update_stage(
+        &self,
+        number: usize,
+        states: &mut States,
+        area: &mut Area,
+        chunk: &Chunk,
+        groups: &Groups<'_>,
+        run: &Run,
+    ) -> Result<()> {
+        let args: Vec<Column> = self.stages[number]
+            .args
+            .iter()
+            .map(|arg| plain_dictionary(arg.evaluate(chunk, run)?))
+            .collect::<Result<_>>()?;
+        for (state, aggregate) in self.states.iter().zip(states) {
+            if state.stage == number {
+                let args: Vec<Column> = state.args.iter().map(|&arg| args[arg].clone()).collect();
+                aggregate.update(area, groups, &args)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The results of all groups.
+    pub(crate) fn finish(&self, states: &mut States, area: &mut Area) -> Result<Vec<ArrayRef>> {
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        for (i, (state, output)) in self.outputs.iter().enumerate() {
+            let same = self.outputs[..i].iter().position(|(other, o)| {
+                other == state && o.kind == output.kind && o.data_type == output.data_type
+            });
+            let array = match same {
+                Some(same) => arrays[same].clone(),
+                None => states[*state].finish(area, output)?,
+            };
+            arrays.push(array);
+        }
+        Ok(arrays)
+    }
+}
+
+/// A dictionary column with fewer values than it has room for is decoded once for all functions that read it.
+fn plain_dictionary(column: Column) -> Result<Column> {
+    match column {
+        Column::Dictionary(_) => Ok(Column::Plain(column.plain()?)),
+        other => Ok(other),
+    }
+}
+
+fn udf(library: &Library, name: &str) -> Result<Arc<AggregateUDF>> {
+    library
+        .aggregate_udf(name)
+        .ok_or_else(|| Error::semantic(format!("there is no aggregate function {name}")))
+}
+
+/// Which states a call needs, and what is read from them.
+fn family(call: &Call, types: &[Atom], library: &Arc<Library>) -> Result<(Family, OutputKind)> {
+    let kept = types.first().is_some_and(|atom| *atom != Atom::Null) && types.len() == 1;
+    let numeric = kept && types.first().is_some_and(|atom| is_summable(&atom.arrow()));
+    let boolean = kept && types.first() == Some(&Atom::Boolean);
+    let variance = |sample, root| (Family::Variance, OutputKind::Variance { sample, root });
+    let of_null = types == [Atom::Null];
+    Ok(match &*call.function {
+        "sum" | "avg" | "mean" | "min" | "max" | "any_value" | "bool_and" | "bool_or" | "every" if of_null => {
+            (Family::Nothing, OutputKind::Value)
+        }
+        "sum" if types == [Atom::Interval] => (Family::Sum, OutputKind::Value),
+        "count" => (Family::Count, OutputKind::Value),
+        "sum" if numeric => (Family::Sum, OutputKind::Value),
+        "avg" | "mean" if numeric => (Family::Sum, OutputKind::Average),
+        "min" if kept => (Family::Keep(Keep::Min), OutputKind::Value),
+        "max" if kept => (Family::Keep(Keep::Max), OutputKind::Value),
+        "any_value" if kept => (Family::Keep(Keep::Any), OutputKind::Value),
+        "bool_and" | "every" if boolean => (Family::Keep(Keep::Min), OutputKind::Value),
+        "bool_or" if boolean => (Family::Keep(Keep::Max), OutputKind::Value),
+        "var" | "var_samp" | "var_sample" | "variance" if numeric => variance(true, false),
+        "var_pop" | "var_population" if numeric => variance(false, false),
+        "stddev" | "stddev_samp" if numeric => variance(true, true),
+        "stddev_pop" if numeric => variance(false, true),
+        name => (Family::Library(udf(library, name)?.name().into()), OutputKind::Value),
+    })
+}
+
+fn want(call: &Call, family: Family, types: &[Atom]) -> Wanted {
+    let order_matters = match &family {
+        Family::Library(name) => ORDER_MATTERS.contains(&&**name),
+        _ => false,
+    };
+    let within_group = matches!(&family, Family::Library(_)) && !order_matters;
+    Wanted {
+        args: match family {
+            // A constant that is not NULL is not NULL in every tuple.
+            Family::Count if !call.distinct && types.len() == 1 => call
+                .args
+                .iter()
+                .filter(|arg| !matches!(arg, Expr::Constant(value, _) if !value.is_null()))
+                .cloned()
+                .collect(),
+            _ => call.args.clone(),
+        },
+        filter: call.filter.clone(),
+        distinct: call.distinct && !matches!(family, Family::Keep(_)),
+        order_by: if order_matters || within_group { call.order_by.clone() } else { Vec::new() },
+        family,
+    }
+}
+
+/// A count of values that are summed as well is read from the sum.
+fn count_from_sums(wanted: &mut Vec<Wanted>, results: &mut [(usize, OutputKind)]) {
+    for count in (0..wanted.len()).rev() {
+        let state = &wanted[count];
+        if state.family != Family::Count || state.args.is_empty() {
+            continue;
+        }
+        let sum = wanted.iter().position(|other| {
+            other.family == Family::Sum
+                && (&other.args, &other.filter, other.distinct) == (&state.args, &state.filter, state.distinct)
+        });
+        let Some(sum) = sum else { continue };
+        wanted.remove(count);
+        for (index, kind) in results.iter_mut() {
+            if *index == count {
+                (*index, *kind) = (if sum > count { sum - 1 } else { sum }, OutputKind::Count);
+            } else if *index > count {
+                *index -= 1;
+            }
+        }
+    }
+}
+
+fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> Result<Function> {
+    let (args, keys) = atoms.split_at(state.args.len());
+    let first = || {
+        let atom = args.first().ok_or_else(|| Error::internal("an aggregate without its argument"))?;
+        Ok::<_, Error>(atom.0.arrow())
+    };
+    let mut order_matters = false;
+    let mut within_group = false;
+    let function = match &state.family {
+        Family::Nothing => Function::Nothing,
+        Family::Count => Function::Count,
+        Family::Sum => Function::Sum(first()?),
+        Family::Keep(keep) => Function::Extreme(*keep, first()?),
+        Family::Variance => Function::Variance,
+        Family::Library(name) => {
+            let udf = udf(library, name)?;
+            order_matters = ORDER_MATTERS.contains(&&**name);
+            within_group = !order_matters;
+            let descending = state.order_by.first().filter(|_| within_group).map(|key| key.descending);
+            Function::Library(Arc::new(LibrarySpec::new(udf, args, &state.args, descending)?))
+        }
+    };
+    if !state.distinct && !order_matters {
+        return Ok(function);
+    }
+    let options = |key: &tessera_plan::SortKey| SortOptions {
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+    };
+    let keys = match within_group {
+        true => Vec::new(),
+        false => keys
+            .iter()
+            .zip(&state.order_by)
+            .map(|((atom, _), key)| (atom.arrow(), options(key)))
+            .collect(),
+    };
+    Ok(Function::Ordered(Arc::new(OrderedSpec {
+        function,
+        args: args.iter().map(|(atom, _)| atom.arrow()).collect(),
+        keys,
+        distinct: state.distinct,
+        order_matters,
+    })))
+}

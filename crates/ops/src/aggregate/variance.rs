@@ -1,0 +1,96 @@
+//! `var_samp`, `var_pop`, `stddev_samp`, `stddev_pop`: Welford's method, merged by Chan's.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use arrow::datatypes::{DataType, Float64Type};
+use tessera_encodings::Column;
+use tessera_types::Result;
+
+use super::area::{Area, Pod};
+use super::groups::{Fold, Groups, fold};
+use super::{Aggregate, Output, OutputKind, convert, plain};
+
+/// State: count, mean, sum of squared distances from the mean (3 words).
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct VarianceState {
+    count: u64,
+    mean: f64,
+    squares: f64,
+}
+
+// SAFETY: three words, no padding, every pattern is a value.
+unsafe impl Pod for VarianceState {}
+
+struct Welford;
+
+impl Fold for Welford {
+    type State = VarianceState;
+    type Value = f64;
+
+    #[inline(always)]
+    fn fold(&self, state: &mut VarianceState, value: f64) -> Result<()> {
+        state.count += 1;
+        let distance = value - state.mean;
+        state.mean += distance / state.count as f64;
+        state.squares += distance * (value - state.mean);
+        Ok(())
+    }
+}
+
+/// All four functions; the output says which.
+#[derive(Debug)]
+pub(crate) struct Variance {
+    /// Where the state starts.
+    pub(crate) offset: usize,
+}
+
+impl Aggregate for Variance {
+    fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
+        let array = convert(plain(args, 0)?, &DataType::Float64)?;
+        let array = array.as_primitive::<Float64Type>();
+        let values = array.values();
+        fold(&Welford, area, self.offset, groups, array.nulls(), |row| values[row])
+    }
+
+    fn merge(
+        &mut self,
+        area: &mut Area,
+        into: &[u32],
+        _: &mut dyn Any,
+        from: &Area,
+        rows: &[u32],
+    ) -> Result<()> {
+        for (&into, &row) in into.iter().zip(rows) {
+            let other = from.get::<VarianceState>(row, self.offset);
+            let state = area.get_mut::<VarianceState>(into, self.offset);
+            if state.count == 0 {
+                *state = other;
+            } else if other.count > 0 {
+                let (ours, theirs) = (state.count as f64, other.count as f64);
+                let total = ours + theirs;
+                let distance = other.mean - state.mean;
+                state.mean += distance * theirs / total;
+                state.squares += other.squares + distance * distance * ours * theirs / total;
+                state.count += other.count;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
+        let (sample, root) = match output.kind {
+            OutputKind::Variance { sample, root } => (sample, root),
+            _ => (true, false),
+        };
+        let states = (0..area.groups() as u32).map(|group| area.get::<VarianceState>(group, self.offset));
+        let values = states.map(|state| {
+            let divisor = if sample { state.count.checked_sub(1) } else { Some(state.count) };
+            let variance = divisor.filter(|divisor| *divisor > 0).map(|d| state.squares / d as f64);
+            if root { variance.map(f64::sqrt) } else { variance }
+        });
+        convert(Arc::new(values.collect::<Float64Array>()), &output.data_type)
+    }
+}

@@ -1,0 +1,150 @@
+//! Reduce: aggregates over all tuples (Modularis §3.2).
+
+use std::any::Any;
+use std::sync::Arc;
+
+use tessera_encodings::{Chunk, Column};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_types::{Result, Tuple};
+
+use crate::aggregate::{Area, Call, Groups, Program, States, calls, output_fields};
+use crate::describe;
+use crate::group_table::needed;
+use crate::operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers};
+use crate::stream_util::chunks_source;
+use crate::{Collected, Reservation, Run};
+
+/// Aggregates over all tuples.
+///
+/// * **Input** any tuple; **output** one field per aggregate, one tuple, also when there is no input (counts are then
+///   0, other aggregates NULL).
+/// * **Parameters** `aggregates` = `{name = {function = sum, args = [x], distinct = true, filter = x > 0, order_by =
+///   [{field = y}]}}`.
+/// * **Memory** one state per aggregate and worker; what `DISTINCT`, `ORDER BY` and some library functions keep grows with the
+///   input. **Blocks** until all input has come. **Order** of the input matters to functions such as `array_agg`:
+///   they see the source's.
+/// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.
+///
+/// | in: x | `{s = {function = sum, args = [x]}, n = {function = count, args = []}}` |
+/// |---|---|
+/// | 1, 2, NULL, 4, 5 | s = 12, n = 5 |
+#[derive(Debug, Clone, Copy)]
+pub struct Reduce;
+
+impl Descriptor for Reduce {
+    crate::describe!("reduce", "Aggregates over all tuples, one tuple.", ["aggregates"], 1, 1);
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = describe::edge(inputs)?;
+        describe::wants_all(edge, 0)?;
+        let fields = output_fields(&calls(node)?, &edge.tuple, inputs)?;
+        Ok(describe::gives_one(edge, Tuple::new(fields), Order::Source))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for Reduce {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let calls: Vec<Call> = calls(node)?;
+        let (inputs, tuple) = needed(&[], &calls, &lowering.inputs[0].tuple);
+        let outputs = lowering.output.tuple.fields();
+        let program = Program::bind(&calls, outputs, &tuple, lowering.parameters, lowering.library, 0)?;
+        Ok(Operator::Sink(Arc::new(Lowered { inputs: inputs.into(), program: Arc::new(program) })))
+    }
+}
+
+#[derive(Debug)]
+struct Lowered {
+    inputs: Arc<[usize]>,
+    program: Arc<Program>,
+}
+
+#[derive(Debug)]
+struct ReduceRun {
+    inputs: Arc<[usize]>,
+    program: Arc<Program>,
+    run: Run,
+}
+
+#[derive(Debug)]
+struct ReduceWorker {
+    inputs: Arc<[usize]>,
+    program: Arc<Program>,
+    run: Run,
+    area: Area,
+    states: States,
+    reservation: Reservation,
+    position: (u64, u64),
+}
+
+impl Sink for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        let (inputs, program) = (self.inputs.clone(), self.program.clone());
+        Ok(Arc::new(ReduceRun { inputs, program, run: run.clone() }))
+    }
+}
+
+impl ReduceRun {
+    fn new_worker(&self) -> Result<ReduceWorker> {
+        let mut area = Area::new(self.program.stride());
+        area.resize(1);
+        Ok(ReduceWorker {
+            inputs: self.inputs.clone(),
+            program: self.program.clone(),
+            run: self.run.clone(),
+            area,
+            states: self.program.make()?,
+            reservation: Reservation::new(self.run.context.clone()),
+            position: (0, 0),
+        })
+    }
+}
+
+impl SinkRun for ReduceRun {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        Ok(Box::new(self.new_worker()?))
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        let mut workers = downcast_workers::<ReduceWorker>(workers)?.into_iter();
+        let mut all = match workers.next() {
+            Some(first) => first,
+            None => self.new_worker()?,
+        };
+        for mut worker in workers {
+            for (state, from) in all.states.iter_mut().zip(&mut worker.states) {
+                from.seal(&worker.area)?;
+                let from: &mut dyn Any = &mut **from;
+                state.merge(&mut all.area, &[0], from, &worker.area, &[0])?;
+            }
+        }
+        let arrays = self.program.finish(&mut all.states, &mut all.area)?;
+        let columns = arrays.into_iter().map(Column::Plain).collect();
+        let chunk_rows = self.run.context.chunk_rows();
+        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![Chunk::new(columns, 1)], chunk_rows) })
+    }
+}
+
+impl SinkWorker for ReduceWorker {
+    fn begin(&mut self, position: u64) -> Result<()> {
+        self.position = (position, 0);
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        let stored = chunk.stored();
+        let columns = self.inputs.iter().map(|&input| stored[input].clone()).collect();
+        let chunk = chunk.with_stored(columns).compact()?;
+        let groups = Groups::one(0, chunk.rows(), self.position);
+        self.program.update(&mut self.states, &mut self.area, &chunk, &groups, &self.run)?;
+        self.position.1 += chunk.rows() as u64;
+        let bytes = self.states.iter().map(|state| state.memory()).sum();
+        if bytes != self.reservation.bytes() {
+            self.reservation.resize(bytes)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! ReduceByKey: aggregates over the tuples of each key (Modularis §3.2).
+
+use std::sync::Arc;
+
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_types::{Field, Result, Tuple};
+
+use crate::aggregate::{calls, output_fields};
+use crate::describe;
+use crate::group_table::{Grouping, Limits};
+use crate::operator::{Lowering, Operator, SubOperator};
+
+/// One tuple per distinct key: the keys, then the aggregates over the tuples with that key.
+///
+/// * **Input** any tuple; **output** the key fields, then one field per aggregate. Without aggregates: the distinct
+///   keys. No input, no output.
+/// * **Parameters** `keys` = `[names]`; `aggregates` as for [`super::Reduce`].
+/// * Keys that are NULL are one key, as are `-0.0` and `0.0`, and all NaNs.
+/// * **Memory** a record per group; each worker has a table of its own up to a megabyte, then groups flow to
+///   partitions. **Blocks** until all input has come. **Order** none is promised.
+/// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.
+///
+/// | in: k, x | `keys = [k], aggregates = {s = {function = sum, args = [x]}}` |
+/// |---|---|
+/// | (a, 1), (b, 2), (a, 3), (NULL, 4), (NULL, 5) | (a, 4), (b, 2), (NULL, 9) |
+#[derive(Debug, Clone, Copy)]
+pub struct ReduceByKey;
+
+impl Descriptor for ReduceByKey {
+    crate::describe!(
+        "reduce_by_key",
+        "Aggregates over the tuples of each key; without aggregates the distinct keys.",
+        ["keys", "aggregates"],
+        1,
+        1
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = describe::edge(inputs)?;
+        describe::wants_all(edge, 0)?;
+        let keys = describe::keys(&edge.tuple, &node.params.names("keys")?, "key")?;
+        let mut fields: Vec<Field> = keys.iter().map(|&key| edge.tuple.fields()[key].clone()).collect();
+        fields.extend(output_fields(&calls(node)?, &edge.tuple, inputs)?);
+        Ok(describe::passes(edge, Tuple::new(fields), Order::None))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for ReduceByKey {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        lower_with(node, lowering, Limits::default())
+    }
+}
+
+/// Lowers a node, its table limited.
+pub(crate) fn lower_with(node: &Node, lowering: &Lowering<'_>, limits: Limits) -> Result<Operator> {
+    let keys = describe::keys(&lowering.inputs[0].tuple, &node.params.names("keys")?, "key")?;
+    Ok(Operator::Sink(Arc::new(Grouping::bind(&keys, &calls(node)?, lowering, limits)?)))
+}

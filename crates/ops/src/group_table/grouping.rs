@@ -1,0 +1,444 @@
+//! The sink that groups: worker-local tables, partitions, and the merge when the output is read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tessera_encodings::{Chunk, Column};
+use tessera_plan::Edge;
+use tessera_types::{Error, Field, Result, Tuple};
+
+use super::direct::Direct;
+use super::keys::{KeyLayout, Packed};
+use super::store::Store;
+use super::table::{Hits, PARTITION_BITS, Table};
+use crate::aggregate::{Call, Groups, Program, Shape};
+use crate::operator::{Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, downcast_workers};
+use crate::stream_util::{ChunksReader, chunks_source};
+use crate::{Collected, Finish, Lowering, Reservation, Run, Task};
+
+/// How many partitions there are.
+const PARTITIONS: usize = 1 << PARTITION_BITS;
+
+/// Up to this many groups, rows are put in order of their groups before the states are updated.
+const CLUSTERED_GROUPS_MAX: usize = 64;
+
+/// Rows of a partition that are merged at once.
+const MERGE_ROWS: usize = 2_048;
+
+/// A full table that took fewer rows per group than this (in sixteenths) did not reduce enough to be worth its probes.
+const REDUCTION_MIN_SIXTEENTHS: usize = 20;
+
+/// After this many fills without a table, one is tried again.
+const STRAIGHT_FILLS: usize = 16;
+
+/// Sizes that tests make small.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bytes of slots, records and strings of a worker's table: half of a common second-level cache.
+    pub(crate) table_bytes_max: usize,
+    /// The bits of the hash that are used.
+    pub(crate) hash_mask: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { table_bytes_max: 1 << 20, hash_mask: u64::MAX }
+    }
+}
+
+/// Groups tuples by keys and aggregates each group: keys, then aggregates.
+#[derive(Debug, Clone)]
+pub(crate) struct Grouping {
+    inner: Arc<Spec>,
+}
+
+#[derive(Debug)]
+struct Spec {
+    /// The fields that are read, of which the first ones are the keys.
+    inputs: Vec<usize>,
+    keys: usize,
+    layout: Arc<KeyLayout>,
+    program: Arc<Program>,
+    limits: Limits,
+}
+
+impl Grouping {
+    /// Binds keys and aggregates; `output` has the keys' fields, then the aggregates'.
+    ///
+    /// # Errors
+    /// A key or an aggregate that cannot be run.
+    pub(crate) fn bind(
+        keys: &[usize],
+        calls: &[Call],
+        lowering: &Lowering<'_>,
+        limits: Limits,
+    ) -> Result<Grouping> {
+        let edge: &Edge = lowering.inputs.first().ok_or_else(|| Error::internal("grouping without input"))?;
+        let outputs = lowering.output.tuple.fields().get(keys.len()..).unwrap_or_default();
+        let (inputs, tuple) = needed(keys, calls, &edge.tuple);
+        let types = tuple.fields()[..keys.len()]
+            .iter()
+            .map(|field| {
+                let atom = field.atom().ok_or_else(|| Error::internal("a key that holds a collection"))?;
+                Ok(atom.arrow())
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let layout = Arc::new(KeyLayout::new(&types, limits.hash_mask)?);
+        let program =
+            Program::bind(calls, outputs, &tuple, lowering.parameters, lowering.library, layout.words())?;
+        let spec = Spec { inputs, keys: keys.len(), layout, program: Arc::new(program), limits };
+        Ok(Grouping { inner: Arc::new(spec) })
+    }
+}
+
+/// The fields that keys and aggregates read: their positions, and the tuple of them. The keys come first, in their
+/// order.
+pub(crate) fn needed(keys: &[usize], calls: &[Call], tuple: &Tuple) -> (Vec<usize>, Tuple) {
+    let mut inputs = keys.to_vec();
+    let mut names: Vec<Arc<str>> = Vec::new();
+    for call in calls {
+        let exprs = call.args.iter().chain(&call.filter);
+        names.extend(exprs.flat_map(|expr| expr.fields()));
+        names.extend(call.order_by.iter().map(|key| key.field.clone()));
+    }
+    for name in names {
+        if let Some(index) = tuple.index_of(&name)
+            && !inputs.contains(&index)
+        {
+            inputs.push(index);
+        }
+    }
+    let fields: Vec<Field> = inputs.iter().map(|&index| tuple.fields()[index].clone()).collect();
+    (inputs, Tuple::new(fields))
+}
+
+impl Sink for Grouping {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        Ok(Arc::new(GroupingRun { spec: self.inner.clone(), run: run.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct GroupingRun {
+    spec: Arc<Spec>,
+    run: Run,
+}
+
+#[derive(Debug)]
+struct GroupingWorker {
+    spec: Arc<Spec>,
+    run: Run,
+    table: Table,
+    partitions: Vec<Store>,
+    partition_bytes: usize,
+    reservation: Reservation,
+    direct: Direct,
+    packed: Packed,
+    groups: Vec<u32>,
+    clusters: Clusters,
+    position: (u64, u64),
+    rows_since_flush: usize,
+    /// Fills left for which the table is passed by.
+    straight: usize,
+    /// Whether keys in the table are distinct.
+    distinct: bool,
+    flushes: usize,
+}
+
+impl SinkRun for GroupingRun {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        let table = Table::new(self.spec.layout.clone(), self.spec.program.clone(), 0)?;
+        Ok(Box::new(GroupingWorker {
+            spec: self.spec.clone(),
+            run: self.run.clone(),
+            table,
+            partitions: Vec::new(),
+            partition_bytes: 0,
+            reservation: Reservation::new(self.run.context.clone()),
+            direct: Direct::default(),
+            packed: Packed::default(),
+            groups: Vec::new(),
+            clusters: Clusters::default(),
+            position: (0, 0),
+            rows_since_flush: 0,
+            straight: 0,
+            distinct: true,
+            flushes: 0,
+        }))
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        let mut workers = downcast_workers::<GroupingWorker>(workers)?;
+        workers.retain(|worker| worker.table.store.groups() > 0 || worker.flushes > 0);
+        let chunk_rows = self.run.context.chunk_rows();
+        let groups: usize = workers.iter().map(|worker| worker.table.store.groups()).sum();
+        let flushed: usize = workers.iter().map(|worker| worker.flushes).sum();
+        self.run.counters.add("flushes", flushed as u64);
+        let bytes: usize = workers.iter().map(|worker| worker.table.table_bytes()).sum();
+        let small = bytes <= self.spec.limits.table_bytes_max || workers.len() <= 1;
+        if flushed == 0 && small && workers.iter().all(|worker| worker.distinct) {
+            workers.sort_by_key(|worker| std::cmp::Reverse(worker.table.store.groups()));
+            let mut workers = workers.into_iter();
+            let Some(mut first) = workers.next() else {
+                return Ok(Finish { tasks: Vec::new(), output: chunks_source(Vec::new(), chunk_rows) });
+            };
+            for mut other in workers {
+                merge_into(&self.spec, &mut first.table, &mut other.table.store)?;
+            }
+            self.run.counters.add("groups", first.table.store.groups() as u64);
+            let reservation = Mutex::new(vec![first.reservation]);
+            let parts = vec![Mutex::new(vec![first.table.store])];
+            let output = Partitions { spec: self.spec.clone(), run: self.run.clone(), parts, reservation };
+            return Ok(Finish { tasks: Vec::new(), output: Arc::new(output) });
+        }
+        self.run.counters.add("groups before merge", groups as u64);
+        let output = Arc::new(Partitions {
+            spec: self.spec.clone(),
+            run: self.run.clone(),
+            parts: (0..PARTITIONS).map(|_| Mutex::default()).collect(),
+            reservation: Mutex::default(),
+        });
+        let task = |mut worker: GroupingWorker| {
+            let output = output.clone();
+            let task: Task = Box::new(move || {
+                worker.flush()?;
+                for (part, store) in output.parts.iter().zip(worker.partitions) {
+                    if store.groups() > 0 {
+                        part.lock().unwrap_or_else(PoisonError::into_inner).push(store);
+                    }
+                }
+                worker.reservation.resize(worker.partition_bytes)?;
+                let mut held = output.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+                held.push(worker.reservation);
+                Ok(())
+            });
+            task
+        };
+        let tasks = workers.into_iter().map(task).collect();
+        Ok(Finish { tasks, output })
+    }
+}
+
+/// Merges all groups of a store into a table.
+fn merge_into(spec: &Spec, table: &mut Table, other: &mut Store) -> Result<()> {
+    other.seal()?;
+    let flat = spec.program.is_flat();
+    let mut hits = Hits::default();
+    let rows = other.groups();
+    for from in (0..rows).step_by(MERGE_ROWS) {
+        let to = (from + MERGE_ROWS).min(rows);
+        hits.into.clear();
+        hits.rows.clear();
+        if flat {
+            table.absorb(other, from, to, &mut hits)?;
+        } else {
+            table.assign(other, from, to, &mut hits.into)?;
+            hits.rows.extend(from as u32..to as u32);
+        }
+        table.store.merge_states(&hits.into, other, &hits.rows)?;
+    }
+    Ok(())
+}
+
+impl SinkWorker for GroupingWorker {
+    fn begin(&mut self, position: u64) -> Result<()> {
+        self.position = (position, 0);
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        let stored = chunk.stored();
+        let columns = self.spec.inputs.iter().map(|&input| stored[input].clone()).collect();
+        let chunk = chunk.with_stored(columns).compact()?;
+        let rows = chunk.rows();
+        self.assign(&chunk.stored()[..self.spec.keys], rows)?;
+        let spec = self.spec.clone();
+        let store = &mut self.table.store;
+        let few = spec.program.len() > 1
+            && store.groups() <= CLUSTERED_GROUPS_MAX
+            && rows >= 4 * store.groups()
+            && self.straight == 0;
+        let shape = match few {
+            true => self.clusters.shape(&self.groups, store.groups()),
+            false => Shape::Each(&self.groups),
+        };
+        let groups = Groups { rows, shape, position: self.position };
+        if spec.program.len() > 0 {
+            spec.program.update(&mut store.states, &mut store.area, &chunk, &groups, &self.run)?;
+        }
+        self.position.1 += rows as u64;
+        self.rows_since_flush += rows;
+        if self.table.table_bytes() > spec.limits.table_bytes_max {
+            self.flush()?;
+        }
+        let bytes = self.table.memory() + self.partition_bytes + self.packed.memory();
+        if bytes != self.reservation.bytes() {
+            self.reservation.resize(bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl GroupingWorker {
+    /// The group of each row, into `self.groups`.
+    fn assign(&mut self, keys: &[Column], rows: usize) -> Result<()> {
+        let layout = self.spec.layout.clone();
+        self.groups.clear();
+        if self.straight > 0 {
+            layout.pack(keys, rows, &mut self.packed)?;
+            let store = &mut self.table.store;
+            self.groups.extend((0..rows).map(|row| store.push(&self.packed, row, false)));
+            self.distinct = false;
+            return Ok(());
+        }
+        let Some(unknown) = self.direct.assign(keys, rows, &mut self.groups)? else {
+            layout.pack(keys, rows, &mut self.packed)?;
+            return self.table.assign(&self.packed, 0, rows, &mut self.groups);
+        };
+        if !unknown.is_empty() {
+            let keys = keys.iter().map(|key| key.take(&unknown)).collect::<Result<Vec<_>>>()?;
+            layout.pack(&keys, unknown.len(), &mut self.packed)?;
+            let mut found = Vec::with_capacity(unknown.len());
+            self.table.assign(&self.packed, 0, unknown.len(), &mut found)?;
+            self.direct.learn(&unknown, &found, &mut self.groups);
+        }
+        Ok(())
+    }
+
+    /// Moves all groups to their partitions.
+    fn flush(&mut self) -> Result<()> {
+        let (spec, store) = (self.spec.clone(), &mut self.table.store);
+        let groups = store.groups();
+        if groups == 0 {
+            return Ok(());
+        }
+        store.seal()?;
+        if self.partitions.is_empty() {
+            let partition = || Store::new(spec.layout.clone(), spec.program.clone());
+            self.partitions = (0..PARTITIONS).map(|_| partition()).collect::<Result<_>>()?;
+        }
+        let mut rows: Vec<Vec<u32>> = vec![Vec::with_capacity(groups / PARTITIONS * 2); PARTITIONS];
+        for group in 0..groups {
+            rows[(store.area.record(group)[0] >> (64 - PARTITION_BITS)) as usize].push(group as u32);
+        }
+        for (partition, rows) in self.partitions.iter_mut().zip(&rows) {
+            partition.append(store, rows)?;
+        }
+        self.partition_bytes = self.partitions.iter().map(Store::memory).sum();
+        self.straight = match self.straight {
+            0 if self.rows_since_flush * 16 < groups * REDUCTION_MIN_SIXTEENTHS && spec.program.is_flat() => {
+                STRAIGHT_FILLS
+            }
+            0 => 0,
+            left => left - 1,
+        };
+        self.table.clear()?;
+        self.direct.clear();
+        self.flushes += 1;
+        self.rows_since_flush = 0;
+        self.distinct = true;
+        Ok(())
+    }
+}
+
+/// Rows in order of their groups: a counting sort.
+#[derive(Debug, Default)]
+struct Clusters {
+    order: Vec<u32>,
+    runs: Vec<(u32, u32, u32)>,
+}
+
+impl Clusters {
+    fn shape<'a>(&'a mut self, groups: &'a [u32], count: usize) -> Shape<'a> {
+        let mut ends = [0u32; CLUSTERED_GROUPS_MAX];
+        for &group in groups {
+            ends[group as usize] += 1;
+        }
+        self.runs.clear();
+        let mut end = 0;
+        for (group, size) in ends.iter_mut().enumerate().take(count) {
+            let start = end;
+            end += *size;
+            if *size > 0 {
+                self.runs.push((group as u32, start, end));
+            }
+            *size = start;
+        }
+        self.order.clear();
+        self.order.resize(groups.len(), 0);
+        for (row, &group) in groups.iter().enumerate() {
+            let place = &mut ends[group as usize];
+            self.order[*place as usize] = row as u32;
+            *place += 1;
+        }
+        Shape::Clustered { groups, order: &self.order, runs: &self.runs }
+    }
+}
+
+/// The output: each partition a morsel, merged when it is opened.
+#[derive(Debug)]
+struct Partitions {
+    spec: Arc<Spec>,
+    run: Run,
+    parts: Vec<Mutex<Vec<Store>>>,
+    /// What the workers reserved for the parts.
+    reservation: Mutex<Vec<Reservation>>,
+}
+
+impl Partitions {
+    /// Gives back what was reserved for parts that are gone.
+    fn release(&self, mut bytes: usize) -> Result<()> {
+        let mut held = self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+        for reservation in held.iter_mut() {
+            let part = reservation.bytes().min(bytes);
+            reservation.resize(reservation.bytes() - part)?;
+            bytes -= part;
+        }
+        Ok(())
+    }
+}
+
+impl SourceRun for Partitions {
+    fn morsels(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        let part = self.parts.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let mut stores = std::mem::take(&mut *part.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut reservation = Reservation::new(self.run.context.clone());
+        let held: usize = stores.iter().map(Store::memory).sum();
+        let chunk = match (stores.len(), self.parts.len()) {
+            (0, _) => None,
+            // The only store of a run that was never flushed has distinct keys.
+            (1, 1) => stores.pop().map(Store::finish).transpose()?,
+            _ => {
+                let groups = stores.iter().map(Store::groups).max().unwrap_or(0);
+                let mut table = Table::new(self.spec.layout.clone(), self.spec.program.clone(), groups)?;
+                for mut store in stores {
+                    self.run.context.check()?;
+                    reservation.resize(table.memory())?;
+                    merge_into(&self.spec, &mut table, &mut store)?;
+                }
+                reservation.resize(table.memory())?;
+                Some(table.store.finish()?)
+            }
+        };
+        if let Some(chunk) = &chunk {
+            reservation.resize(chunk.stored().iter().map(Column::memory_bytes).sum())?;
+        }
+        self.release(held)?;
+        let chunks = ChunksReader::new(chunk.into_iter().collect(), self.run.context.chunk_rows());
+        Ok(Box::new(PartitionReader { chunks, _reservation: reservation }))
+    }
+}
+
+struct PartitionReader {
+    chunks: ChunksReader,
+    _reservation: Reservation,
+}
+
+impl Reader for PartitionReader {
+    fn step(&mut self) -> Result<Step> {
+        self.chunks.step()
+    }
+}

@@ -1,0 +1,16 @@
+//! Group tables: which group a tuple belongs to, and the aggregates of each group.
+//!
+//! A worker groups what it sees in a table of its own that fits into its cache. When the table is full, its groups flow
+//! out to 64 partitions, by the top bits of their hash, and it starts afresh; if most tuples make a group of
+//! their own, the table is passed by. In the end each partition is merged by itself, when it is read.
+//! Groups are partitioned from the start, so that whole partitions can leave memory.
+
+mod direct;
+mod grouping;
+mod keys;
+mod store;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use grouping::{Grouping, Limits, needed};

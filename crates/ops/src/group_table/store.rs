@@ -1,0 +1,119 @@
+//! Groups: their records, the heap of their strings, and the aggregate functions over them.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use tessera_encodings::{Chunk, Column};
+use tessera_types::Result;
+
+use super::keys::{KeyLayout, Keys};
+use crate::aggregate::{Area, Program, States};
+
+/// Groups in no particular order; whether keys are distinct is up to whoever fills it.
+#[derive(Debug)]
+pub(crate) struct Store {
+    layout: Arc<KeyLayout>,
+    program: Arc<Program>,
+    /// Records.
+    pub(crate) area: Area,
+    heap: Vec<u8>,
+    /// Functions.
+    pub(crate) states: States,
+}
+
+impl Store {
+    /// No groups.
+    pub(crate) fn new(layout: Arc<KeyLayout>, program: Arc<Program>) -> Result<Self> {
+        let area = Area::new(program.stride());
+        let states = program.make()?;
+        Ok(Store { layout, program, area, heap: Vec::new(), states })
+    }
+
+    /// How many groups there are.
+    pub(crate) fn groups(&self) -> usize {
+        self.area.groups()
+    }
+
+    /// Adds a group with the keys of a row; with `whole`, with its states too (they must be flat).
+    #[inline(always)]
+    pub(crate) fn push<K: Keys>(&mut self, keys: &K, row: usize, whole: bool) -> u32 {
+        let record = keys.record(row);
+        let words = if whole { record.len() } else { self.layout.words() };
+        let group = self.area.push(&record[..words]);
+        self.layout.adopt(self.area.record_mut(group as usize), &mut self.heap, keys, row);
+        group
+    }
+
+    /// Makes the states ready to be merged from.
+    pub(crate) fn seal(&mut self) -> Result<()> {
+        for state in &mut self.states {
+            state.seal(&self.area)?;
+        }
+        Ok(())
+    }
+
+    /// Adds `rows` of another store (sealed, its states flat or not) as new groups.
+    pub(crate) fn append(&mut self, other: &mut Store, rows: &[u32]) -> Result<()> {
+        let flat = self.program.is_flat();
+        let first = self.groups() as u32;
+        for &row in rows {
+            self.push(&*other, row as usize, flat);
+        }
+        if !flat {
+            let into: Vec<u32> = (first..self.groups() as u32).collect();
+            self.merge_states(&into, other, rows)?;
+        }
+        Ok(())
+    }
+
+    /// Merges the states of `rows` of another store (sealed) into those of the groups `into`.
+    pub(crate) fn merge_states(&mut self, into: &[u32], other: &mut Store, rows: &[u32]) -> Result<()> {
+        for (state, from) in self.states.iter_mut().zip(&mut other.states) {
+            let from: &mut dyn Any = &mut **from;
+            state.merge(&mut self.area, into, from, &other.area, rows)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets all groups, keeping the memory.
+    pub(crate) fn clear(&mut self) -> Result<()> {
+        self.area.clear();
+        self.heap.clear();
+        if !self.program.is_flat() {
+            self.states = self.program.make()?;
+        }
+        Ok(())
+    }
+
+    /// Keys and results of all groups, as one chunk (larger than what flows).
+    pub(crate) fn finish(mut self) -> Result<Chunk> {
+        let rows = self.groups();
+        let mut columns = self.layout.unpack(&self.area, std::mem::take(&mut self.heap))?;
+        columns.extend(self.program.finish(&mut self.states, &mut self.area)?);
+        Ok(Chunk::new(columns.into_iter().map(Column::Plain).collect(), rows))
+    }
+
+    /// Bytes of the records and their strings.
+    pub(crate) fn record_bytes(&self) -> usize {
+        self.area.memory() + self.heap.capacity()
+    }
+
+    /// Bytes held in all.
+    pub(crate) fn memory(&self) -> usize {
+        self.record_bytes() + self.states.iter().map(|state| state.memory()).sum::<usize>()
+    }
+}
+
+impl Keys for Store {
+    #[inline(always)]
+    fn record(&self, row: usize) -> &[u64] {
+        self.area.record(row)
+    }
+
+    #[inline]
+    fn text(&self, view: usize, row: usize) -> &[u8] {
+        let (first, second) = self.layout.view(self.area.record(row), view);
+        let start = second as usize;
+        self.heap.get(start..start + first as u32 as usize).unwrap_or_default()
+    }
+}

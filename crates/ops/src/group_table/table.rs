@@ -1,0 +1,142 @@
+//! An open-addressing table over a [`Store`].
+
+use std::sync::Arc;
+
+use tessera_types::{Code, Error, Result};
+
+use super::keys::{KeyLayout, Keys};
+use super::store::Store;
+use crate::aggregate::Program;
+
+/// The partition of a group is in this many bits at the top of its hash.
+pub(crate) const PARTITION_BITS: u32 = 6;
+
+const SLOTS_MIN: usize = 256;
+const NUMBER_BITS: u32 = 48;
+const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
+
+/// Groups with distinct keys, to be found by key.
+///
+/// Slots are probed linearly. One is 0 when free, else the low 16 bits of the hash (its *tag*) at the top and 1 + the
+/// group's number below. A slot's place is the hash's bits after the partition's; at most half of all are taken.
+#[derive(Debug)]
+pub(crate) struct Table {
+    layout: Arc<KeyLayout>,
+    /// The groups.
+    pub(crate) store: Store,
+    slots: Vec<u64>,
+}
+
+/// Rows whose group was there already.
+#[derive(Debug, Default)]
+pub(crate) struct Hits {
+    /// Their groups.
+    pub(crate) into: Vec<u32>,
+    /// The rows.
+    pub(crate) rows: Vec<u32>,
+}
+
+impl Table {
+    /// A table without groups, with room for `groups`.
+    pub(crate) fn new(layout: Arc<KeyLayout>, program: Arc<Program>, groups: usize) -> Result<Self> {
+        let slots = (groups * 2).next_power_of_two().max(SLOTS_MIN);
+        Ok(Table { store: Store::new(layout.clone(), program)?, layout, slots: vec![0; slots] })
+    }
+
+    /// Finds or makes the groups of rows `from..to`; their numbers are appended to `groups`.
+    pub(crate) fn assign<K: Keys>(
+        &mut self,
+        keys: &K,
+        from: usize,
+        to: usize,
+        groups: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.reserve(to - from)?;
+        for row in from..to {
+            let (group, _) = self.find_or_push(keys, row, false);
+            groups.push(group);
+        }
+        Ok(())
+    }
+
+    /// As [`Table::assign`], but new groups come with the states of their row, and only the other rows are told.
+    pub(crate) fn absorb(&mut self, keys: &Store, from: usize, to: usize, hits: &mut Hits) -> Result<()> {
+        self.reserve(to - from)?;
+        for row in from..to {
+            if let (group, true) = self.find_or_push(keys, row, true) {
+                hits.into.push(group);
+                hits.rows.push(row as u32);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn find_or_push<K: Keys>(&mut self, keys: &K, row: usize, whole: bool) -> (u32, bool) {
+        let hash = keys.record(row)[0];
+        let mask = self.slots.len() - 1;
+        let mut place = self.place(hash);
+        loop {
+            let slot = self.slots[place];
+            if slot == 0 {
+                let group = self.store.push(keys, row, whole);
+                self.slots[place] = hash << NUMBER_BITS | (u64::from(group) + 1);
+                return (group, false);
+            }
+            if (slot ^ hash << NUMBER_BITS) >> NUMBER_BITS == 0 {
+                let group = (slot & NUMBER_MASK) - 1;
+                if self.layout.equal(&self.store, group as usize, keys, row) {
+                    return (group as u32, true);
+                }
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    #[inline(always)]
+    fn place(&self, hash: u64) -> usize {
+        let bits = self.slots.len().trailing_zeros();
+        ((hash << PARTITION_BITS) >> (64 - bits)) as usize
+    }
+
+    /// Makes room for this many more groups.
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        let groups = self.store.groups() + more;
+        if groups >= u32::MAX as usize {
+            return Err(Error::new(
+                Code::Limit,
+                "more than 2^32 groups in one of the 64 partitions of a group table; group by fewer keys",
+            ));
+        }
+        if groups * 2 <= self.slots.len() {
+            return Ok(());
+        }
+        self.slots = vec![0; (groups * 2).next_power_of_two()];
+        let mask = self.slots.len() - 1;
+        for group in 0..self.store.groups() {
+            let hash = self.store.record(group)[0];
+            let mut place = self.place(hash);
+            while self.slots[place] != 0 {
+                place = (place + 1) & mask;
+            }
+            self.slots[place] = hash << NUMBER_BITS | (group as u64 + 1);
+        }
+        Ok(())
+    }
+
+    /// Forgets all groups, keeping the memory.
+    pub(crate) fn clear(&mut self) -> Result<()> {
+        self.slots.fill(0);
+        self.store.clear()
+    }
+
+    /// Bytes of slots, records and strings: what has to fit into a cache.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.slots.len() * 8 + self.store.record_bytes()
+    }
+
+    /// Bytes held in all.
+    pub(crate) fn memory(&self) -> usize {
+        self.slots.len() * 8 + self.store.memory()
+    }
+}

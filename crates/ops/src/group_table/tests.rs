@@ -1,0 +1,675 @@
+//! Aggregates against a naive reference.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal64Array, Decimal128Array, DictionaryArray,
+    Float64Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, RecordBatch, StringViewArray,
+    UInt32Array,
+};
+use arrow::compute;
+use arrow::datatypes::{DataType, Field, Int32Type, IntervalMonthDayNano, Schema};
+use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Params, Role, SortKey, Value};
+use tessera_types::{Atom, Code, Result};
+
+use super::Limits;
+use crate::data::reduce_by_key::{ReduceByKey, lower_with};
+use crate::operator::{Lowering, Operator, SubOperator};
+use crate::testing::{SETTINGS, TestContext, TestPlan};
+
+/// ReduceByKey with other limits.
+#[derive(Debug)]
+struct Stressed(Limits);
+
+impl Descriptor for Stressed {
+    crate::describe!("stressed", "ReduceByKey with other limits.", ["keys", "aggregates"], 1, 1);
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        ReduceByKey.derive(node, inputs)
+    }
+
+    fn role(&self, node: &Node) -> Role {
+        ReduceByKey.role(node)
+    }
+}
+
+impl SubOperator for Stressed {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        lower_with(node, lowering, self.0)
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % below
+    }
+
+    fn maybe<T>(&mut self, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.next(6) == 0 { None } else { Some(value(self)) }
+    }
+}
+
+/// A table of keys and values of many types; `keys` is about how many distinct keys there are.
+fn table(rows: usize, keys: u64, seed: u64) -> RecordBatch {
+    let mut random = Random(seed | 1);
+    let mut many = |make: &mut dyn FnMut(&mut Random) -> ()| (0..rows).for_each(|_| make(&mut random));
+    macro_rules! column {
+        ($array:ty, $make:expr) => {{
+            let mut values = Vec::new();
+            many(&mut |random: &mut Random| values.push(random.maybe($make)));
+            Arc::new(values.into_iter().collect::<$array>()) as ArrayRef
+        }};
+    }
+    let zeros = [0.0, -0.0, f64::NAN, -f64::NAN, 1.5];
+    let text = |n: u64| match n % 3 {
+        0 => format!("s{n}"),
+        1 => format!("a string of more than twelve bytes {n}"),
+        _ => String::new(),
+    };
+    let interval = |n: u64| match n % 3 {
+        0 => IntervalMonthDayNano::new(1, 0, 0),
+        1 => IntervalMonthDayNano::new(0, 30, 0),
+        _ => IntervalMonthDayNano::new(0, 0, 5),
+    };
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("ki", column!(Int64Array, |r| r.next(keys) as i64 - 3)),
+        ("ks", column!(StringViewArray, |r| text(r.next(keys)))),
+        ("kf", column!(Float64Array, |r| zeros[r.next(5) as usize])),
+        ("kb", column!(BooleanArray, |r| r.next(2) == 0)),
+        ("kd", {
+            let values = column!(Decimal128Array, |r| r.next(3) as i128 * 10_000_000_000_000_000_000_000);
+            compute::cast(&values, &DataType::Decimal128(38, 10)).unwrap()
+        }),
+        ("kv", column!(IntervalMonthDayNanoArray, |r| interval(r.next(3)))),
+        ("vi", column!(Int32Array, |r| r.next(2000) as i32 - 1000)),
+        ("vl", column!(Int64Array, |r| r.next(1 << 40) as i64 - (1 << 39))),
+        ("vd", {
+            let values = column!(Decimal64Array, |r| r.next(1_000_000) as i64 - 500_000);
+            Arc::new(values.as_primitive::<arrow::datatypes::Decimal64Type>().clone().with_data_type(
+                DataType::Decimal64(15, 2),
+            ))
+        }),
+        ("vw", column!(Decimal128Array, |r| r.next(1 << 50) as i128 * 1_000_000_007)),
+        ("vf", column!(Float64Array, |r| r.next(1000) as f64 / 8.0 - 60.0)),
+        ("vs", column!(StringViewArray, |r| text(r.next(50)))),
+        ("vb", column!(BooleanArray, |r| r.next(4) == 0)),
+        ("vt", column!(Date32Array, |r| r.next(20_000) as i32)),
+        ("n", Arc::new(Int64Array::from_iter_values(0..rows as i64))),
+    ];
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "n")).collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum V {
+    Null,
+    I(i128),
+    F(f64),
+    S(String),
+}
+
+fn values(array: &ArrayRef) -> Vec<V> {
+    let plain = match array.data_type() {
+        DataType::Dictionary(_, value) => compute::cast(array, value).unwrap(),
+        _ => array.clone(),
+    };
+    let value = |row: usize| match plain.data_type() {
+        _ if plain.is_null(row) => V::Null,
+        DataType::Int32 => V::I(plain.as_primitive::<Int32Type>().value(row).into()),
+        DataType::Date32 => V::I(plain.as_primitive::<arrow::datatypes::Date32Type>().value(row).into()),
+        DataType::Int64 => V::I(plain.as_primitive::<arrow::datatypes::Int64Type>().value(row).into()),
+        DataType::Decimal64(..) => {
+            V::I(plain.as_primitive::<arrow::datatypes::Decimal64Type>().value(row).into())
+        }
+        DataType::Decimal128(..) => {
+            V::I(plain.as_primitive::<arrow::datatypes::Decimal128Type>().value(row))
+        }
+        DataType::Float64 => V::F(plain.as_primitive::<arrow::datatypes::Float64Type>().value(row)),
+        DataType::Boolean => V::I(plain.as_boolean().value(row).into()),
+        DataType::Utf8View => V::S(plain.as_string_view().value(row).to_string()),
+        DataType::Interval(_) => {
+            let interval =
+                plain.as_primitive::<arrow::datatypes::IntervalMonthDayNanoType>().value(row);
+            V::I(crate::physical::interval_length(interval))
+        }
+        _ => V::S(arrow::util::display::array_value_to_string(&plain, row).unwrap()),
+    };
+    (0..plain.len()).map(value).collect()
+}
+
+/// A key as text: equal keys, equal texts.
+fn key(value: &V) -> String {
+    match value {
+        V::F(f) if f.is_nan() => "nan".into(),
+        V::F(f) => format!("{:?}", f + 0.0),
+        other => format!("{other:?}"),
+    }
+}
+
+/// What a function gives for these values (those that are NULL left out by it).
+fn expected(function: &str, values: &[V], scale: i32) -> V {
+    let values: Vec<&V> = values.iter().filter(|v| **v != V::Null).collect();
+    let count = values.len();
+    let floats: Vec<f64> = values
+        .iter()
+        .map(|v| match v {
+            V::I(i) => *i as f64 / 10f64.powi(scale),
+            V::F(f) => *f,
+            _ => 0.0,
+        })
+        .collect();
+    let whole: i128 = values.iter().map(|v| if let V::I(i) = v { *i } else { 0 }).sum();
+    let order = |a: &V, b: &V| match (a, b) {
+        (V::I(a), V::I(b)) => a.cmp(b),
+        (V::F(a), V::F(b)) => a.partial_cmp(b).unwrap(),
+        (V::S(a), V::S(b)) => a.cmp(b),
+        _ => panic!("mixed values"),
+    };
+    let mean = floats.iter().sum::<f64>() / count as f64;
+    let squares = floats.iter().map(|f| (f - mean) * (f - mean)).sum::<f64>();
+    let over = |least: usize, value: f64| if count < least { V::Null } else { V::F(value) };
+    match function {
+        "count" => V::I(count as i128),
+        _ if count == 0 => V::Null,
+        "sum" if matches!(values[0], V::I(_)) => V::I(whole),
+        "sum" => V::F(floats.iter().sum()),
+        "avg" => V::F(mean),
+        "min" | "bool_and" => values.iter().min_by(|a, b| order(a, b)).map(|v| (*v).clone()).unwrap(),
+        "max" | "bool_or" => values.iter().max_by(|a, b| order(a, b)).map(|v| (*v).clone()).unwrap(),
+        "var_samp" => over(2, squares / (count as f64 - 1.0)),
+        "var_pop" => over(1, squares / count as f64),
+        "stddev" => over(2, (squares / (count as f64 - 1.0)).sqrt()),
+        "stddev_pop" => over(1, (squares / count as f64).sqrt()),
+        other => panic!("no reference for {other}"),
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Agg {
+    function: &'static str,
+    arg: Option<&'static str>,
+    distinct: bool,
+    filter: Option<i64>,
+}
+
+fn agg(function: &'static str, arg: &'static str) -> Agg {
+    Agg { function, arg: Some(arg), distinct: false, filter: None }
+}
+
+fn record(function: &str, args: Vec<Expr>, more: Vec<(&str, Value)>) -> Value {
+    let mut entries = vec![
+        (Arc::from("function"), Value::name(function)),
+        (Arc::from("args"), Value::List(args.into_iter().map(Value::Expr).collect())),
+    ];
+    entries.extend(more.into_iter().map(|(name, value)| (Arc::from(name), value)));
+    Value::Record(entries)
+}
+
+fn params(keys: &[&str], aggregates: &[Agg]) -> Params {
+    let one = |(i, agg): (usize, &Agg)| {
+        let mut more = Vec::new();
+        if agg.distinct {
+            more.push(("distinct", Value::Boolean(true)));
+        }
+        if let Some(limit) = agg.filter {
+            more.push(("filter", Value::Expr(Expr::call("gt", vec![Expr::field("vi"), Expr::call("add", vec![
+                Expr::int64(limit), Expr::int64(0)])]))));
+        }
+        (Arc::from(format!("a{i}")), record(agg.function, agg.arg.map(Expr::field).into_iter().collect(), more))
+    };
+    let aggregates: Vec<_> = aggregates.iter().enumerate().map(one).collect();
+    let params = Params::new().with("aggregates", aggregates);
+    if keys.is_empty() { params } else { params.with("keys", Value::names(keys)) }
+}
+
+fn reference(batch: &RecordBatch, keys: &[&str], aggregates: &[Agg]) -> BTreeMap<Vec<String>, Vec<V>> {
+    let column = |name: &str| values(batch.column_by_name(name).unwrap());
+    let key_columns: Vec<Vec<V>> = keys.iter().map(|name| column(name)).collect();
+    let mut groups: BTreeMap<Vec<String>, Vec<usize>> = BTreeMap::new();
+    for row in 0..batch.num_rows() {
+        groups.entry(key_columns.iter().map(|column| key(&column[row])).collect()).or_default().push(row);
+    }
+    if keys.is_empty() {
+        groups.entry(Vec::new()).or_default();
+    }
+    let filter = column("vi");
+    let one = |agg: &Agg, rows: &[usize]| {
+        let rows = rows.iter().filter(|row| match (agg.filter, &filter[**row]) {
+            (None, _) => true,
+            (Some(limit), V::I(value)) => *value > i128::from(limit),
+            _ => false,
+        });
+        let Some(arg) = agg.arg else { return V::I(rows.count() as i128) };
+        let all = column(arg);
+        let mut list: Vec<V> = rows.map(|row| all[*row].clone()).collect();
+        if agg.distinct {
+            let mut seen = std::collections::HashSet::new();
+            list.retain(|value| seen.insert(key(value)));
+        }
+        let scale = match batch.column_by_name(arg).unwrap().data_type() {
+            DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => i32::from(*scale),
+            _ => 0,
+        };
+        expected(agg.function, &list, scale)
+    };
+    groups
+        .iter()
+        .map(|(key, rows)| (key.clone(), aggregates.iter().map(|agg| one(agg, rows)).collect()))
+        .collect()
+}
+
+fn check(found: &RecordBatch, keys: usize, wanted: &BTreeMap<Vec<String>, Vec<V>>, what: &str) {
+    let columns: Vec<Vec<V>> = found.columns().iter().map(values).collect();
+    assert_eq!(found.num_rows(), wanted.len(), "{what}: number of groups");
+    for row in 0..found.num_rows() {
+        let group: Vec<String> = columns[..keys].iter().map(|column| key(&column[row])).collect();
+        let wanted = wanted.get(&group).unwrap_or_else(|| panic!("{what}: no group {group:?}"));
+        for (i, wanted) in wanted.iter().enumerate() {
+            let found = &columns[keys + i][row];
+            let same = match (found, wanted) {
+                (V::F(a), V::F(b)) => (a - b).abs() <= 1e-9 * b.abs().max(1e-3),
+                _ => found == wanted,
+            };
+            assert!(same, "{what}: group {group:?}, aggregate {i}: {found:?}, wanted {wanted:?}");
+        }
+    }
+}
+
+fn all_aggregates() -> Vec<Agg> {
+    let mut list = vec![Agg { function: "count", arg: None, distinct: false, filter: None }];
+    for arg in ["vi", "vl", "vd", "vw", "vf"] {
+        for function in ["count", "sum", "avg", "min", "max", "var_samp", "stddev_pop", "var_pop", "stddev"] {
+            if arg != "vw" || !function.contains('v') {
+                list.push(agg(function, arg));
+            }
+        }
+    }
+    for arg in ["vs", "vt", "vb", "kd"] {
+        list.extend(["count", "min", "max"].map(|function| agg(function, arg)));
+    }
+    list.extend(["bool_and", "bool_or"].map(|function| agg(function, "vb")));
+    list
+}
+
+fn small(hash_mask: u64) -> Limits {
+    Limits { table_bytes_max: 12_000, hash_mask }
+}
+
+fn check_everywhere(batch: &RecordBatch, keys: &[&str], aggregates: &[Agg]) {
+    let wanted = reference(batch, keys, aggregates);
+    let limits = [Limits::default(), small(u64::MAX), small(0xff00_0000_0000_0003), small(0)];
+    for (number, limits) in limits.into_iter().enumerate() {
+        let mut plan = TestPlan::new();
+        plan.registry.register(Stressed(limits));
+        let given = plan.table(batch.clone());
+        let root = plan.add("stressed", &[given], params(keys, aggregates));
+        for (chunk_rows, workers) in SETTINGS {
+            if batch.num_rows() > 3000 && chunk_rows < 7 {
+                continue;
+            }
+            let found = plan.run(root, chunk_rows, workers).unwrap();
+            let what = format!("keys {keys:?}, limits {number}, chunks {chunk_rows}, workers {workers}");
+            check(&found, keys.len(), &wanted, &what);
+        }
+    }
+}
+
+#[test]
+fn all_functions_over_few_and_many_groups() {
+    for (rows, keys) in [(0, 5), (1, 5), (300, 4), (2000, 3000)] {
+        let batch = table(rows, keys, rows as u64 * 7 + 11);
+        check_everywhere(&batch, &["ki"], &all_aggregates());
+    }
+}
+
+#[test]
+fn keys_of_all_types() {
+    let batch = table(1500, 40, 99);
+    let aggregates = [agg("count", "n"), agg("sum", "vd"), agg("min", "vs")];
+    for keys in [
+        &["ks"][..],
+        &["kf"],
+        &["kb"],
+        &["kd"],
+        &["kv"],
+        &["vt"],
+        &["ks", "ki"],
+        &["kb", "kf", "kd", "kv", "ks", "ki", "vi"],
+    ] {
+        check_everywhere(&batch, keys, &aggregates);
+    }
+}
+
+#[test]
+fn many_groups_overflow_the_table() {
+    let batch = table(20_000, 9_000, 5);
+    let aggregates = [agg("count", "n"), agg("sum", "vl"), agg("max", "vt")];
+    check_everywhere(&batch, &["ki"], &aggregates);
+    check_everywhere(&batch, &["ki"], &[]);
+}
+
+#[test]
+fn distinct_and_filter() {
+    let batch = table(1200, 12, 3);
+    let mut aggregates = Vec::new();
+    for (function, arg) in
+        [("count", "vi"), ("sum", "vi"), ("avg", "vd"), ("count", "vs"), ("count", "kf"), ("min", "vs")]
+    {
+        for (distinct, filter) in [(true, None), (false, Some(100)), (true, Some(-500)), (false, Some(5000))] {
+            aggregates.push(Agg { function, arg: Some(arg), distinct, filter });
+        }
+    }
+    aggregates.push(Agg { function: "count", arg: None, distinct: false, filter: Some(0) });
+    check_everywhere(&batch, &["ki"], &aggregates);
+    let wanted = reference(&batch, &[], &aggregates);
+    let mut plan = TestPlan::new();
+    let given = plan.table(batch);
+    let root = plan.add("reduce", &[given], params(&[], &aggregates));
+    for (chunk_rows, workers) in SETTINGS {
+        check(&plan.run(root, chunk_rows, workers).unwrap(), 0, &wanted, "reduce");
+    }
+}
+
+#[test]
+fn reduce_of_everything_and_of_nothing() {
+    for rows in [0, 1, 777] {
+        let batch = table(rows, 10, 17);
+        let wanted = reference(&batch, &[], &all_aggregates());
+        let mut plan = TestPlan::new();
+        let given = plan.table(batch);
+        let root = plan.add("reduce", &[given], params(&[], &all_aggregates()));
+        for (chunk_rows, workers) in SETTINGS {
+            let found = plan.run(root, chunk_rows, workers).unwrap();
+            assert_eq!(found.num_rows(), 1);
+            check(&found, 0, &wanted, "reduce");
+        }
+    }
+}
+
+#[test]
+fn dictionary_keys_group_as_plain_ones() {
+    let batch = table(1500, 9, 41);
+    let aggregates = [agg("count", "n"), agg("sum", "vd"), agg("avg", "vi"), agg("max", "vs")];
+    let wanted = reference(&batch, &["ks", "kb"], &aggregates);
+    let encode = |rows: RecordBatch, reversed: bool| {
+        let strings = rows.column_by_name("ks").unwrap().as_string_view().clone();
+        let mut distinct: Vec<Option<&str>> = strings.iter().flatten().map(Some).collect();
+        distinct.sort();
+        distinct.dedup();
+        // NULL as a key and as a value of the dictionary are the same group.
+        distinct.push(None);
+        if reversed {
+            distinct.reverse();
+        }
+        let place = |value: Option<&str>| distinct.iter().position(|d| *d == value).unwrap() as i32;
+        let keys: Int32Array = strings
+            .iter()
+            .enumerate()
+            .map(|(row, value)| if value.is_none() && row % 2 == 0 { None } else { Some(place(value)) })
+            .collect();
+        let values = Arc::new(StringViewArray::from_iter(distinct.iter().copied()));
+        let dictionary: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values).unwrap());
+        let mut columns = rows.columns().to_vec();
+        columns[1] = dictionary;
+        let booleans = rows.column(3).as_boolean();
+        let codes: Int32Array = booleans.iter().map(|b| b.map(i32::from)).collect();
+        let both: ArrayRef = Arc::new(BooleanArray::from(vec![false, true]));
+        columns[3] = Arc::new(DictionaryArray::<Int32Type>::try_new(codes, both).unwrap());
+        let fields: Vec<Field> = rows
+            .schema()
+            .fields()
+            .iter()
+            .zip(&columns)
+            .map(|(field, column)| Field::new(field.name(), column.data_type().clone(), field.is_nullable()))
+            .collect();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
+    };
+    let (first, second) = (batch.slice(0, 700), batch.slice(700, 800));
+    let (first, second) = (encode(first, false), encode(second, true));
+    for limits in [Limits::default(), small(u64::MAX)] {
+        let mut plan = TestPlan::new();
+        plan.registry.register(Stressed(limits));
+        // Two nodes with dictionaries of their own, one after the other.
+        let (a, b) = (plan.table(first.clone()), plan.table(second.clone()));
+        let mut wanted_parts = Vec::new();
+        for (node, part) in [(a, &batch.slice(0, 700)), (b, &batch.slice(700, 800))] {
+            let root = plan.add("stressed", &[node], params(&["ks", "kb"], &aggregates));
+            wanted_parts.push((root, reference(part, &["ks", "kb"], &aggregates)));
+        }
+        for (root, wanted) in wanted_parts {
+            for (chunk_rows, workers) in SETTINGS {
+                check(&plan.run(root, chunk_rows, workers).unwrap(), 2, &wanted, "dictionary");
+            }
+        }
+    }
+    assert!(wanted.len() > 10);
+}
+
+fn ordered(function: &str, args: Vec<Expr>, order: &[(&str, bool)], distinct: bool) -> Value {
+    let keys = order
+        .iter()
+        .map(|(field, descending)| {
+            SortKey { field: Arc::from(*field), descending: *descending, nulls_first: false }.to_value()
+        })
+        .collect();
+    let mut more = vec![("distinct", Value::Boolean(distinct))];
+    if !order.is_empty() {
+        more.push(("order_by", Value::List(keys)));
+    }
+    record(function, args, more)
+}
+
+#[test]
+fn order_within_aggregates() {
+    let batch = table(400, 5, 23);
+    let comma = || Expr::string(",");
+    let text = |name: &str| Expr::field(name).cast(Atom::String);
+    let aggregates: Vec<(Arc<str>, Value)> = vec![
+        ("source".into(), ordered("string_agg", vec![text("n"), comma()], &[], false)),
+        ("sorted".into(), ordered("string_agg", vec![text("n"), comma()], &[("vi", true), ("n", false)], false)),
+        ("first".into(), ordered("first_value", vec![Expr::field("n")], &[("vl", false)], false)),
+        ("last".into(), ordered("last_value", vec![Expr::field("n")], &[], false)),
+        ("array".into(), ordered("array_agg", vec![Expr::field("n")], &[("n", true)], false)),
+        ("distinct".into(), ordered("array_agg", vec![Expr::field("kb")], &[], true)),
+    ];
+    let column = |name: &str| values(batch.column_by_name(name).unwrap());
+    let (ki, vi, vl, kb) = (column("ki"), column("vi"), column("vl"), column("kb"));
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    (0..batch.num_rows()).for_each(|row| groups.entry(key(&ki[row])).or_default().push(row));
+    let rank = |v: &V| if let V::I(i) = v { (0, *i) } else { (1, 0) };
+    let join = |rows: &[usize], by: &str| rows.iter().map(usize::to_string).collect::<Vec<_>>().join(by);
+    for limits in [Limits::default(), small(0)] {
+        let mut plan = TestPlan::new();
+        plan.registry.register(Stressed(limits));
+        let given = plan.table(batch.clone());
+        let params = Params::new().with("keys", Value::names(["ki"])).with("aggregates", aggregates.clone());
+        let root = plan.add("stressed", &[given], params);
+        for (chunk_rows, workers) in SETTINGS {
+            let found = plan.run(root, chunk_rows, workers).unwrap();
+            let columns: Vec<Vec<V>> = found.columns().iter().map(values).collect();
+            assert_eq!(found.num_rows(), groups.len());
+            for row in 0..found.num_rows() {
+                let rows = &groups[&key(&columns[0][row])];
+                let mut sorted = rows.clone();
+                sorted.sort_by_key(|row| {
+                    let (null, value) = rank(&vi[*row]);
+                    (null, -value, *row)
+                });
+                let mut descending = rows.clone();
+                descending.reverse();
+                let first = rows.iter().min_by_key(|row| (rank(&vl[**row]), **row)).unwrap();
+                let mut set: Vec<_> = rows.iter().map(|row| rank(&kb[*row])).collect();
+                set.sort();
+                set.dedup();
+                let set: Vec<_> = set
+                    .iter()
+                    .map(|(null, v)| match (null, v) {
+                        (0, 0) => "false",
+                        (0, _) => "true",
+                        _ => "",
+                    })
+                    .collect();
+                let wanted = [
+                    V::S(join(rows, ",")),
+                    V::S(join(&sorted, ",")),
+                    V::I(*first as i128),
+                    V::I(*rows.last().unwrap() as i128),
+                    V::S(format!("[{}]", join(&descending, ", "))),
+                    V::S(format!("[{}]", set.join(", "))),
+                ];
+                for (i, wanted) in wanted.iter().enumerate() {
+                    assert_eq!(&columns[1 + i][row], wanted, "{chunk_rows} {workers} {:?}", aggregates[i].0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn library_functions_merge() {
+    let batch = table(900, 6, 77);
+    let field = Expr::field;
+    let aggregates: Vec<(Arc<str>, Value)> = vec![
+        ("median".into(), record("median", vec![field("vf")], vec![])),
+        ("bits".into(), record("bit_xor", vec![field("vl")], vec![])),
+        ("corr".into(), record("corr", vec![field("vf"), field("vl")], vec![])),
+        ("near".into(), record("approx_distinct", vec![field("vi")], vec![])),
+        ("part".into(), ordered(
+            "percentile_cont",
+            vec![field("vf"), Expr::Constant(tessera_plan::Scalar::Float(0.25), Atom::Float64)],
+            &[("vf", true)],
+            false,
+        )),
+        ("arrays".into(), record("count", vec![field("vs")], vec![])),
+    ];
+    let params = |name: &str| {
+        let params = Params::new().with("aggregates", aggregates.clone());
+        if name == "reduce" { params } else { params.with("keys", Value::names(["ki"])) }
+    };
+    let mut results: BTreeMap<String, BTreeMap<String, Vec<V>>> = BTreeMap::new();
+    for limits in [Limits::default(), small(u64::MAX), small(0)] {
+        let mut plan = TestPlan::new();
+        plan.registry.register(Stressed(limits));
+        let given = plan.table(batch.clone());
+        for name in ["stressed", "reduce"] {
+            let root = plan.add(name, &[given], params(name));
+            for (chunk_rows, workers) in SETTINGS {
+                let found = plan.run(root, chunk_rows, workers).unwrap();
+                let columns: Vec<Vec<V>> = found.columns().iter().map(values).collect();
+                let rows: BTreeMap<String, Vec<V>> = (0..found.num_rows())
+                    .map(|row| {
+                        let all: Vec<V> = columns
+                            .iter()
+                            .map(|column| match &column[row] {
+                                // Merged in another order, the last digits may differ.
+                                V::F(f) => V::S(format!("{f:.9}")),
+                                other => other.clone(),
+                            })
+                            .collect();
+                        (key(&columns[0][row]), all)
+                    })
+                    .collect();
+                let first = results.entry(name.into()).or_insert_with(|| rows.clone());
+                assert_eq!(*first, rows, "{name}, chunks {chunk_rows}, workers {workers}");
+            }
+        }
+    }
+    assert_eq!(results["stressed"].len(), 7);
+}
+
+#[test]
+fn sums_that_overflow_raise() {
+    let max = Int64Array::from(vec![i64::MAX, i64::MAX]);
+    let wide = Decimal128Array::from(vec![10i128.pow(38) - 1, 1]).with_precision_and_scale(38, 0).unwrap();
+    let wrap = Decimal128Array::from(vec![10i128.pow(38) - 1, 10i128.pow(38) - 1])
+        .with_precision_and_scale(38, 0)
+        .unwrap();
+    let batch = RecordBatch::try_from_iter([
+        ("k", Arc::new(Int64Array::from(vec![1, 1])) as ArrayRef),
+        ("max", Arc::new(max)),
+        ("wide", Arc::new(wide)),
+        ("wrap", Arc::new(wrap)),
+    ])
+    .unwrap();
+    for operator in ["reduce", "reduce_by_key"] {
+        for (arg, overflows) in [("max", false), ("wide", true), ("wrap", true)] {
+            let mut plan = TestPlan::new();
+            let given = plan.table(batch.clone());
+            let keys: &[&str] = if operator == "reduce" { &[] } else { &["k"] };
+            let root = plan.add(operator, &[given], params(keys, &[agg("sum", arg)]));
+            match plan.run(root, 2048, 1) {
+                Ok(found) => {
+                    assert!(!overflows, "{operator} {arg}");
+                    let sum = found.column(keys.len()).as_primitive::<arrow::datatypes::Decimal128Type>();
+                    assert_eq!(sum.value(0), i128::from(i64::MAX) * 2);
+                }
+                Err(error) => assert!(overflows && error.code() == Code::Overflow, "{operator} {arg}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_filter_keeps_arguments_from_raising() {
+    let batch = RecordBatch::try_from_iter([
+        ("x", Arc::new(Int64Array::from(vec![0, 1, 2, 4])) as ArrayRef),
+        ("k", Arc::new(UInt32Array::from(vec![1, 1, 1, 2])) as ArrayRef),
+    ])
+    .unwrap();
+    let quotient = || Expr::call("div", vec![Expr::int64(8), Expr::field("x")]);
+    let nonzero = Expr::call("not_eq", vec![Expr::field("x"), Expr::int64(0)]);
+    for operator in ["reduce", "reduce_by_key"] {
+        let aggregates: Vec<(Arc<str>, Value)> = vec![
+            ("a".into(), record("sum", vec![quotient()], vec![("filter", Value::Expr(nonzero.clone()))])),
+            ("b".into(), record("max", vec![quotient()], vec![("filter", Value::Expr(nonzero.clone()))])),
+        ];
+        let mut params = Params::new().with("aggregates", aggregates);
+        if operator != "reduce" {
+            params.set("keys", Value::names(["k"]));
+        }
+        let mut plan = TestPlan::new();
+        let given = plan.table(batch.clone());
+        let root = plan.add(operator, &[given], params);
+        let found = plan.run(root, 2048, 1).unwrap();
+        let sums = values(found.column(found.num_columns() - 2));
+        assert_eq!(sums, if operator == "reduce" { vec![V::I(14)] } else { vec![V::I(12), V::I(2)] });
+    }
+}
+
+#[test]
+fn memory_is_counted_and_limited() {
+    let batch = table(20_000, 1 << 40, 8);
+    let mut plan = TestPlan::new();
+    let given = plan.table(batch);
+    let root = plan.add("reduce_by_key", &[given], params(&["ki", "ks"], &[agg("sum", "vl")]));
+    let context = TestContext::with_budget(2048, 2, 300_000);
+    let error = plan.run_in(root, context.clone()).unwrap_err();
+    assert_eq!(error.code(), Code::Limit);
+    assert_eq!(context.used(), 0);
+}
+
+#[test]
+fn nodes_that_are_wrong_are_rejected() {
+    let batch = table(1, 1, 1);
+    let mut plan = TestPlan::new();
+    let given = plan.table(batch);
+    let mut rejects = |operator: &str, params: Params, part: &str| {
+        let root = plan.add(operator, &[given], params);
+        let message = plan.verify(root).unwrap_err().to_string();
+        assert!(message.contains(part), "{message}");
+    };
+    rejects("reduce_by_key", Params::new(), "keys is missing");
+    rejects("reduce_by_key", params(&["zz"], &[]), "key zz is not a field");
+    rejects("reduce", params(&[], &[agg("sum", "vs")]), "aggregate a0");
+    rejects("reduce", params(&[], &[agg("nope", "vi")]), "no aggregate function nope");
+    let bad = Value::Record(vec![("x".into(), Value::Integer(3))]);
+    rejects("reduce", Params::new().with("aggregates", bad), "aggregate x");
+}
