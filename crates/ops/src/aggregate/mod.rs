@@ -217,7 +217,8 @@ impl Function {
 
 /// Whether a sum over this type is ours.
 fn is_summable(data_type: &DataType) -> bool {
-    data_type.is_numeric() && !matches!(data_type, DataType::Float16 | DataType::Decimal32(..) | DataType::Decimal256(..))
+    data_type.is_numeric()
+        && !matches!(data_type, DataType::Float16 | DataType::Decimal32(..) | DataType::Decimal256(..))
 }
 
 /// An argument in plain form.

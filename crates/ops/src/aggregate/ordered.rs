@@ -67,7 +67,9 @@ impl Ordered {
     /// # Errors
     /// Values of an argument's type cannot be kept.
     pub(crate) fn new(spec: Arc<OrderedSpec>, offset: usize) -> Result<Self> {
-        let args = spec.args.iter().map(|data_type| SortField::new(data_type.clone())).collect();
+        let last = SortOptions { descending: false, nulls_first: false };
+        let field = |data_type: &DataType| SortField::new_with_options(data_type.clone(), last);
+        let args = spec.args.iter().map(field).collect();
         let keys = spec
             .keys
             .iter()

@@ -299,7 +299,9 @@ fn family(call: &Call, types: &[Atom], library: &Arc<Library>) -> Result<(Family
     let variance = |sample, root| (Family::Variance, OutputKind::Variance { sample, root });
     let of_null = types == [Atom::Null];
     Ok(match &*call.function {
-        "sum" | "avg" | "mean" | "min" | "max" | "any_value" | "bool_and" | "bool_or" | "every" if of_null => {
+        "sum" | "avg" | "mean" | "min" | "max" | "any_value" | "bool_and" | "bool_or" | "every"
+            if of_null =>
+        {
             (Family::Nothing, OutputKind::Value)
         }
         "sum" if types == [Atom::Interval] => (Family::Sum, OutputKind::Value),
@@ -352,7 +354,8 @@ fn count_from_sums(wanted: &mut Vec<Wanted>, results: &mut [(usize, OutputKind)]
         }
         let sum = wanted.iter().position(|other| {
             other.family == Family::Sum
-                && (&other.args, &other.filter, other.distinct) == (&state.args, &state.filter, state.distinct)
+                && (&other.args, &other.filter, other.distinct)
+                    == (&state.args, &state.filter, state.distinct)
         });
         let Some(sum) = sum else { continue };
         wanted.remove(count);
@@ -397,11 +400,9 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
     };
     let keys = match within_group {
         true => Vec::new(),
-        false => keys
-            .iter()
-            .zip(&state.order_by)
-            .map(|((atom, _), key)| (atom.arrow(), options(key)))
-            .collect(),
+        false => {
+            keys.iter().zip(&state.order_by).map(|((atom, _), key)| (atom.arrow(), options(key))).collect()
+        }
     };
     Ok(Function::Ordered(Arc::new(OrderedSpec {
         function,

@@ -20,7 +20,9 @@ use tessera_types::{Error, Result};
 
 use crate::aggregate::Area;
 use crate::hash::hash_columns;
-use crate::physical::{Physical, canonical32, canonical64, interval_length, interval_to_bits, interval_values, raw_values};
+use crate::physical::{
+    Physical, canonical32, canonical64, interval_length, interval_to_bits, interval_values, raw_values,
+};
 
 /// Strings up to this length lie in their view.
 const INLINE_BYTES: u32 = 12;

@@ -91,9 +91,12 @@ fn table(rows: usize, keys: u64, seed: u64) -> RecordBatch {
         ("vl", column!(Int64Array, |r| r.next(1 << 40) as i64 - (1 << 39))),
         ("vd", {
             let values = column!(Decimal64Array, |r| r.next(1_000_000) as i64 - 500_000);
-            Arc::new(values.as_primitive::<arrow::datatypes::Decimal64Type>().clone().with_data_type(
-                DataType::Decimal64(15, 2),
-            ))
+            Arc::new(
+                values
+                    .as_primitive::<arrow::datatypes::Decimal64Type>()
+                    .clone()
+                    .with_data_type(DataType::Decimal64(15, 2)),
+            )
         }),
         ("vw", column!(Decimal128Array, |r| r.next(1 << 50) as i128 * 1_000_000_007)),
         ("vf", column!(Float64Array, |r| r.next(1000) as f64 / 8.0 - 60.0)),
@@ -102,8 +105,10 @@ fn table(rows: usize, keys: u64, seed: u64) -> RecordBatch {
         ("vt", column!(Date32Array, |r| r.next(20_000) as i32)),
         ("n", Arc::new(Int64Array::from_iter_values(0..rows as i64))),
     ];
-    let fields: Vec<Field> =
-        columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "n")).collect();
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "n"))
+        .collect();
     let arrays = columns.into_iter().map(|(_, array)| array).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
 }
@@ -129,15 +134,12 @@ fn values(array: &ArrayRef) -> Vec<V> {
         DataType::Decimal64(..) => {
             V::I(plain.as_primitive::<arrow::datatypes::Decimal64Type>().value(row).into())
         }
-        DataType::Decimal128(..) => {
-            V::I(plain.as_primitive::<arrow::datatypes::Decimal128Type>().value(row))
-        }
+        DataType::Decimal128(..) => V::I(plain.as_primitive::<arrow::datatypes::Decimal128Type>().value(row)),
         DataType::Float64 => V::F(plain.as_primitive::<arrow::datatypes::Float64Type>().value(row)),
         DataType::Boolean => V::I(plain.as_boolean().value(row).into()),
         DataType::Utf8View => V::S(plain.as_string_view().value(row).to_string()),
         DataType::Interval(_) => {
-            let interval =
-                plain.as_primitive::<arrow::datatypes::IntervalMonthDayNanoType>().value(row);
+            let interval = plain.as_primitive::<arrow::datatypes::IntervalMonthDayNanoType>().value(row);
             V::I(crate::physical::interval_length(interval))
         }
         _ => V::S(arrow::util::display::array_value_to_string(&plain, row).unwrap()),
@@ -220,10 +222,18 @@ fn params(keys: &[&str], aggregates: &[Agg]) -> Params {
             more.push(("distinct", Value::Boolean(true)));
         }
         if let Some(limit) = agg.filter {
-            more.push(("filter", Value::Expr(Expr::call("gt", vec![Expr::field("vi"), Expr::call("add", vec![
-                Expr::int64(limit), Expr::int64(0)])]))));
+            more.push((
+                "filter",
+                Value::Expr(Expr::call(
+                    "gt",
+                    vec![Expr::field("vi"), Expr::call("add", vec![Expr::int64(limit), Expr::int64(0)])],
+                )),
+            ));
         }
-        (Arc::from(format!("a{i}")), record(agg.function, agg.arg.map(Expr::field).into_iter().collect(), more))
+        (
+            Arc::from(format!("a{i}")),
+            record(agg.function, agg.arg.map(Expr::field).into_iter().collect(), more),
+        )
     };
     let aggregates: Vec<_> = aggregates.iter().enumerate().map(one).collect();
     let params = Params::new().with("aggregates", aggregates);
@@ -363,7 +373,8 @@ fn distinct_and_filter() {
     for (function, arg) in
         [("count", "vi"), ("sum", "vi"), ("avg", "vd"), ("count", "vs"), ("count", "kf"), ("min", "vs")]
     {
-        for (distinct, filter) in [(true, None), (false, Some(100)), (true, Some(-500)), (false, Some(5000))] {
+        for (distinct, filter) in [(true, None), (false, Some(100)), (true, Some(-500)), (false, Some(5000))]
+        {
             aggregates.push(Agg { function, arg: Some(arg), distinct, filter });
         }
     }
@@ -474,7 +485,10 @@ fn order_within_aggregates() {
     let text = |name: &str| Expr::field(name).cast(Atom::String);
     let aggregates: Vec<(Arc<str>, Value)> = vec![
         ("source".into(), ordered("string_agg", vec![text("n"), comma()], &[], false)),
-        ("sorted".into(), ordered("string_agg", vec![text("n"), comma()], &[("vi", true), ("n", false)], false)),
+        (
+            "sorted".into(),
+            ordered("string_agg", vec![text("n"), comma()], &[("vi", true), ("n", false)], false),
+        ),
         ("first".into(), ordered("first_value", vec![Expr::field("n")], &[("vl", false)], false)),
         ("last".into(), ordered("last_value", vec![Expr::field("n")], &[], false)),
         ("array".into(), ordered("array_agg", vec![Expr::field("n")], &[("n", true)], false)),
@@ -542,12 +556,15 @@ fn library_functions_merge() {
         ("bits".into(), record("bit_xor", vec![field("vl")], vec![])),
         ("corr".into(), record("corr", vec![field("vf"), field("vl")], vec![])),
         ("near".into(), record("approx_distinct", vec![field("vi")], vec![])),
-        ("part".into(), ordered(
-            "percentile_cont",
-            vec![field("vf"), Expr::Constant(tessera_plan::Scalar::Float(0.25), Atom::Float64)],
-            &[("vf", true)],
-            false,
-        )),
+        (
+            "part".into(),
+            ordered(
+                "percentile_cont",
+                vec![field("vf"), Expr::Constant(tessera_plan::Scalar::Float(0.25), Atom::Float64)],
+                &[("vf", true)],
+                false,
+            ),
+        ),
         ("arrays".into(), record("count", vec![field("vs")], vec![])),
     ];
     let params = |name: &str| {
@@ -611,7 +628,9 @@ fn sums_that_overflow_raise() {
                     let sum = found.column(keys.len()).as_primitive::<arrow::datatypes::Decimal128Type>();
                     assert_eq!(sum.value(0), i128::from(i64::MAX) * 2);
                 }
-                Err(error) => assert!(overflows && error.code() == Code::Overflow, "{operator} {arg}: {error}"),
+                Err(error) => {
+                    assert!(overflows && error.code() == Code::Overflow, "{operator} {arg}: {error}")
+                }
             }
         }
     }
@@ -659,9 +678,9 @@ fn memory_is_counted_and_limited() {
 #[test]
 fn nodes_that_are_wrong_are_rejected() {
     let batch = table(1, 1, 1);
-    let mut plan = TestPlan::new();
-    let given = plan.table(batch);
-    let mut rejects = |operator: &str, params: Params, part: &str| {
+    let rejects = |operator: &str, params: Params, part: &str| {
+        let mut plan = TestPlan::new();
+        let given = plan.table(batch.clone());
         let root = plan.add(operator, &[given], params);
         let message = plan.verify(root).unwrap_err().to_string();
         assert!(message.contains(part), "{message}");
