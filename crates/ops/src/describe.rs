@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tessera_plan::{
-    Edge, Expr, Granularity, Inputs, Locality, Node, Order, Parallelism, Scope, SortKey, Traits, type_of,
+    Edge, Expr, Granularity, Inputs, Locality, Node, Order, Parallelism, Scope, SortKey, Traits, Value,
+    type_of,
 };
 use tessera_types::{Collection, Error, Field, Item, Result, Tuple, quote_name};
 
@@ -188,4 +189,15 @@ pub fn count(node: &Node, name: &str) -> Result<Option<usize>> {
     usize::try_from(value)
         .map(Some)
         .map_err(|_| Error::semantic(format!("parameter {name} must not be negative, but is {value}")))
+}
+
+/// A parameter that names one field.
+///
+/// # Errors
+/// It is missing, or not a name.
+pub fn field_name(node: &Node, name: &str) -> Result<Arc<str>> {
+    match node.params.get(name) {
+        Some(Value::Expr(Expr::Field(field)) | Value::Name(field)) => Ok(field.clone()),
+        _ => Err(Error::semantic(format!("parameter {name} must be the name of a field"))),
+    }
 }

@@ -538,3 +538,21 @@ pub(crate) fn same(found: &RecordBatch, tuple: &str, text: &str) {
     let expected: Vec<&str> = if text.is_empty() { Vec::new() } else { text.split('|').collect() };
     assert_eq!(rows(found), expected);
 }
+
+/// Numbers that look random and are the same each time (SplitMix64).
+#[derive(Debug)]
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn new(seed: u64) -> Self {
+        Numbers(seed)
+    }
+
+    /// A number below `limit`.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tessera_encodings::{Chunk, Column};
-use tessera_plan::Expr;
+use tessera_plan::{Expr, Functions};
 use tessera_types::{Field, Item, Result, Tuple};
 
 use crate::Run;
@@ -15,8 +15,6 @@ const SHARED_MAX: usize = 64;
 /// Maps with more nodes than this in their expressions are evaluated as they are: the search for equal
 /// sub-expressions compares all with all.
 const SHARED_SEARCH_NODES_MAX: usize = 2_000;
-/// Functions whose two calls give two values.
-const VOLATILE: [&str; 3] = ["random", "uuid", "gen_random_uuid"];
 
 /// Expressions over one tuple, bound; what several share is evaluated once.
 #[derive(Debug)]
@@ -50,7 +48,7 @@ impl Projector {
         used.dedup();
         let mut fields: Vec<Field> = used.iter().map(|&index| tuple.fields()[index].clone()).collect();
         let mut shared = Vec::new();
-        for (name, expr) in share(&mut exprs, tuple) {
+        for (name, expr) in share(&mut exprs, tuple, library) {
             let bound = Bound::new(&expr, &Tuple::new(fields.clone()), parameters, library)?;
             let (atom, nullable) = bound.atom();
             fields.push(Field { name, item: Item::Atom(atom.clone()), nullable });
@@ -92,13 +90,13 @@ impl Projector {
 
 /// Takes sub-expressions that occur more than once, and are evaluated for every tuple anyway, out of `exprs`, leaving a
 /// field in their place. Gives them with their names, in the order of evaluation.
-fn share(exprs: &mut [Expr], tuple: &Tuple) -> Vec<(Arc<str>, Expr)> {
+fn share(exprs: &mut [Expr], tuple: &Tuple, library: &Library) -> Vec<(Arc<str>, Expr)> {
     let mut nodes = 0;
     let mut volatile = false;
     for expr in exprs.iter() {
         expr.walk(&mut |expr| {
             nodes += 1;
-            volatile |= matches!(expr, Expr::Call { function, .. } if VOLATILE.contains(&&**function));
+            volatile |= matches!(expr, Expr::Call { function, .. } if library.is_volatile(function));
         });
     }
     if nodes > SHARED_SEARCH_NODES_MAX || volatile {
@@ -183,7 +181,7 @@ mod tests {
             call("mul", vec![outer.clone(), call("add", vec![Expr::int64(1), Expr::field("t")])]),
             inner.clone(),
         ];
-        let shared = share(&mut exprs, &Tuple::empty());
+        let shared = share(&mut exprs, &Tuple::empty(), &Library::default());
         let names: Vec<&str> = shared.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["shared 1", "shared 0"]);
         assert_eq!(shared[0].1, inner);
@@ -200,10 +198,10 @@ mod tests {
             otherwise: Some(Box::new(divide.clone())),
         };
         let mut exprs = vec![guarded.clone(), guarded.clone(), Expr::Try(Box::new(divide.clone()))];
-        let shared = share(&mut exprs, &Tuple::empty());
+        let shared = share(&mut exprs, &Tuple::empty(), &Library::default());
         assert_eq!(shared.len(), 1, "the CASE itself is shared, its branches are not");
         assert_eq!(shared[0].1, guarded);
         let random = call("random", vec![]);
-        assert!(share(&mut [random.clone(), random], &Tuple::empty()).is_empty());
+        assert!(share(&mut [random.clone(), random], &Tuple::empty(), &Library::default()).is_empty());
     }
 }

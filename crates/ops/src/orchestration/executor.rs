@@ -1,7 +1,9 @@
 //! `executor`, as every platform means it: a nested plan that each worker runs.
 
-use tessera_plan::{Edge, Inputs, Locality, Node, Order, Parallelism, Traits, Value};
+use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Parallelism, Role, Traits, Value};
 use tessera_types::{Error, Result, Tuple};
+
+use crate::operator::{Lowering, Operator, SubOperator};
 
 /// Platforms whose workers share one memory: their leaves see everything.
 const SHARED_MEMORY: [&str; 1] = ["local"];
@@ -38,4 +40,88 @@ pub fn derive(inputs: &Inputs<'_>) -> Result<Edge> {
         )));
     }
     Ok(Edge { tuple: result.tuple.clone(), traits: Traits::DRIVER, order: result.order.clone() })
+}
+
+/// The executor in a build without the platform a plan names: the plan can be verified and explained, not run.
+#[derive(Debug, Clone, Copy)]
+pub struct Executor;
+
+impl Descriptor for Executor {
+    crate::describe!("executor", "Runs its nested plan on the workers of a platform.", ["platform"], 0, 1);
+
+    fn nested(&self) -> usize {
+        1
+    }
+
+    fn nested_input(&self, node: &Node, inputs: &[Edge], _index: usize) -> Result<Edge> {
+        nested_input(node, inputs)
+    }
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        derive(inputs)
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Source
+    }
+
+    fn of_platform(&self) -> bool {
+        true
+    }
+}
+
+impl SubOperator for Executor {
+    fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        Err(Error::unsupported("the platform is not in this build: its plans can be explained, not run"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_plan::{Builder, Params, Plan};
+
+    use super::*;
+    use crate::testing::{TestPlan, batch, names};
+
+    fn on(plan: &mut TestPlan, platform: &str, nested: Plan) -> Result<Edge> {
+        let params = Params::new().with("platform", Value::name(platform));
+        let root = plan.add_nested("executor", &[], params, nested);
+        plan.verify(root)
+    }
+
+    fn nested(plan: &TestPlan, operators: &[(&str, Params)]) -> Plan {
+        let mut builder = Builder::new(Tuple::empty());
+        let mut root = builder.add("given", &[], plan.given(batch("<a: int64>", "1|2")));
+        for (operator, params) in operators {
+            root = builder.add(operator, &[root], params.clone());
+        }
+        builder.finish(root)
+    }
+
+    #[test]
+    fn the_result_of_many_workers_is_merged() {
+        let mut plan = TestPlan::new();
+        let inner = nested(&plan, &[]);
+        let message = on(&mut plan, "local", inner).unwrap_err().to_string();
+        assert!(message.contains("insert a merge"), "{message}");
+        let mut plan = TestPlan::new();
+        let inner = nested(&plan, &[("merge", Params::new())]);
+        assert_eq!(on(&mut plan, "local", inner).unwrap().traits, Traits::DRIVER);
+    }
+
+    #[test]
+    fn workers_that_share_nothing_need_an_exchange() {
+        let limit = ("limit", Params::new().with("limit", 1));
+        let exchange = ("exchange", Params::new().with("keys", names(&["a"])));
+        let mut plan = TestPlan::new();
+        let inner = nested(&plan, std::slice::from_ref(&limit));
+        assert!(on(&mut plan, "local", inner).is_ok());
+        let mut plan = TestPlan::new();
+        let inner = nested(&plan, std::slice::from_ref(&limit));
+        let message = on(&mut plan, "mpi", inner).unwrap_err().to_string();
+        assert!(message.contains("insert an exchange"), "{message}");
+        let mut plan = TestPlan::new();
+        let inner = nested(&plan, &[exchange, limit]);
+        assert!(on(&mut plan, "mpi", inner).is_ok());
+    }
 }

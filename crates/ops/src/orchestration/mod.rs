@@ -2,8 +2,24 @@
 
 pub mod exchange;
 pub mod executor;
+mod nested_map;
+mod parameter_lookup;
+mod repeat;
+
+pub use exchange::Exchange;
+pub use executor::Executor;
+pub use nested_map::NestedMap;
+pub use parameter_lookup::ParameterLookup;
+pub use repeat::Loop;
 
 use crate::Registry;
 
-/// Registers the sub-operators of this folder.
-pub fn register(_registry: &mut Registry) {}
+/// Registers the sub-operators of this folder. Platforms put their own executor and exchange in the place of the
+/// abstract ones.
+pub fn register(registry: &mut Registry) {
+    registry.register(Exchange);
+    registry.register(Executor);
+    registry.register(Loop);
+    registry.register(NestedMap);
+    registry.register(ParameterLookup);
+}

@@ -1,0 +1,345 @@
+//! `top_k`: the first tuples of a sort.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arrow::array::{Array, ArrayRef, BooleanArray, Scalar};
+use arrow::compute::kernels::cmp;
+use arrow::compute::{is_null, or};
+
+use tessera_encodings::{Chunk, Column, interleave_columns};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_types::{Error, Result};
+
+use crate::data::sort_keys::{KeyEncoder, checked_keys};
+use crate::describe::{count, edge, gives_one, wants_all};
+use crate::operator::{
+    Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, Task, downcast_workers,
+};
+use crate::stream_util::DeferredSource;
+use crate::{Context, Reservation, Run, describe};
+
+/// Candidates a worker gathers beyond those it must keep before it throws the others away.
+const SLACK_ROWS: usize = 4_096;
+
+/// Sorts by `keys`, skips `offset` tuples (optional) and gives the next `limit`: a sort and a limit that hold no more than
+/// they need.
+///
+/// `3, 1, 2` with `keys = [{field = a}], limit = 2` gives `1, 2`. Each worker keeps its best candidates; a tuple that comes behind
+/// the last of them costs one comparison of its first key. Order and ties are those of `sort`. Holds about
+/// twice `limit + offset` tuples for each worker; ends its pipeline.
+#[derive(Debug)]
+pub struct TopK;
+
+impl Descriptor for TopK {
+    describe!("top_k", "Gives the first tuples of a sort.", ["keys", "limit", "offset"], 1, 1);
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = edge(inputs)?;
+        wants_all(edge, 0)?;
+        if count(node, "limit")?.is_none() {
+            return Err(Error::semantic("parameter limit is missing; without a limit use sort"));
+        }
+        count(node, "offset")?;
+        Ok(gives_one(edge, edge.tuple.clone(), Order::Sorted(checked_keys(node, &edge.tuple)?)))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for TopK {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let encoder = Arc::new(KeyEncoder::new(node, &lowering.inputs[0].tuple)?);
+        let limit = count(node, "limit")?.unwrap_or(0);
+        let offset = count(node, "offset")?.unwrap_or(0);
+        Ok(Operator::Sink(Arc::new(Lowered { encoder, limit, offset })))
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Lowered {
+    encoder: Arc<KeyEncoder>,
+    limit: usize,
+    offset: usize,
+}
+
+impl Lowered {
+    fn kept(&self) -> usize {
+        if self.limit == 0 { 0 } else { self.limit.saturating_add(self.offset) }
+    }
+}
+
+impl Sink for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        let (lowered, context) = (self.clone(), run.context.clone());
+        Ok(Arc::new(TopKRun { lowered, context, threshold: Arc::default() }))
+    }
+}
+
+#[derive(Debug)]
+struct TopKRun {
+    lowered: Lowered,
+    context: Arc<dyn Context>,
+    /// The best of the workers' last candidates; written when a worker throws away, read once a chunk.
+    threshold: Arc<RwLock<Option<Threshold>>>,
+}
+
+/// A candidate so good that whatever sorts behind it is not among the first ones.
+#[derive(Debug, Clone)]
+struct Threshold {
+    rank: Rank,
+    /// The value of its first key, an array of one, where it can be compared with and is not NULL.
+    first: Option<ArrayRef>,
+}
+
+/// What candidates are ordered by: the key, then the place in the source.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    key: Box<[u8]>,
+    position: u64,
+    sequence: u64,
+}
+
+struct Candidate {
+    rank: Rank,
+    chunk: u32,
+    row: u32,
+}
+
+struct TopKWorker {
+    lowered: Lowered,
+    context: Arc<dyn Context>,
+    threshold: Arc<RwLock<Option<Threshold>>>,
+    position: u64,
+    sequence: u64,
+    candidates: Vec<Candidate>,
+    chunks: Vec<Chunk>,
+    memory: Reservation,
+}
+
+impl SinkRun for TopKRun {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        Ok(Box::new(TopKWorker {
+            lowered: self.lowered.clone(),
+            context: self.context.clone(),
+            threshold: self.threshold.clone(),
+            position: 0,
+            sequence: 0,
+            candidates: Vec::new(),
+            chunks: Vec::new(),
+            memory: Reservation::new(self.context.clone()),
+        }))
+    }
+
+    fn satisfied(&self) -> bool {
+        self.lowered.limit == 0
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        let workers = downcast_workers::<TopKWorker>(workers)?;
+        let output = DeferredSource::new(1, self.context.chunk_rows());
+        let filled = output.clone();
+        let task: Task = Box::new(move || filled.fill(0, self.gather(workers)?));
+        Ok(Finish { tasks: vec![task], output })
+    }
+}
+
+impl TopKRun {
+    /// The first ones among the candidates of all workers.
+    fn gather(&self, workers: Vec<TopKWorker>) -> Result<Vec<Chunk>> {
+        let (mut candidates, mut chunks) = (Vec::new(), Vec::new());
+        for worker in workers {
+            let base = chunks.len() as u32;
+            candidates
+                .extend(worker.candidates.into_iter().map(|c| Candidate { chunk: c.chunk + base, ..c }));
+            chunks.extend(worker.chunks);
+        }
+        candidates.sort_unstable_by(|a, b| a.rank.cmp(&b.rank));
+        candidates.truncate(self.lowered.kept());
+        let first = self.lowered.offset.min(candidates.len());
+        candidates[first..].chunks(self.context.chunk_rows()).map(|part| gather(&chunks, part)).collect()
+    }
+}
+
+fn gather(chunks: &[Chunk], candidates: &[Candidate]) -> Result<Chunk> {
+    let places: Vec<(usize, usize)> =
+        candidates.iter().map(|candidate| (candidate.chunk as usize, candidate.row as usize)).collect();
+    let width = chunks.first().map_or(0, Chunk::width);
+    let column = |index: usize| {
+        let parts: Vec<Column> = chunks.iter().map(|chunk| chunk.stored()[index].clone()).collect();
+        interleave_columns(&parts, &places)
+    };
+    Ok(Chunk::new((0..width).map(column).collect::<Result<_>>()?, places.len()))
+}
+
+impl SinkWorker for TopKWorker {
+    fn begin(&mut self, position: u64) -> Result<()> {
+        (self.position, self.sequence) = (position, 0);
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.context.check()?;
+        if self.lowered.limit == 0 {
+            return Ok(());
+        }
+        let start = self.sequence;
+        self.sequence += chunk.rows() as u64;
+        let threshold = self.threshold.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mask = match threshold.as_ref().and_then(|threshold| threshold.first.as_ref()) {
+            Some(first) => Some(self.within(&chunk, first)?),
+            None => None,
+        };
+        // The place of each tuple that is left, counted in the chunk as it came.
+        let (chunk, places) = match &mask {
+            None => {
+                let rows = chunk.rows() as u64;
+                (chunk.compact()?, (0..rows).collect::<Vec<_>>())
+            }
+            Some(mask) => {
+                let places = mask.values().set_indices().map(|place| place as u64).collect();
+                (chunk.filter(mask).compact()?, places)
+            }
+        };
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        let keys = self.lowered.encoder.encode(&chunk)?;
+        let number = self.chunks.len() as u32;
+        let before = self.candidates.len();
+        for (row, place) in places.iter().enumerate() {
+            let (key, sequence) = (keys.row(row), start + place);
+            let behind = threshold.as_ref().is_some_and(|threshold| {
+                let last = &threshold.rank;
+                (key.data(), self.position, sequence) > (&*last.key, last.position, last.sequence)
+            });
+            if !behind {
+                let rank = Rank { key: key.data().into(), position: self.position, sequence };
+                self.candidates.push(Candidate { rank, chunk: number, row: row as u32 });
+            }
+        }
+        if self.candidates.len() > before {
+            let keys: usize =
+                self.candidates[before..].iter().map(|candidate| candidate.rank.key.len()).sum();
+            let entries = (self.candidates.len() - before) * size_of::<Candidate>();
+            self.memory.grow(chunk.value_bytes() + keys + entries)?;
+            self.chunks.push(chunk);
+        }
+        let kept = self.lowered.kept();
+        if self.candidates.len() >= kept.saturating_mul(2).max(kept.saturating_add(SLACK_ROWS)) {
+            self.throw_away()?;
+        }
+        Ok(())
+    }
+}
+
+impl TopKWorker {
+    /// The tuples whose first key does not come behind `first`. NULLs are left to the comparison of whole keys.
+    fn within(&self, chunk: &Chunk, first: &ArrayRef) -> Result<BooleanArray> {
+        let values = self.lowered.encoder.first_values(chunk)?;
+        let first = Scalar::new(first.clone());
+        let mask = match self.lowered.encoder.first().descending {
+            true => cmp::gt_eq(&values, &first)?,
+            false => cmp::lt_eq(&values, &first)?,
+        };
+        match values.logical_null_count() {
+            0 => Ok(mask),
+            _ => {
+                let (mask, _) = mask.into_parts();
+                let nulls = is_null(&values)?;
+                let known = arrow::compute::not(&nulls)?;
+                let mask = arrow::compute::and(&BooleanArray::new(mask, None), &known)?;
+                Ok(or(&mask, &nulls)?)
+            }
+        }
+    }
+
+    /// Keeps the best candidates, and tells the other workers of the last of them.
+    fn throw_away(&mut self) -> Result<()> {
+        self.candidates.sort_unstable_by(|a, b| a.rank.cmp(&b.rank));
+        self.candidates.truncate(self.lowered.kept());
+        let tuples = gather(&self.chunks, &self.candidates)?;
+        for (row, candidate) in self.candidates.iter_mut().enumerate() {
+            (candidate.chunk, candidate.row) = (0, row as u32);
+        }
+        let keys: usize = self.candidates.iter().map(|candidate| candidate.rank.key.len()).sum();
+        let entries = self.candidates.len() * size_of::<Candidate>();
+        self.memory.resize(tuples.value_bytes() + keys + entries)?;
+        if let Some(last) = self.candidates.last() {
+            let first = self.lowered.encoder.first_values(&tuples.slice(tuples.rows() - 1, 1))?;
+            let comparable = !first.data_type().is_nested() && first.logical_null_count() == 0;
+            let threshold = Threshold { rank: last.rank.clone(), first: comparable.then_some(first) };
+            let mut shared = self.threshold.write().unwrap_or_else(PoisonError::into_inner);
+            if shared.as_ref().is_none_or(|shared| threshold.rank < shared.rank) {
+                *shared = Some(threshold);
+            }
+        }
+        self.chunks = vec![tuples];
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_plan::{Params, SortKey, Value};
+
+    use crate::testing::{Numbers, SETTINGS, TestPlan, batch, rows};
+
+    fn keys(list: &[(&str, bool, bool)]) -> Params {
+        let key = |&(field, descending, nulls_first): &(&str, bool, bool)| {
+            SortKey { field: field.into(), descending, nulls_first }.to_value()
+        };
+        Params::new().with("keys", Value::List(list.iter().map(key).collect()))
+    }
+
+    /// Equal to a sort and a limit.
+    fn agrees(text: &str, list: &[(&str, bool, bool)], limit: i64, offset: i64) {
+        let mut plan = TestPlan::new();
+        let table = plan.table(batch("<a: int64?, b: string?, i: int64>", text));
+        let bounds = |params: Params| params.with("limit", limit).with("offset", offset);
+        let sort = plan.add("sort", &[table], keys(list));
+        let limited = plan.add("limit", &[sort], bounds(Params::new()));
+        let root = plan.add("top_k", &[table], bounds(keys(list)));
+        for (chunk, workers) in SETTINGS {
+            let expected = rows(&plan.run(limited, 2048, 1).unwrap());
+            let found = rows(&plan.run(root, chunk, workers).unwrap());
+            assert_eq!(found, expected, "{list:?} limit {limit} offset {offset} chunks {chunk} {workers}");
+        }
+    }
+
+    #[test]
+    fn it_is_a_sort_and_a_limit() {
+        let mut numbers = Numbers::new(5);
+        let line = |i: u64, numbers: &mut Numbers| {
+            let a = if numbers.below(10) == 0 { "NULL".into() } else { numbers.below(50).to_string() };
+            let b = if numbers.below(10) == 0 { "NULL".into() } else { format!("b{}", numbers.below(20)) };
+            format!("{a} {b} {i}")
+        };
+        let lines: Vec<String> = (0..20_000).map(|i| line(i, &mut numbers)).collect();
+        let small = lines[..200].join("|");
+        for list in [
+            &[("a", false, false)][..],
+            &[("a", true, true)],
+            &[("a", true, false), ("b", false, true)],
+            &[("b", false, false), ("i", true, false)],
+        ] {
+            for (limit, offset) in [(0, 0), (1, 0), (10, 3), (500, 0), (5, 190), (5, 300)] {
+                agrees(&small, list, limit, offset);
+            }
+        }
+        let large = lines.join("|");
+        agrees(&large, &[("a", false, false)], 100, 0);
+        agrees(&large, &[("b", true, false), ("a", false, false)], 7, 2);
+        agrees(&large, &[("i", true, false)], 6_000, 10);
+        agrees("", &[("a", false, false)], 6, 0);
+    }
+
+    #[test]
+    fn a_limit_is_needed() {
+        let mut plan = TestPlan::new();
+        let table = plan.table(batch("<a: int64>", ""));
+        let root = plan.add("top_k", &[table], keys(&[("a", false, false)]));
+        assert!(plan.verify(root).unwrap_err().to_string().contains("limit is missing"));
+    }
+}
