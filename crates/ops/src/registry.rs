@@ -18,9 +18,11 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry without sub-operators.
+    /// A registry without sub-operators, but for the trait converters, which have a meaning and no runtime yet.
     pub fn new(library: Arc<Library>) -> Self {
-        Registry { catalogue: Catalogue::new(library.clone()), implementations: BTreeMap::new(), library }
+        let mut catalogue = Catalogue::new(library.clone());
+        tessera_plan::traits_catalogue::register(&mut catalogue);
+        Registry { catalogue, implementations: BTreeMap::new(), library }
     }
 
     /// Adds a sub-operator; the last one of a name wins.
