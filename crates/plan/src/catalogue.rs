@@ -86,15 +86,20 @@ pub trait Functions: Send + Sync + std::fmt::Debug {
     /// The result type of an aggregate function, and whether it may be NULL.
     fn aggregate(&self, name: &str, args: &[(Atom, bool)], distinct: bool) -> Result<(Atom, bool)>;
 
-    /// Whether a scalar function can raise on some values. Predicates that can are not moved before others
-    /// (architecture §6).
-    fn can_raise(&self, _function: &str) -> bool {
+    /// Whether a scalar function can raise on some values of these arguments (as in [`Functions::scalar`]).
+    /// Predicates that can are not moved before others (architecture §6).
+    fn can_raise(&self, _name: &str, _args: &[(Atom, bool, &Expr)]) -> bool {
+        true
+    }
+
+    /// Whether some value of `from` does not convert to `to`.
+    fn cast_can_raise(&self, _from: &Atom, _to: &Atom) -> bool {
         true
     }
 
     /// Whether a scalar function gives another value each time it is called, so that calls are neither shared nor
     /// repeated.
-    fn is_volatile(&self, _function: &str) -> bool {
+    fn is_volatile(&self, _name: &str) -> bool {
         false
     }
 }

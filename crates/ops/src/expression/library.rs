@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion_common::config::ConfigOptions;
-use datafusion_expr::{AggregateUDF, ScalarUDF};
+use datafusion_expr::{AggregateUDF, ScalarUDF, Volatility};
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result};
 
 use super::arithmetic::{Operation, resolve_binary, resolve_unary};
+use super::cast::cast_raises;
 use super::compare::{Compare, Comparison};
 use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
@@ -104,19 +105,37 @@ impl Library {
     }
 }
 
+/// Arguments as the verifier knows them.
+fn arguments<'a>(args: &'a [(Atom, bool, &'a Expr)]) -> Vec<Arg<'a>> {
+    args.iter()
+        .map(|(atom, nullable, expr)| {
+            let value = match expr {
+                Expr::Constant(scalar, atom) => scalar_to_array(scalar, atom).ok(),
+                _ => None,
+            };
+            Arg { atom, nullable: *nullable, expr, value }
+        })
+        .collect()
+}
+
 impl Functions for Library {
     fn scalar(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> Result<(Atom, bool)> {
-        let args: Vec<Arg<'_>> = args
-            .iter()
-            .map(|(atom, nullable, expr)| {
-                let value = match expr {
-                    Expr::Constant(scalar, atom) => scalar_to_array(scalar, atom).ok(),
-                    _ => None,
-                };
-                Arg { atom, nullable: *nullable, expr, value }
-            })
-            .collect();
-        self.resolve(name, &args).map(|resolved| (resolved.atom, resolved.nullable))
+        self.resolve(name, &arguments(args)).map(|resolved| (resolved.atom, resolved.nullable))
+    }
+
+    fn can_raise(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> bool {
+        self.resolve(name, &arguments(args)).map_or(true, |resolved| {
+            let mut casts = args.iter().zip(&resolved.casts);
+            resolved.raises || casts.any(|((from, ..), to)| cast_raises(from, to))
+        })
+    }
+
+    fn cast_can_raise(&self, from: &Atom, to: &Atom) -> bool {
+        cast_raises(from, to)
+    }
+
+    fn is_volatile(&self, name: &str) -> bool {
+        self.scalars.get(name).is_some_and(|udf| udf.signature().volatility == Volatility::Volatile)
     }
 
     fn aggregate(&self, name: &str, args: &[(Atom, bool)], _distinct: bool) -> Result<(Atom, bool)> {

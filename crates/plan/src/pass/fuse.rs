@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tessera_types::{Result, Tuple};
 
-use super::{conjuncts, is_volatile, map_nodes, readers};
-use crate::catalogue::{Catalogue, Functions};
+use super::{conjuncts, map_nodes, readers};
+use crate::catalogue::Catalogue;
 use crate::edge::Traits;
 use crate::expr::Expr;
 use crate::graph::{Node, Plan};
@@ -21,15 +21,15 @@ use crate::verify::{Verified, verify_in};
 /// The plan does not verify.
 pub fn fuse(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     let verified = verify_in(plan, catalogue, Traits::DRIVER)?;
-    fuse_verified(plan, &verified, catalogue.functions())
+    fuse_verified(plan, &verified)
 }
 
-fn fuse_verified(plan: &Plan, verified: &Verified, functions: &dyn Functions) -> Result<Plan> {
+fn fuse_verified(plan: &Plan, verified: &Verified) -> Result<Plan> {
     let readers = readers(plan);
     map_nodes(plan, &mut |out, id, mut node| {
         let old = &plan.nodes[id.index()];
         for (inner, verified) in node.nested.iter_mut().zip(&verified.nested[id.index()]) {
-            *inner = fuse_verified(inner, verified, functions)?;
+            *inner = fuse_verified(inner, verified)?;
         }
         let (Some(&input), Some(&old_input)) = (node.inputs.first(), old.inputs.first()) else {
             return Ok(out.push(node));
@@ -39,7 +39,7 @@ fn fuse_verified(plan: &Plan, verified: &Verified, functions: &dyn Functions) ->
         }
         if node.inputs.len() == 1 && readers[old_input.index()] == 1 {
             let below = out.nodes()[input.index()].clone();
-            if let Some(params) = fused(&node, &below, functions) {
+            if let Some(params) = fused(&node, &below) {
                 let operator =
                     if &*below.operator == "map" { below.operator.clone() } else { node.operator.clone() };
                 return Ok(out.push(Node {
@@ -80,7 +80,7 @@ fn keeps_all(node: &Node, input: &Tuple) -> bool {
 }
 
 /// The parameters of the one sub-operator that does what `below` and then `node` do.
-fn fused(node: &Node, below: &Node, functions: &dyn Functions) -> Option<Params> {
+fn fused(node: &Node, below: &Node) -> Option<Params> {
     if below.inputs.len() != 1 {
         return None;
     }
@@ -99,12 +99,12 @@ fn fused(node: &Node, below: &Node, functions: &dyn Functions) -> Option<Params>
                 names.into_iter().map(|name| exprs.get(&name).map(|expr| (name.clone(), (*expr).clone())));
             Some(Params::new().with("exprs", Value::exprs(kept.collect::<Option<Vec<_>>>()?)))
         }
-        ("map", "map") => composed(node, below, functions),
+        ("map", "map") => composed(node, below),
         _ => None,
     }
 }
 
-fn composed(node: &Node, below: &Node, functions: &dyn Functions) -> Option<Params> {
+fn composed(node: &Node, below: &Node) -> Option<Params> {
     let inner: HashMap<_, _> = below.params.exprs("exprs").ok()?.into_iter().collect();
     let outer = node.params.exprs("exprs").ok()?;
     let mut uses: HashMap<&Arc<str>, usize> = HashMap::new();
@@ -116,9 +116,7 @@ fn composed(node: &Node, below: &Node, functions: &dyn Functions) -> Option<Para
         });
     }
     let cheap = |expr: &Expr| matches!(expr, Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..));
-    let once = |(name, expr): (&Arc<str>, &&Expr)| {
-        cheap(expr) || (uses.get(name).copied().unwrap_or(0) <= 1 && !is_volatile(expr, functions))
-    };
+    let once = |(name, expr): (&Arc<str>, &&Expr)| cheap(expr) || uses.get(name).copied().unwrap_or(0) <= 1;
     if !inner.iter().all(once) {
         return None;
     }

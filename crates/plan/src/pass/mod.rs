@@ -12,11 +12,12 @@ mod prune;
 mod push;
 mod share;
 
-use tessera_types::Result;
+use tessera_types::{Atom, Result};
 
 use crate::catalogue::{Catalogue, Functions};
 use crate::expr::Expr;
 use crate::graph::{Builder, Node, NodeId, Plan};
+use crate::typing::{Scope, type_of};
 use crate::value::Value;
 
 pub use fuse::fuse;
@@ -129,14 +130,37 @@ fn readers(plan: &Plan) -> Vec<usize> {
     readers
 }
 
-/// Whether evaluating it can raise.
-pub fn can_raise(expr: &Expr, functions: &dyn Functions) -> bool {
-    match expr {
-        Expr::Try(_) => false,
-        Expr::Call { function, .. } if functions.can_raise(function) => true,
-        Expr::Cast { safe: false, .. } => true,
-        _ => expr.children().into_iter().any(|child| can_raise(child, functions)),
-    }
+/// Whether evaluating it can raise on some tuple; `true` also for an expression that has no type.
+pub fn can_raise(expr: &Expr, scope: Scope<'_>) -> bool {
+    raising(expr, scope).is_none_or(|(_, raises)| raises)
+}
+
+/// The type, and whether it can raise. The type is found on the way, since asking for it at each level would take
+/// time quadratic in the depth.
+fn raising(expr: &Expr, scope: Scope<'_>) -> Option<(Atom, bool)> {
+    let children =
+        expr.children().into_iter().map(|child| raising(child, scope)).collect::<Option<Vec<_>>>()?;
+    let any = children.iter().any(|(_, raises)| *raises);
+    Some(match expr {
+        Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => (type_of(expr, scope).ok()?.0, false),
+        Expr::Call { function, args } => {
+            let types = children.into_iter().zip(args).map(|((atom, _), arg)| (atom, true, arg));
+            let types: Vec<_> = types.collect();
+            let (atom, _) = scope.functions.scalar(function, &types).ok()?;
+            (atom, any || scope.functions.can_raise(function, &types))
+        }
+        Expr::Cast { to, safe, .. } => {
+            let (from, _) = children.first()?;
+            (to.clone(), any || (!safe && scope.functions.cast_can_raise(from, to)))
+        }
+        // The first value, after the first condition or alone after ELSE.
+        Expr::Case { branches, .. } => {
+            (children.get(usize::from(!branches.is_empty())).or(children.first())?.0.clone(), any)
+        }
+        Expr::Coalesce(_) => (children.first()?.0.clone(), any),
+        Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::IsNull(_) => (Atom::Boolean, any),
+        Expr::Try(_) => (Atom::Boolean, false),
+    })
 }
 
 /// Whether it calls a function that gives another value each time.

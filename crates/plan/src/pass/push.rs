@@ -1,11 +1,12 @@
 //! Predicates that a scan can evaluate.
 
-use tessera_types::Result;
+use tessera_types::{Result, Tuple};
 
 use super::{can_raise, conjuncts, is_volatile, map_nodes, readers};
 use crate::catalogue::{Catalogue, Functions};
 use crate::expr::Expr;
 use crate::graph::{Node, Plan};
+use crate::typing::Scope;
 
 /// Moves conjuncts of a filter into the `filter` of the scan right below it, where row groups are pruned and
 /// columns decoded late. A conjunct that can raise stays, since the scan may see rows that another conjunct rejects; its
@@ -14,7 +15,6 @@ use crate::graph::{Node, Plan};
 /// # Errors
 /// A filter without a predicate: the plan does not verify.
 pub fn push_filters(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-    let functions = catalogue.functions();
     let readers = readers(plan);
     map_nodes(plan, &mut |out, id, mut node| {
         node.nested =
@@ -31,7 +31,8 @@ pub fn push_filters(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
         if !is_scan || readers[old_input.index()] != 1 {
             return Ok(out.push(node));
         }
-        let (scan, rest) = split(below, node.params.expr("predicate")?, functions)?;
+        let (scan, rest) =
+            split(below, node.params.expr("predicate")?, &plan.parameters, catalogue.functions())?;
         let scan = out.push(scan);
         if rest.is_empty() {
             return Ok(scan);
@@ -43,7 +44,14 @@ pub fn push_filters(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
 }
 
 /// The scan with what it can take, and what must stay above it.
-fn split(mut scan: Node, predicate: &Expr, functions: &dyn Functions) -> Result<(Node, Vec<Expr>)> {
+fn split(
+    mut scan: Node,
+    predicate: &Expr,
+    parameters: &Tuple,
+    functions: &dyn Functions,
+) -> Result<(Node, Vec<Expr>)> {
+    let columns = scan.params.tuple("columns")?.clone();
+    let scope = Scope { tuple: &columns, parameters, functions };
     let mut pushed = scan.params.expr_opt("filter")?.map(conjuncts).unwrap_or_default();
     let mut rest = Vec::new();
     for conjunct in conjuncts(predicate) {
@@ -51,7 +59,7 @@ fn split(mut scan: Node, predicate: &Expr, functions: &dyn Functions) -> Result<
         conjunct.walk(&mut |expr| has_parameter |= matches!(expr, Expr::Parameter(_)));
         if has_parameter || is_volatile(&conjunct, functions) {
             rest.push(conjunct);
-        } else if can_raise(&conjunct, functions) {
+        } else if can_raise(&conjunct, scope) {
             let tried = Expr::Try(Box::new(conjunct.clone()));
             if !pushed.contains(&tried) {
                 pushed.push(tried);

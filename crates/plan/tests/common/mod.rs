@@ -31,7 +31,7 @@ impl Functions for TestFunctions {
         Ok((Atom::Int64, true))
     }
 
-    fn can_raise(&self, function: &str) -> bool {
+    fn can_raise(&self, function: &str, _args: &[(Atom, bool, &Expr)]) -> bool {
         matches!(function, "add" | "sub" | "mul" | "div")
     }
 
