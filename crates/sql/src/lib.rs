@@ -11,10 +11,15 @@
 //! Non-goals: running plans, finding files, remembering tables; those belong to the session.
 
 mod catalog;
+mod check;
+mod context;
 mod dialect;
 mod error;
+mod functions;
+mod logical;
 mod parse;
 mod statement;
+mod types;
 
 pub use catalog::{Catalog, ColumnStatistics, Statistics, Table};
 pub use parse::{ParsedStatement, SQL_DEPTH_MAX, parse};

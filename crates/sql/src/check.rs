@@ -1,0 +1,349 @@
+//! Refusing what the planner would ignore.
+//!
+//! DataFusion's planner skips some fields of the syntax tree without a word. Every field of a query, a SELECT and a table
+//! factor is looked at here: it is planned, or it is an error that names the construct and its place.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, Fetch, FunctionArguments, GroupByExpr, GroupByWithModifier, Ident, JoinOperator, LimitClause, OrderBy, OrderByKind,
+    Query, Select, SelectItem, SetExpr, Spanned, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
+};
+use sqlparser::tokenizer::Span as Tokens;
+use tessera_types::{Error, Result, Span};
+
+/// Between a column's name and the number that keeps a second column of that name apart.
+const REPEATED: char = '\u{1}';
+
+/// The query with what the planner can take as it is.
+///
+/// # Errors
+/// A construct that is not offered, with its place.
+pub(crate) fn query(mut query: Box<Query>) -> Result<Box<Query>> {
+    match VisitMut::visit(&mut query, &mut Check) {
+        ControlFlow::Continue(()) => Ok(query),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// A column's name as people should see it.
+pub(crate) fn shown_name(name: &str) -> &str {
+    name.split(REPEATED).next().unwrap_or(name)
+}
+
+/// The names a query's columns are shown under, as far as the text tells: `None` for a wildcard.
+pub(crate) fn headers(query: &Query) -> Vec<Option<String>> {
+    let mut body = &*query.body;
+    loop {
+        match body {
+            SetExpr::Query(inner) => body = &inner.body,
+            SetExpr::SetOperation { left, .. } => body = left,
+            SetExpr::Select(select) => return select.projection.iter().map(header).collect(),
+            _ => return vec![None],
+        }
+    }
+}
+
+fn header(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(normalised(alias)),
+        SelectItem::UnnamedExpr(expr) => Some(match expr {
+            Expr::Identifier(name) => normalised(name),
+            Expr::CompoundIdentifier(parts) => parts.last().map_or_else(|| expr.to_string(), normalised),
+            // An unnested struct gives several columns; the planner names them.
+            Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("unnest") => return None,
+            other => other.to_string(),
+        }),
+        _ => None,
+    }
+}
+
+fn normalised(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    }
+}
+
+type Flow = ControlFlow<Error>;
+
+struct Check;
+
+fn refuse(condition: bool, construct: &str, place: Tokens) -> Flow {
+    if !condition {
+        return ControlFlow::Continue(());
+    }
+    let error = Error::unsupported(format!("{construct} is not supported"));
+    let start = place.start;
+    ControlFlow::Break(match start.line {
+        0 => error,
+        line => error.at(Span { line: line as u32, column: start.column as u32 }),
+    })
+}
+
+impl VisitorMut for Check {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
+        let place = query.span();
+        let Query {
+            with,
+            body,
+            order_by,
+            limit_clause,
+            fetch,
+            locks,
+            for_clause,
+            settings,
+            format_clause,
+            pipe_operators,
+        } = query;
+        refuse(!locks.is_empty(), "FOR UPDATE or FOR SHARE", place)?;
+        refuse(for_clause.is_some(), "FOR XML, FOR JSON or FOR BROWSE", place)?;
+        refuse(settings.is_some(), "SETTINGS", place)?;
+        refuse(format_clause.is_some(), "FORMAT", place)?;
+        refuse(!pipe_operators.is_empty(), "the pipe operator |>", place)?;
+        for cte in with.iter().flat_map(|with| &with.cte_tables) {
+            refuse(cte.from.is_some(), "FROM after a common table expression", cte.alias.name.span)?;
+        }
+        if let Some(order_by) = order_by {
+            check_order(order_by, place)?;
+        }
+        if let Some(LimitClause::LimitOffset { limit_by, .. }) = limit_clause {
+            refuse(!limit_by.is_empty(), "LIMIT BY", place)?;
+        }
+        if let Some(Fetch { with_ties, percent, quantity }) = fetch.take() {
+            refuse(with_ties, "FETCH … WITH TIES", place)?;
+            refuse(percent, "FETCH … PERCENT", place)?;
+            let one = || Expr::value(Value::Number("1".to_string(), false));
+            let wanted = Some(quantity.unwrap_or_else(one));
+            match limit_clause {
+                None => {
+                    *limit_clause =
+                        Some(LimitClause::LimitOffset { limit: wanted, offset: None, limit_by: Vec::new() });
+                }
+                Some(LimitClause::LimitOffset { limit, .. }) if limit.is_none() => *limit = wanted,
+                Some(_) => refuse(true, "FETCH beside LIMIT", place)?,
+            }
+        }
+        check_body(body)
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
+        let place = select.select_token.0.span;
+        let Select {
+            select_token: _,
+            optimizer_hints: _,
+            distinct: _,
+            select_modifiers,
+            top,
+            top_before_distinct: _,
+            projection,
+            exclude,
+            into,
+            from,
+            lateral_views,
+            prewhere,
+            selection: _,
+            connect_by,
+            group_by,
+            cluster_by,
+            distribute_by,
+            sort_by,
+            having: _,
+            named_window: _,
+            qualify: _,
+            window_before_qualify: _,
+            value_table_mode,
+            flavor: _,
+        } = select;
+        refuse(select_modifiers.is_some(), "a SELECT modifier of MySQL", place)?;
+        refuse(top.is_some(), "TOP", place)?;
+        refuse(exclude.is_some(), "EXCLUDE after the select list", place)?;
+        refuse(into.is_some(), "SELECT INTO", place)?;
+        refuse(!lateral_views.is_empty(), "LATERAL VIEW", place)?;
+        refuse(prewhere.is_some(), "PREWHERE", place)?;
+        refuse(!connect_by.is_empty(), "CONNECT BY", place)?;
+        refuse(!cluster_by.is_empty(), "CLUSTER BY", place)?;
+        refuse(!distribute_by.is_empty(), "DISTRIBUTE BY", place)?;
+        refuse(!sort_by.is_empty(), "SORT BY", place)?;
+        refuse(value_table_mode.is_some(), "SELECT AS STRUCT or AS VALUE", place)?;
+        check_group_by(group_by, place)?;
+        for item in projection.iter() {
+            match item {
+                SelectItem::ExprWithAliases { .. } => refuse(true, "several aliases for one column", place)?,
+                SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => {
+                    check_wildcard(options, place)?;
+                }
+                SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. } => {}
+            }
+        }
+        from.iter().try_for_each(check_joins)?;
+        name_repeated(projection);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
+        let place = factor.span();
+        match factor {
+            TableFactor::Table {
+                name: _,
+                alias,
+                args,
+                with_hints,
+                version,
+                with_ordinality,
+                partitions,
+                json_path,
+                sample,
+                index_hints,
+            } => {
+                refuse(!with_hints.is_empty(), "WITH after a table", place)?;
+                refuse(version.is_some(), "a table version (FOR SYSTEM_TIME)", place)?;
+                refuse(*with_ordinality, "WITH ORDINALITY", place)?;
+                refuse(!partitions.is_empty(), "PARTITION after a table", place)?;
+                refuse(json_path.is_some(), "a JSON path after a table", place)?;
+                refuse(sample.is_some(), "TABLESAMPLE", place)?;
+                refuse(!index_hints.is_empty(), "an index hint", place)?;
+                let settings = args.as_ref().is_some_and(|args| args.settings.is_some());
+                refuse(settings, "SETTINGS of a table function", place)?;
+                refuse(alias.as_ref().is_some_and(|alias| alias.at.is_some()), "AT after an alias", place)
+            }
+            TableFactor::Derived { lateral: _, subquery: _, alias: _, sample } => {
+                refuse(sample.is_some(), "TABLESAMPLE", place)
+            }
+            TableFactor::Function { with_ordinality, .. } => refuse(*with_ordinality, "WITH ORDINALITY", place),
+            TableFactor::NestedJoin { table_with_joins, alias: _ } => check_joins(table_with_joins),
+            TableFactor::UNNEST { with_offset, with_ordinality, .. } => {
+                refuse(*with_offset, "WITH OFFSET", place)?;
+                refuse(*with_ordinality, "WITH ORDINALITY", place)
+            }
+            TableFactor::TableFunction { .. } => refuse(true, "TABLE(…) in FROM", place),
+            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => refuse(true, "JSON_TABLE", place),
+            TableFactor::Pivot { .. } => refuse(true, "PIVOT", place),
+            TableFactor::Unpivot { .. } => refuse(true, "UNPIVOT", place),
+            TableFactor::MatchRecognize { .. } => refuse(true, "MATCH_RECOGNIZE", place),
+            _ => refuse(true, "this kind of table in FROM", place),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        let place = expr.span();
+        match expr {
+            Expr::Function(function) => {
+                let parameters = !matches!(function.parameters, FunctionArguments::None);
+                refuse(parameters, "a second list of arguments", place)?;
+                refuse(function.over.is_some(), &format!("the window function {}", function.name), place)
+            }
+            Expr::Collate { .. } => refuse(true, "COLLATE", place),
+            Expr::AtTimeZone { .. } => refuse(true, "AT TIME ZONE", place),
+            Expr::Cast { format, array, .. } => {
+                refuse(format.is_some(), "CAST … FORMAT", place)?;
+                refuse(*array, "CAST … ARRAY", place)
+            }
+            Expr::Interval(interval) => {
+                let precise =
+                    interval.leading_precision.is_some() || interval.fractional_seconds_precision.is_some();
+                refuse(precise, "an interval's precision", place)?;
+                refuse(interval.last_field.is_some(), "an interval from one field TO another", place)
+            }
+            Expr::MatchAgainst { .. } => refuse(true, "MATCH … AGAINST", place),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn check_body(body: &SetExpr) -> Flow {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => {
+            check_body(left)?;
+            check_body(right)
+        }
+        SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::Values(_) => ControlFlow::Continue(()),
+        SetExpr::Insert(_) => refuse(true, "INSERT", body.span()),
+        SetExpr::Update(_) => refuse(true, "UPDATE", body.span()),
+        SetExpr::Delete(_) => refuse(true, "DELETE", body.span()),
+        SetExpr::Merge(_) => refuse(true, "MERGE", body.span()),
+        SetExpr::Table(_) => refuse(true, "TABLE name as a query", body.span()),
+    }
+}
+
+fn check_order(order_by: &OrderBy, place: Tokens) -> Flow {
+    refuse(order_by.interpolate.is_some(), "INTERPOLATE", place)?;
+    if let OrderByKind::Expressions(exprs) = &order_by.kind {
+        for expr in exprs {
+            refuse(expr.with_fill.is_some(), "WITH FILL", expr.expr.span())?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn check_group_by(group_by: &GroupByExpr, place: Tokens) -> Flow {
+    let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = group_by;
+    for modifier in modifiers {
+        let construct = match modifier {
+            GroupByWithModifier::Rollup => "WITH ROLLUP (write GROUP BY ROLLUP (…))",
+            GroupByWithModifier::Cube => "WITH CUBE (write GROUP BY CUBE (…))",
+            GroupByWithModifier::Totals => "WITH TOTALS",
+            GroupByWithModifier::GroupingSets(_) => "GROUPING SETS after the list of GROUP BY",
+        };
+        refuse(true, construct, place)?;
+    }
+    ControlFlow::Continue(())
+}
+
+fn check_wildcard(options: &WildcardAdditionalOptions, place: Tokens) -> Flow {
+    refuse(options.opt_ilike.is_some(), "* ILIKE", place)?;
+    refuse(options.opt_rename.is_some(), "* RENAME", place)?;
+    refuse(options.opt_alias.is_some(), "an alias for *", place)
+}
+
+fn check_joins(tables: &TableWithJoins) -> Flow {
+    for join in &tables.joins {
+        let place = join.relation.span();
+        refuse(join.global, "GLOBAL JOIN", place)?;
+        let construct = match &join.join_operator {
+            JoinOperator::CrossApply | JoinOperator::OuterApply => "APPLY (write JOIN LATERAL)",
+            JoinOperator::AsOf { .. } => "ASOF JOIN",
+            JoinOperator::StraightJoin(_) => "STRAIGHT_JOIN",
+            JoinOperator::ArrayJoin | JoinOperator::LeftArrayJoin | JoinOperator::InnerArrayJoin => "ARRAY JOIN",
+            _ => continue,
+        };
+        refuse(true, construct, place)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Names the second and later of several columns with one name apart; the planner wants names unique, SQL does not.
+fn name_repeated(projection: &mut [SelectItem]) {
+    let wildcard = projection
+        .iter()
+        .any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
+    let mut seen = HashSet::new();
+    for (position, item) in projection.iter_mut().enumerate() {
+        let text = match item {
+            SelectItem::UnnamedExpr(expr) => match expr {
+                Expr::Identifier(name) => normalised(name),
+                other => other.to_string(),
+            },
+            SelectItem::ExprWithAlias { alias, .. } => normalised(alias),
+            _ => continue,
+        };
+        let plain = matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
+        let fresh = seen.insert(text.clone());
+        if fresh && !(wildcard && plain) {
+            continue;
+        }
+        let last = text.rsplit('.').next().unwrap_or(&text).to_string();
+        let alias = Ident::with_quote('"', format!("{last}{REPEATED}{position}"));
+        let placeholder = SelectItem::UnnamedExpr(Expr::value(Value::Null));
+        *item = match std::mem::replace(item, placeholder) {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                SelectItem::ExprWithAlias { expr, alias }
+            }
+            other => other,
+        };
+    }
+}

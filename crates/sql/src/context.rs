@@ -1,0 +1,310 @@
+//! Tables, functions and operators as DataFusion's planner asks for them.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, TimeUnit};
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{DFSchema, Result as PlannerResult, TableReference};
+use datafusion_expr::planner::{
+    ContextProvider, ExprPlanner, PlannerResult as Attempt, RawBinaryExpr, TypePlanner,
+};
+use datafusion_expr::{
+    AggregateUDF, Cast, Expr, ExprSchemable, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
+};
+use sqlparser::ast::{BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo};
+use tessera_ops::expression::Library;
+use tessera_types::{Code, Error, Result};
+
+use crate::catalog::{Catalog, Table};
+use crate::error::to_datafusion;
+use crate::functions::{Arithmetic, aggregates};
+use crate::statement::Settings;
+use crate::types::planning_schema;
+
+/// The deepest nesting of views in views.
+pub(crate) const VIEW_DEPTH_MAX: usize = 32;
+
+/// A table in a logical plan.
+pub(crate) struct Source {
+    pub(crate) table: Arc<Table>,
+    schema: SchemaRef,
+}
+
+/// A view in a logical plan; the planner puts its query in place of it.
+struct View {
+    plan: LogicalPlan,
+    schema: SchemaRef,
+}
+
+impl TableSource for Source {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+impl TableSource for View {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        Some(Cow::Borrowed(&self.plan))
+    }
+}
+
+/// The work table of a recursive query.
+pub(crate) struct WorkTable {
+    schema: SchemaRef,
+}
+
+impl TableSource for WorkTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+/// What one statement is planned with.
+pub(crate) struct Surroundings<'a> {
+    catalog: &'a dyn Catalog,
+    options: Arc<ConfigOptions>,
+    pub(crate) library: Arc<Library>,
+    pub(crate) arithmetic: Arithmetic,
+    planners: Vec<Arc<dyn ExprPlanner>>,
+    scalars: HashMap<String, Arc<ScalarUDF>>,
+    aggregates: HashMap<String, Arc<AggregateUDF>>,
+    windows: HashMap<String, Arc<WindowUDF>>,
+    view_depth: Cell<usize>,
+}
+
+impl<'a> Surroundings<'a> {
+    pub(crate) fn new(catalog: &'a dyn Catalog, library: &Arc<Library>, settings: &Settings) -> Self {
+        let mut options = ConfigOptions::default();
+        options.sql_parser.parse_float_as_decimal = true;
+        options.sql_parser.map_string_types_to_utf8view = false;
+        options.sql_parser.collect_spans = true;
+        options.execution.time_zone = Some(settings.time_zone.to_string());
+        let arithmetic = Arithmetic::new(library);
+        let mut scalars = HashMap::new();
+        for function in datafusion_functions::all_default_functions()
+            .into_iter()
+            .chain(datafusion_functions_nested::all_default_nested_functions())
+        {
+            for alias in function.aliases() {
+                scalars.insert(alias.clone(), function.clone());
+            }
+            scalars.insert(function.name().to_string(), function);
+        }
+        let mut aggregate_functions = HashMap::new();
+        for function in
+            datafusion_functions_aggregate::all_default_aggregate_functions().into_iter().chain(aggregates(library))
+        {
+            for alias in function.aliases() {
+                aggregate_functions.insert(alias.clone(), function.clone());
+            }
+            aggregate_functions.insert(function.name().to_string(), function);
+        }
+        let mut windows = HashMap::new();
+        for function in datafusion_functions_window::all_default_window_functions() {
+            for alias in function.aliases() {
+                windows.insert(alias.clone(), function.clone());
+            }
+            windows.insert(function.name().to_string(), function);
+        }
+        let planners: Vec<Arc<dyn ExprPlanner>> = vec![
+            Arc::new(Operators { arithmetic: arithmetic.clone() }),
+            Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
+            Arc::new(datafusion_functions::datetime::planner::DatetimeFunctionPlanner),
+            Arc::new(datafusion_functions::unicode::planner::UnicodeFunctionPlanner),
+            Arc::new(datafusion_functions_nested::planner::NestedFunctionPlanner),
+            Arc::new(datafusion_functions_nested::planner::FieldAccessPlanner),
+            Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
+            Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
+        ];
+        Surroundings {
+            catalog,
+            options: Arc::new(options),
+            library: library.clone(),
+            arithmetic,
+            planners,
+            scalars,
+            aggregates: aggregate_functions,
+            windows,
+            view_depth: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn options(&self) -> &Arc<ConfigOptions> {
+        &self.options
+    }
+
+    fn source(&self, reference: &[&str]) -> Result<Arc<dyn TableSource>> {
+        if let Some(text) = self.catalog.view(reference)? {
+            return self.view(&text);
+        }
+        if let Some(table) = self.catalog.table(reference)? {
+            let schema = Arc::new(planning_schema(&table.tuple));
+            return Ok(Arc::new(Source { table, schema }));
+        }
+        let mut names = self.catalog.table_names();
+        names.sort();
+        let more = if names.len() > 12 { ", …" } else { "" };
+        names.truncate(12);
+        let known = if names.is_empty() {
+            "there are none; name a file in quotes ('data.parquet') or create an external table".to_string()
+        } else {
+            format!("there are {}{more}", names.join(", "))
+        };
+        Err(Error::semantic(format!("there is no table {}; {known}", reference.join("."))))
+    }
+
+    fn view(&self, text: &str) -> Result<Arc<dyn TableSource>> {
+        let depth = self.view_depth.get() + 1;
+        if depth > VIEW_DEPTH_MAX {
+            let message = format!("views nested deeper than {VIEW_DEPTH_MAX} (VIEW_DEPTH_MAX); does one name itself?");
+            return Err(Error::new(Code::Limit, message));
+        }
+        self.view_depth.set(depth);
+        let plan = crate::logical::of_text(text, self);
+        self.view_depth.set(depth - 1);
+        let plan = plan?;
+        let schema = Arc::new(plan.schema().as_arrow().clone());
+        Ok(Arc::new(View { plan, schema }))
+    }
+}
+
+impl ContextProvider for Surroundings<'_> {
+    fn get_table_source(&self, name: TableReference) -> PlannerResult<Arc<dyn TableSource>> {
+        let parts: Vec<&str> = [name.catalog(), name.schema(), Some(name.table())].into_iter().flatten().collect();
+        self.source(&parts).map_err(to_datafusion)
+    }
+
+    fn create_cte_work_table(&self, _name: &str, schema: SchemaRef) -> PlannerResult<Arc<dyn TableSource>> {
+        Ok(Arc::new(WorkTable { schema }))
+    }
+
+    fn get_table_function_source(
+        &self,
+        name: &str,
+        _args: Vec<Expr>,
+    ) -> PlannerResult<Arc<dyn TableSource>> {
+        Err(to_datafusion(Error::unsupported(format!(
+            "the table function {name}; name a file in quotes instead: FROM 'data.parquet'"
+        ))))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        &self.planners
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(Types))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.scalars.get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.aggregates.get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.windows.get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _variable_names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.scalars.keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.aggregates.keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.windows.keys().cloned().collect()
+    }
+}
+
+/// Types whose meaning differs from DataFusion's: PostgreSQL's `float` is double precision, and timestamps count
+/// microseconds.
+#[derive(Debug)]
+struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type_field(&self, sql_type: &SqlType) -> PlannerResult<Option<FieldRef>> {
+        let data_type = match sql_type {
+            SqlType::Float(ExactNumberInfo::None) => DataType::Float64,
+            SqlType::Float(ExactNumberInfo::Precision(bits)) if *bits > 24 => DataType::Float64,
+            SqlType::Timestamp(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone)
+            | SqlType::Datetime(None) => DataType::Timestamp(TimeUnit::Microsecond, None),
+            SqlType::Timestamp(None, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) => {
+                DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+            }
+            SqlType::Time(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+                DataType::Time64(TimeUnit::Microsecond)
+            }
+            SqlType::CharacterVarying(_) | SqlType::Character(_) => DataType::Utf8,
+            SqlType::Binary(_) | SqlType::Varbinary(_) | SqlType::Blob(_) => DataType::Binary,
+            _ => return Ok(None),
+        };
+        Ok(Some(Arc::new(Field::new("", data_type, true))))
+    }
+}
+
+/// Arithmetic operators become functions of ours.
+#[derive(Debug)]
+struct Operators {
+    arithmetic: Arithmetic,
+}
+
+impl ExprPlanner for Operators {
+    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<Attempt<RawBinaryExpr>> {
+        let name = match raw.op {
+            BinaryOperator::Plus => "add",
+            BinaryOperator::Minus => "sub",
+            BinaryOperator::Multiply => "mul",
+            BinaryOperator::Divide => "div",
+            BinaryOperator::Modulo => "mod",
+            _ => return Ok(Attempt::Original(raw)),
+        };
+        let (left, right) = (raw.left, raw.right);
+        let right_type = right.get_type(schema)?;
+        let left_type = left.get_type(schema)?;
+        let left = typed_literal(left, &right_type, name);
+        let right = typed_literal(right, &left_type, name);
+        self.arithmetic.call(name, vec![left, right]).map(Attempt::Planned)
+    }
+}
+
+/// A string literal beside another type is a literal of a type that fits it, as PostgreSQL's are.
+fn typed_literal(literal: Expr, beside: &DataType, operator: &str) -> Expr {
+    use datafusion_common::ScalarValue;
+    let Expr::Literal(ScalarValue::Utf8(_), _) = &literal else { return literal };
+    let wanted = match beside {
+        DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_) if operator == "add" => {
+            DataType::Interval(arrow::datatypes::IntervalUnit::MonthDayNano)
+        }
+        DataType::Utf8 | DataType::Null => return literal,
+        other => other.clone(),
+    };
+    Expr::Cast(Cast::new(Box::new(literal), wanted))
+}

@@ -1,0 +1,411 @@
+//! Tessera's own functions as DataFusion's planner sees them.
+//!
+//! Arithmetic goes to functions of the library (`add`, `sub`, …) whose result types and checks are ours; the planner
+//! meets them as scalar functions that it can type and fold, and never computes itself.
+
+use std::fmt::{Debug, Formatter};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
+use datafusion_common::{Result as PlannerResult, ScalarValue, not_impl_err, plan_err};
+use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+use tessera_encodings::Chunk;
+use tessera_ops::expression::{Bound, Library};
+use tessera_ops::{Context, RangeReader, Run};
+use tessera_plan::{Expr as PlanExpr, Functions};
+use tessera_types::{Atom, Error, Field as TupleField, Result, Tuple};
+
+use crate::error::to_datafusion;
+use crate::types::{from_scalar_value, plain, planning_type};
+
+/// Operators that become functions of ours: the function, the sign its column headers show.
+const OPERATORS: [(&str, &str); 6] =
+    [("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/"), ("mod", "%"), ("neg", "-")];
+
+/// The scalar functions behind the arithmetic operators.
+#[derive(Debug, Clone)]
+pub(crate) struct Arithmetic {
+    functions: Vec<Arc<ScalarUDF>>,
+}
+
+impl Arithmetic {
+    pub(crate) fn new(library: &Arc<Library>) -> Self {
+        let function = |(name, sign)| {
+            let signature = Signature::user_defined(Volatility::Immutable);
+            Arc::new(ScalarUDF::from(Operator { name, sign, signature, library: library.clone() }))
+        };
+        Arithmetic { functions: OPERATORS.into_iter().map(function).collect() }
+    }
+
+    /// A call of one of the functions.
+    pub(crate) fn call(&self, name: &str, args: Vec<Expr>) -> PlannerResult<Expr> {
+        match self.functions.iter().find(|function| function.name() == name) {
+            Some(function) => Ok(function.call(args)),
+            None => plan_err!("there is no operator {name}"),
+        }
+    }
+}
+
+struct Operator {
+    name: &'static str,
+    sign: &'static str,
+    signature: Signature,
+    library: Arc<Library>,
+}
+
+impl Debug for Operator {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Operator {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Operator {}
+
+impl Hash for Operator {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl Operator {
+    fn written(&self, args: Vec<String>) -> String {
+        match &args[..] {
+            [only] => format!("{}{only}", self.sign),
+            _ => args.join(&format!(" {} ", self.sign)),
+        }
+    }
+}
+
+fn bracketed(text: String, arg: &Expr) -> String {
+    let plain = matches!(arg, Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_));
+    if plain || !text.contains(' ') { text } else { format!("({text})") }
+}
+
+impl ScalarUDFImpl for Operator {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn display_name(&self, args: &[Expr]) -> PlannerResult<String> {
+        Ok(self.written(args.iter().map(|arg| bracketed(arg.to_string(), arg)).collect()))
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> PlannerResult<String> {
+        Ok(self.written(args.iter().map(|arg| bracketed(arg.schema_name().to_string(), arg)).collect()))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> PlannerResult<DataType> {
+        let wanted = self.coerce_types(args)?;
+        result_type(self.name, &wanted, &self.library).map_err(to_datafusion)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> PlannerResult<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name, self.return_type(&types)?, nullable)))
+    }
+
+    fn coerce_types(&self, args: &[DataType]) -> PlannerResult<Vec<DataType>> {
+        match args {
+            [one] => Ok(vec![if one.is_null() { DataType::Int32 } else { one.clone() }]),
+            [left, right] => match operand_types(self.name, left, right) {
+                Some((left, right)) => Ok(vec![left, right]),
+                None => plan_err!(
+                    "operator {} does not take {} and {}; cast one of them",
+                    self.sign,
+                    shown(left),
+                    shown(right)
+                ),
+            },
+            _ => plan_err!("operator {} takes one or two operands", self.sign),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> PlannerResult<ColumnarValue> {
+        let wanted = args.return_field.data_type().clone();
+        evaluate(self.name, &args, &self.library)
+            .and_then(|array| Ok(arrow::compute::cast(&array, &wanted)?))
+            .map_err(to_datafusion)
+            .and_then(|array| match array.len() {
+                1 => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
+                _ => Ok(ColumnarValue::Array(array)),
+            })
+    }
+}
+
+fn shown(data_type: &DataType) -> String {
+    Atom::from_arrow(data_type).map_or_else(|_| data_type.to_string(), |atom| atom.to_string())
+}
+
+fn result_type(name: &str, args: &[DataType], library: &Library) -> Result<DataType> {
+    let dummy = PlanExpr::field("_");
+    let args = args
+        .iter()
+        .map(|data_type| Ok((Atom::from_arrow(data_type)?, true, &dummy)))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(planning_type(&library.scalar(name, &args)?.0))
+}
+
+/// The value of a call on constants, through the same code that computes it in a query.
+fn evaluate(name: &str, args: &ScalarFunctionArgs, library: &Arc<Library>) -> Result<arrow::array::ArrayRef> {
+    let mut operands = Vec::new();
+    let mut fields = Vec::new();
+    let mut arrays = Vec::new();
+    for (index, arg) in args.args.iter().enumerate() {
+        match arg {
+            ColumnarValue::Scalar(value) => {
+                let (value, atom) = from_scalar_value(value)?;
+                operands.push(PlanExpr::Constant(value, atom));
+            }
+            ColumnarValue::Array(array) => {
+                let atom = Atom::from_arrow(array.data_type())?;
+                arrays.push(plain(array, &atom)?);
+                let field = TupleField::nullable(format!("_{index}"), atom);
+                operands.push(PlanExpr::Field(field.name.clone()));
+                fields.push(field);
+            }
+        }
+    }
+    let chunk = if arrays.is_empty() { Chunk::unit() } else { Chunk::from_arrays(arrays) };
+    fold(&PlanExpr::call(name, operands), &Tuple::new(fields), &chunk, library)
+}
+
+/// The values of an expression for the tuples of a chunk, at planning time.
+pub(crate) fn fold(
+    expr: &PlanExpr,
+    tuple: &Tuple,
+    chunk: &Chunk,
+    library: &Arc<Library>,
+) -> Result<arrow::array::ArrayRef> {
+    let run = Run {
+        context: Arc::new(Planning),
+        parameter_tuple: Tuple::empty(),
+        parameters: Chunk::unit(),
+        counters: Arc::default(),
+    };
+    Bound::new(expr, tuple, &Tuple::empty(), library)?.evaluate(chunk, &run)?.plain()
+}
+
+/// The surroundings of constants that are computed while planning: no files, no budget.
+#[derive(Debug)]
+struct Planning;
+
+impl Context for Planning {
+    fn grow(&self, _bytes: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn shrink(&self, _bytes: usize) {}
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn chunk_rows(&self) -> usize {
+        tessera_encodings::CHUNK_ROWS_MAX
+    }
+
+    fn workers(&self) -> usize {
+        1
+    }
+
+    fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        Err(Error::unsupported(format!("reading {path} while planning")))
+    }
+}
+
+/// What the operands of an operator are cast to; `None` where it does not take them.
+fn operand_types(name: &str, left: &DataType, right: &DataType) -> Option<(DataType, DataType)> {
+    use DataType::*;
+    let pair = |left: &DataType, right: &DataType| Some((left.clone(), right.clone()));
+    let month_day_nano = || Interval(IntervalUnit::MonthDayNano);
+    match (left, right) {
+        (Null, Null) => pair(&Int32, &Int32),
+        (Null, Date32) if name == "sub" => pair(&Date32, right),
+        (Null, Date32 | Timestamp(..) | Time32(_) | Time64(_)) => Some((month_day_nano(), right.clone())),
+        (Date32 | Timestamp(..) | Time32(_) | Time64(_), Null) => Some((left.clone(), month_day_nano())),
+        (Null, other) => operand_types(name, other, other),
+        (other, Null) => operand_types(name, other, other),
+        (Date32, Date32) if name == "sub" => pair(left, right),
+        (Date32, other) if matches!(name, "add" | "sub") && other.is_integer() => pair(left, right),
+        (other, Date32) if name == "add" && other.is_integer() => pair(left, right),
+        (Date32 | Timestamp(..) | Time32(_) | Time64(_), Interval(_)) if matches!(name, "add" | "sub") => {
+            Some((left.clone(), month_day_nano()))
+        }
+        (Interval(_), Date32 | Timestamp(..) | Time32(_) | Time64(_)) if name == "add" => {
+            Some((month_day_nano(), right.clone()))
+        }
+        (Timestamp(a, zone), Timestamp(b, _)) if name == "sub" => {
+            let unit = (*a).max(*b);
+            Some((Timestamp(unit, zone.clone()), Timestamp(unit, zone.clone())))
+        }
+        (Timestamp(unit, zone), Date32) if name == "sub" => {
+            Some((left.clone(), Timestamp(*unit, zone.clone())))
+        }
+        (Date32, Timestamp(unit, zone)) if name == "sub" => {
+            Some((Timestamp(*unit, zone.clone()), right.clone()))
+        }
+        (Time32(_) | Time64(_), Time32(_) | Time64(_)) if name == "sub" && left == right => pair(left, right),
+        (Interval(_), Interval(_)) if matches!(name, "add" | "sub") => {
+            Some((month_day_nano(), month_day_nano()))
+        }
+        (Interval(_), other) if matches!(name, "mul" | "div") && numeric(other) => {
+            Some((month_day_nano(), if other.is_integer() { Int64 } else { Float64 }))
+        }
+        (other, Interval(_)) if name == "mul" && numeric(other) => {
+            Some((if other.is_integer() { Int64 } else { Float64 }, month_day_nano()))
+        }
+        _ if numeric(left) && numeric(right) => numeric_types(name, left, right),
+        _ => None,
+    }
+}
+
+fn numeric(data_type: &DataType) -> bool {
+    data_type.is_integer() || data_type.is_floating() || data_type.is_decimal()
+}
+
+fn numeric_types(name: &str, left: &DataType, right: &DataType) -> Option<(DataType, DataType)> {
+    use DataType::*;
+    if left.is_floating() || right.is_floating() {
+        let single = *left == Float32 && *right == Float32;
+        return Some(if single { (Float32, Float32) } else { (Float64, Float64) });
+    }
+    if left.is_decimal() || right.is_decimal() {
+        return match name {
+            "div" => Some((Float64, Float64)),
+            _ => Some((as_decimal(left)?, as_decimal(right)?)),
+        };
+    }
+    let common = common_integer(left, right);
+    Some((common.clone(), common))
+}
+
+fn as_decimal(data_type: &DataType) -> Option<DataType> {
+    use DataType::*;
+    Some(match data_type {
+        Int8 | UInt8 => Decimal128(3, 0),
+        Int16 | UInt16 => Decimal128(5, 0),
+        Int32 | UInt32 => Decimal128(10, 0),
+        Int64 => Decimal128(19, 0),
+        UInt64 => Decimal128(20, 0),
+        Decimal32(p, s) | Decimal64(p, s) | Decimal128(p, s) => Decimal128(*p, *s),
+        _ => return None,
+    })
+}
+
+fn common_integer(left: &DataType, right: &DataType) -> DataType {
+    use DataType::*;
+    let rank = |data_type: &DataType| match data_type {
+        Int8 | UInt8 => 1,
+        Int16 | UInt16 => 2,
+        Int32 | UInt32 => 3,
+        _ => 4,
+    };
+    let (a, b) = (rank(left), rank(right));
+    let unsigned = |data_type: &DataType| matches!(data_type, UInt8 | UInt16 | UInt32 | UInt64);
+    match (unsigned(left), unsigned(right)) {
+        (true, true) => [UInt8, UInt16, UInt32, UInt64][a.max(b) - 1].clone(),
+        (false, false) => [Int8, Int16, Int32, Int64][a.max(b) - 1].clone(),
+        (true, false) => [Int8, Int16, Int32, Int64][(a + 1).max(b).min(4) - 1].clone(),
+        (false, true) => [Int8, Int16, Int32, Int64][a.max(b + 1).min(4) - 1].clone(),
+    }
+}
+
+/// `sum` and `avg` with our result types, replacing DataFusion's.
+pub(crate) fn aggregates(library: &Arc<Library>) -> Vec<Arc<AggregateUDF>> {
+    ["sum", "avg"]
+        .into_iter()
+        .map(|name| {
+            let signature = Signature::user_defined(Volatility::Immutable);
+            let aliases = if name == "avg" { vec!["mean".to_string()] } else { Vec::new() };
+            Arc::new(AggregateUDF::from(Aggregate { name, aliases, signature, library: library.clone() }))
+        })
+        .collect()
+}
+
+struct Aggregate {
+    name: &'static str,
+    aliases: Vec<String>,
+    signature: Signature,
+    library: Arc<Library>,
+}
+
+impl Debug for Aggregate {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Aggregate {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Aggregate {}
+
+impl Hash for Aggregate {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl AggregateUDFImpl for Aggregate {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> PlannerResult<DataType> {
+        let args = args
+            .iter()
+            .map(|data_type| Ok((Atom::from_arrow(data_type)?, true)))
+            .collect::<Result<Vec<_>>>()
+            .map_err(to_datafusion)?;
+        let (atom, _) = self.library.aggregate(self.name, &args, false).map_err(to_datafusion)?;
+        Ok(planning_type(&atom))
+    }
+
+    fn coerce_types(&self, args: &[DataType]) -> PlannerResult<Vec<DataType>> {
+        match args {
+            [DataType::Null] => Ok(vec![DataType::Int64]),
+            [one] if numeric(one) || matches!(one, DataType::Interval(_) | DataType::Duration(_)) => {
+                Ok(vec![one.clone()])
+            }
+            [DataType::Boolean] => plan_err!("{} does not take boolean; count or cast instead", self.name),
+            [other] => plan_err!("{} does not take {}; cast it to a number", self.name, shown(other)),
+            _ => plan_err!("{} takes one argument", self.name),
+        }
+    }
+
+    fn accumulator(&self, _args: AccumulatorArgs<'_>) -> PlannerResult<Box<dyn Accumulator>> {
+        not_impl_err!("computing {} while planning", self.name)
+    }
+
+    fn state_fields(&self, _args: StateFieldsArgs<'_>) -> PlannerResult<Vec<FieldRef>> {
+        Ok(Vec::new())
+    }
+}
+
