@@ -13,11 +13,19 @@
 mod catalog;
 mod check;
 mod context;
+mod convert;
+mod decorrelate;
 mod dialect;
 mod error;
+mod estimate;
 mod functions;
 mod logical;
+mod lower;
+mod order;
 mod parse;
+mod push;
+mod raise;
+mod relation;
 mod statement;
 mod types;
 

@@ -7,16 +7,13 @@ use datafusion_expr::{Expr, LogicalPlan};
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion_optimizer::analyzer::AnalyzerRule;
-use datafusion_optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
-use datafusion_optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
 use datafusion_optimizer::optimizer::{ApplyOrder, OptimizerRule};
 use datafusion_optimizer::rewrite_set_comparison::RewriteSetComparison;
-use datafusion_optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::{OptimizerConfig, OptimizerContext};
 use datafusion_sql::planner::{ParserOptions, SqlToRel};
 use sqlparser::ast::{Query, Statement};
-use tessera_types::{Error, Result};
+use tessera_types::{Atom, Error, Result};
 
 use crate::context::Surroundings;
 use crate::error::from_datafusion;
@@ -24,8 +21,8 @@ use crate::parse::Kind;
 
 type PlannerResult<T> = datafusion_common::Result<T>;
 
-/// The logical plan of a query: names resolved, types coerced, subqueries decorrelated where that is possible,
-/// constants folded. Filters stand where they were written; moving them is the business of later steps.
+/// The logical plan of a query: names resolved, types coerced, constants folded.
+/// Filters and subqueries stand where they were written; moving them is the business of later steps.
 pub(crate) fn optimised(query: Box<Query>, surroundings: &Surroundings<'_>) -> Result<LogicalPlan> {
     let plan = of_query(query, surroundings)?;
     rewrite(plan, surroundings).map_err(from_datafusion)
@@ -65,20 +62,10 @@ fn rewrite(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerResult<
     plan = ResolveGroupingFunction::new().analyze(plan, options)?;
     plan = TypeCoercion::new().analyze(plan, options)?;
     let context = OptimizerContext::new_with_config_options(options.clone());
-    let rules: [&dyn OptimizerRule; 7] = [
-        &RewriteSetComparison::new(),
-        &SimplifyExpressions::new(),
-        &DecorrelatePredicateSubquery::new(),
-        &ScalarSubqueryToJoin::new(),
-        &DecorrelateLateralJoin::new(),
-        // Twice: what was decorrelated brings subqueries of its own to the surface.
-        &DecorrelatePredicateSubquery::new(),
-        &ScalarSubqueryToJoin::new(),
-    ];
-    for rule in rules {
+    for rule in [&RewriteSetComparison::new() as &dyn OptimizerRule, &SimplifyExpressions::new()] {
         plan = apply(plan, rule, &context)?;
     }
-    apply(plan, &SimplifyExpressions::new(), &context)
+    Ok(plan)
 }
 
 struct Rewriter<'a> {
@@ -148,4 +135,34 @@ fn own_literal(expr: Expr, surroundings: &Surroundings<'_>) -> PlannerResult<Tra
         Expr::Negative(inner) => Transformed::yes(surroundings.arithmetic.call("neg", vec![*inner])?),
         other => Transformed::no(other),
     })
+}
+
+/// The type a column is declared with.
+pub(crate) fn column_type(data_type: &sqlparser::ast::DataType) -> Result<Atom> {
+    let nothing = Nothing;
+    let library = std::sync::Arc::default();
+    let surroundings = Surroundings::new(&nothing, &library, &crate::statement::Settings::default());
+    let options = ParserOptions::from(&surroundings.options().sql_parser);
+    let column = sqlparser::ast::ColumnDef {
+        name: sqlparser::ast::Ident::new("column"),
+        data_type: data_type.clone(),
+        options: Vec::new(),
+    };
+    let schema = SqlToRel::new_with_options(&surroundings, options)
+        .build_schema(vec![column])
+        .map_err(from_datafusion)?;
+    Atom::from_arrow(schema.field(0).data_type())
+}
+
+/// A catalog without tables.
+struct Nothing;
+
+impl crate::catalog::Catalog for Nothing {
+    fn table(&self, _reference: &[&str]) -> Result<Option<std::sync::Arc<crate::catalog::Table>>> {
+        Ok(None)
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

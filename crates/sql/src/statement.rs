@@ -1,13 +1,27 @@
 //! Statements: what a session is to do.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion_expr::LogicalPlan;
+use datafusion_sql::parser::{CreateExternalTable as ParsedExternalTable, ResetStatement, Statement as Parsed};
+use sqlparser::ast::{
+    ColumnOption, ContextModifier, CreateTable, CreateView, Expr as SqlExpr, ObjectName, ObjectType, Query, Set,
+    Statement as SqlStatement, Value,
+};
 use tessera_ops::Registry;
+use tessera_ops::expression::Library;
 use tessera_plan::Plan;
 use tessera_types::{Error, Field, Result, Tuple};
 
 use crate::catalog::Catalog;
-use crate::parse::ParsedStatement;
+use crate::context::Surroundings;
+use crate::convert::{Converted, Converter};
+use crate::lower::Lowering;
+use crate::order::order_joins;
+use crate::parse::{Kind, ParsedStatement};
+use crate::push::push_down;
+use crate::relation::Name;
 
 /// A query's plan, and the names its columns are shown under.
 #[derive(Debug, Clone)]
@@ -175,9 +189,254 @@ impl Default for Settings {
 /// parser kept one.
 pub fn plan(
     statement: &ParsedStatement,
-    _catalog: &dyn Catalog,
-    _registry: &Registry,
-    _settings: &Settings,
+    catalog: &dyn Catalog,
+    registry: &Registry,
+    settings: &Settings,
 ) -> Result<Statement> {
-    Err(Error::unsupported(format!("planning {}", statement.text)))
+    of_kind(&statement.kind, &Planning { catalog, library: registry.library(), settings })
+}
+
+struct Planning<'a> {
+    catalog: &'a dyn Catalog,
+    library: &'a Arc<Library>,
+    settings: &'a Settings,
+}
+
+fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
+    match kind {
+        Kind::Copy { query, path, format, options } => Ok(Statement::CopyTo(Box::new(CopyTo {
+            query: planning.query(query)?,
+            path: path.clone(),
+            format: format.clone(),
+            options: options.clone(),
+        }))),
+        Kind::Explain { options, inner } => {
+            let query = match of_kind(inner, planning)? {
+                Statement::Query(query) => query,
+                Statement::CreateTableAs(create) => create.query,
+                Statement::CopyTo(copy) => copy.query,
+                _ => return Err(Error::unsupported("EXPLAIN of a statement that is no query")),
+            };
+            Ok(Statement::Explain(Box::new(Explain {
+                analyze: options.analyze,
+                verbose: options.verbose,
+                platform: options.platform.clone(),
+                format: options.format,
+                query,
+            })))
+        }
+        Kind::Tables => Ok(Statement::ShowTables),
+        Kind::Describe(name) => {
+            let query = planning.query(&*crate::parse::table_query(name)?)?;
+            Ok(Statement::Describe { name: parts(name)?, tuple: query.tuple })
+        }
+        Kind::Sql(parsed) => match &**parsed {
+            Parsed::Statement(statement) => of_sql(statement, planning),
+            Parsed::CreateExternalTable(create) => external_table(create).map(Statement::CreateExternalTable),
+            Parsed::Reset(ResetStatement::Variable(name)) => {
+                Ok(Statement::Reset { name: name.to_string().to_ascii_lowercase() })
+            }
+            Parsed::CopyTo(_) | Parsed::Explain(_) => Err(Error::internal("a statement the parser does not make")),
+        },
+    }
+}
+
+impl Planning<'_> {
+    fn query(&self, query: &Query) -> Result<Planned> {
+        let surroundings = Surroundings::new(self.catalog, self.library, self.settings);
+        let logical = crate::logical::optimised(Box::new(query.clone()), &surroundings)?;
+        let mut converter = Converter::new(self.library);
+        let Converted { relation, names } = converter.query(&logical)?;
+        let relation = converter.decorrelate(relation);
+        let atoms = converter.atoms();
+        let mut relation = push_down(relation, &atoms);
+        if self.settings.join_order {
+            relation = order_joins(relation, &atoms);
+        }
+        let shown = shown_names(query, &logical);
+        let mut used = HashSet::new();
+        let output: Vec<(Name, Name)> = shown
+            .iter()
+            .zip(&names)
+            .map(|(shown, field)| {
+                let mut unique: Name = Arc::from(shown.as_str());
+                let mut number = 2;
+                while !used.insert(unique.clone()) {
+                    unique = Arc::from(format!("{shown}_{number}"));
+                    number += 1;
+                }
+                (unique, field.clone())
+            })
+            .collect();
+        let (plan, tuple) = Lowering::new(self.library, &atoms).query(&relation, &output)?;
+        Ok(Planned { plan, tuple, names: shown })
+    }
+}
+
+/// The names of a query's columns: as written where the text tells, else as the planner calls them.
+fn shown_names(query: &Query, logical: &LogicalPlan) -> Vec<String> {
+    let fields: Vec<String> = logical
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| crate::check::shown_name(field.name()).to_string())
+        .collect();
+    let headers = crate::check::headers(query);
+    let wildcards = headers.iter().filter(|header| header.is_none()).count();
+    if wildcards == 0 && headers.len() == fields.len() {
+        return headers.into_iter().flatten().collect();
+    }
+    let (Some(at), 1) = (headers.iter().position(Option::is_none), wildcards) else { return fields };
+    let after = headers.len() - at - 1;
+    let mut names = fields;
+    let count = names.len();
+    for (position, header) in headers.into_iter().enumerate() {
+        let place = if position < at { position } else { count.saturating_sub(after) + position - at - 1 };
+        if let (Some(header), true) = (header, position != at)
+            && let Some(name) = names.get_mut(place)
+        {
+            *name = header;
+        }
+    }
+    names
+}
+
+fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement> {
+    match statement {
+        SqlStatement::Query(query) => planning.query(query).map(Statement::Query),
+        SqlStatement::CreateTable(create) => create_table(create, planning),
+        SqlStatement::CreateView(view) => create_view(view, planning),
+        SqlStatement::Drop { object_type, if_exists, names, cascade, restrict: _, purge, temporary, table } => {
+            let view = match object_type {
+                ObjectType::Table => false,
+                ObjectType::View => true,
+                other => return Err(Error::unsupported(format!("DROP {other}"))),
+            };
+            if *cascade || *purge || *temporary || table.is_some() {
+                return Err(Error::unsupported("DROP with CASCADE, PURGE or TEMPORARY"));
+            }
+            let names = names.iter().map(parts).collect::<Result<Vec<_>>>()?;
+            Ok(Statement::Drop { names, view, if_exists: *if_exists })
+        }
+        SqlStatement::Set(set) => of_set(set),
+        SqlStatement::ShowVariable { variable } => {
+            let name = variable.iter().map(|part| part.value.to_ascii_lowercase()).collect::<Vec<_>>().join(".");
+            Ok(Statement::Show { name })
+        }
+        SqlStatement::ShowTables { .. } => Ok(Statement::ShowTables),
+        other => {
+            let text = other.to_string();
+            let verb: Vec<&str> = text.split_whitespace().take(2).collect();
+            Err(Error::unsupported(format!("the statement {}", verb.join(" "))))
+        }
+    }
+}
+
+fn of_set(set: &Set) -> Result<Statement> {
+    match set {
+        Set::SingleAssignment { scope: None | Some(ContextModifier::Session), hivevar: false, variable, values } => {
+            let [value] = values.as_slice() else {
+                return Err(Error::unsupported(format!("SET {variable} to several values")));
+            };
+            let value = match value {
+                SqlExpr::Value(value) => match &value.value {
+                    Value::SingleQuotedString(text) => text.clone(),
+                    other => other.to_string(),
+                },
+                other => other.to_string(),
+            };
+            Ok(Statement::Set { name: variable.to_string().to_ascii_lowercase(), value })
+        }
+        Set::SetTimeZone { local: false, value } => {
+            let value = value.to_string();
+            Ok(Statement::Set { name: "timezone".to_string(), value: value.trim_matches('\'').to_string() })
+        }
+        other => Err(Error::unsupported(other.to_string())),
+    }
+}
+
+fn parts(name: &ObjectName) -> Result<Vec<String>> {
+    name.0
+        .iter()
+        .map(|part| match part.as_ident() {
+            Some(ident) if ident.quote_style.is_some() => Ok(ident.value.clone()),
+            Some(ident) => Ok(ident.value.to_lowercase()),
+            None => Err(Error::unsupported(format!("the name {name}"))),
+        })
+        .collect()
+}
+
+fn create_view(view: &CreateView, planning: &Planning<'_>) -> Result<Statement> {
+    if view.materialized || !view.columns.is_empty() || view.secure || view.to.is_some() || view.if_not_exists {
+        return Err(Error::unsupported(
+            "CREATE VIEW with MATERIALIZED, SECURE, IF NOT EXISTS or a list of columns; name columns in the query",
+        ));
+    }
+    // A view that cannot be planned now is refused now.
+    planning.query(&view.query)?;
+    let name = parts(&view.name)?;
+    Ok(Statement::CreateView { name, query: view.query.to_string(), or_replace: view.or_replace })
+}
+
+fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Result<Statement> {
+    let Some(query) = &create.query else {
+        return Err(Error::unsupported(
+            "CREATE TABLE without AS; use CREATE TABLE name AS query, or CREATE EXTERNAL TABLE",
+        ));
+    };
+    if !create.columns.is_empty() || !create.constraints.is_empty() || create.temporary || create.external {
+        return Err(Error::unsupported("CREATE TABLE AS with columns, constraints or TEMPORARY"));
+    }
+    Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+        name: parts(&create.name)?,
+        query: planning.query(query)?,
+        if_not_exists: create.if_not_exists,
+        or_replace: create.or_replace,
+    })))
+}
+
+fn external_table(create: &ParsedExternalTable) -> Result<CreateExternalTable> {
+    if create.unbounded || create.temporary || !create.order_exprs.is_empty() || !create.constraints.is_empty() {
+        return Err(Error::unsupported(
+            "CREATE EXTERNAL TABLE with UNBOUNDED, TEMPORARY, WITH ORDER or constraints",
+        ));
+    }
+    let mut columns = Vec::new();
+    for column in &create.columns {
+        let mut nullable = true;
+        for option in &column.options {
+            match &option.option {
+                ColumnOption::NotNull => nullable = false,
+                ColumnOption::Null => {}
+                other => return Err(Error::unsupported(format!("the column option {other}"))),
+            }
+        }
+        let atom = crate::logical::column_type(&column.data_type)?;
+        let name = match column.name.quote_style {
+            Some(_) => column.name.value.clone(),
+            None => column.name.value.to_lowercase(),
+        };
+        columns.push(Field::nullable(name, atom).with_nullable(nullable));
+    }
+    let text = |value: &Value| match value {
+        Value::SingleQuotedString(text) => text.clone(),
+        other => other.to_string(),
+    };
+    Ok(CreateExternalTable {
+        name: parts(&create.name)?,
+        columns: (!columns.is_empty()).then_some(columns),
+        format: create.file_type.to_ascii_lowercase(),
+        locations: create.locations.clone(),
+        partitions: create.table_partition_cols.clone(),
+        options: create
+            .options
+            .iter()
+            .map(|(name, value)| {
+                let name = name.to_ascii_lowercase();
+                (name.strip_prefix("format.").unwrap_or(&name).to_string(), text(value))
+            })
+            .collect(),
+        if_not_exists: create.if_not_exists,
+        or_replace: create.or_replace,
+    })
 }

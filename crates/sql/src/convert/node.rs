@@ -1,0 +1,584 @@
+//! Nodes of the logical plan.
+
+use std::sync::Arc;
+
+use datafusion_common::{JoinType, NullEquality};
+use datafusion_expr::expr::{AggregateFunction, GroupingSet};
+use datafusion_expr::utils::grouping_set_to_exprlist;
+use datafusion_expr::{Distinct, DistinctOn, Expr as Logical, LogicalPlan, SortExpr};
+use tessera_plan::{Expr, Functions};
+use tessera_types::{Atom, Error, Field, Result, Tuple};
+
+use super::{Converted, Converter, Scope};
+use crate::context::{Source, WorkTable};
+use crate::error::from_datafusion;
+use crate::relation::{Aggregate, Call, Join, Key, Kind, Name, Relation, conjuncts};
+
+impl Converter<'_> {
+    pub(super) fn node(&mut self, plan: &LogicalPlan, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        match plan {
+            LogicalPlan::Projection(node) => self.projection(&node.expr, &node.input, outer),
+            LogicalPlan::Filter(node) => {
+                let Converted { relation, names } = self.node(&node.input, outer)?;
+                let scope = Scope { schema: node.input.schema(), names: &names, outer };
+                let relation = self.filter(&node.predicate, scope, relation)?;
+                Ok(Converted { relation, names })
+            }
+            LogicalPlan::Aggregate(node) => self.aggregate(node, outer),
+            LogicalPlan::Join(node) => self.join(node, outer),
+            LogicalPlan::Sort(node) => {
+                let Converted { mut relation, names } = self.node(&node.input, outer)?;
+                let scope = Scope { schema: node.input.schema(), names: &names, outer };
+                let keys = self.keys(&node.expr, scope, &mut relation)?;
+                let limit = node.fetch.map(|fetch| fetch as u64);
+                Ok(Converted { relation: Relation::Sort { input: Box::new(relation), keys, offset: 0, limit }, names })
+            }
+            LogicalPlan::Limit(node) => self.limit(node, outer),
+            LogicalPlan::Union(node) => self.union(node, outer),
+            LogicalPlan::Distinct(Distinct::All(input)) => {
+                let converted = self.node(input, outer)?;
+                Ok(distinct(converted))
+            }
+            LogicalPlan::Distinct(Distinct::On(node)) => self.distinct_on(node, outer),
+            LogicalPlan::SubqueryAlias(node) => self.node(&node.input, outer),
+            LogicalPlan::Subquery(node) => self.node(&node.subquery, outer),
+            LogicalPlan::TableScan(node) => self.scan(node),
+            LogicalPlan::EmptyRelation(node) => {
+                let mut fields = Vec::new();
+                for field in node.schema.fields() {
+                    let atom = Atom::from_arrow(field.data_type())?;
+                    fields.push(Field::nullable(self.fresh(field.name(), atom.clone()), atom));
+                }
+                let names = fields.iter().map(|field| field.name.clone()).collect();
+                let row = fields.iter().filter_map(|field| field.atom().map(|atom| Expr::null(atom.clone())));
+                let rows = if node.produce_one_row { vec![row.collect()] } else { Vec::new() };
+                Ok(Converted { relation: Relation::Values { tuple: Tuple::new(fields), rows }, names })
+            }
+            LogicalPlan::Values(node) => self.values(node, outer),
+            LogicalPlan::Unnest(node) => self.unnest(node, outer),
+            LogicalPlan::Window(node) => {
+                let name = node.window_expr.first().map(|expr| expr.to_string()).unwrap_or_default();
+                Err(Error::unsupported(format!("the window function {name}")))
+            }
+            LogicalPlan::RecursiveQuery(node) => {
+                Err(Error::unsupported(format!("the recursive common table expression {}", node.name)))
+            }
+            other => Err(Error::unsupported(format!("{} in a query", other.display()))),
+        }
+    }
+
+    fn scan(&mut self, node: &datafusion_expr::TableScan) -> Result<Converted> {
+        let Some(source) = node.source.downcast_ref::<Source>() else {
+            let what = if node.source.is::<WorkTable>() { "recursive common table expression" } else { "table" };
+            return Err(Error::unsupported(format!("the {what} {}", node.table_name)));
+        };
+        let table = source.table.clone();
+        let mut columns = Vec::new();
+        for field in node.projected_schema.fields() {
+            let index = table
+                .tuple
+                .index_of(field.name())
+                .ok_or_else(|| Error::internal(format!("column {} left table {}", field.name(), table.name)))?;
+            let atom = table.tuple.fields()[index]
+                .atom()
+                .ok_or_else(|| Error::internal(format!("column {} is a collection", field.name())))?;
+            columns.push((self.fresh_column(node.table_name.table(), field.name(), atom.clone()), index));
+        }
+        let names = columns.iter().map(|(name, _)| name.clone()).collect();
+        Ok(Converted { relation: Relation::Scan { table, columns, predicates: Vec::new() }, names })
+    }
+
+    fn projection(&mut self, exprs: &[Logical], input: &LogicalPlan, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        let Converted { mut relation, names } = self.node(input, outer)?;
+        let scope = Scope { schema: input.schema(), names: &names, outer };
+        let mut computed: Vec<(Name, Expr)> = Vec::new();
+        let mut output = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            let value = self.expr(expr, scope, &mut relation)?;
+            if let Expr::Field(name) = value {
+                output.push(name);
+                continue;
+            }
+            // The same expression under two names is computed once.
+            if let Some((name, _)) = computed.iter().find(|(_, known)| *known == value) {
+                output.push(name.clone());
+                continue;
+            }
+            let atom = self.atom_of(&value)?;
+            let name = self.fresh(&expr.qualified_name().1, atom);
+            output.push(name.clone());
+            computed.push((name, value));
+        }
+        if computed.is_empty() {
+            return Ok(Converted { relation, names: output });
+        }
+        let mut fields: Vec<(Name, Expr)> = Vec::new();
+        for name in &output {
+            if fields.iter().any(|(known, _)| known == name) {
+                continue;
+            }
+            let value = match computed.iter().find(|(known, _)| known == name) {
+                Some((_, value)) => value.clone(),
+                None => Expr::Field(name.clone()),
+            };
+            fields.push((name.clone(), value));
+        }
+        Ok(Converted { relation: Relation::Map { input: Box::new(relation), exprs: fields }, names: output })
+    }
+
+    pub(super) fn keys(&mut self, exprs: &[SortExpr], scope: Scope<'_>, input: &mut Relation) -> Result<Vec<Key>> {
+        let mut keys = Vec::with_capacity(exprs.len());
+        for key in exprs {
+            let expr = self.expr(&key.expr, scope, input)?;
+            if matches!(expr, Expr::Constant(..)) {
+                continue;
+            }
+            keys.push(Key { expr, descending: !key.asc, nulls_first: key.nulls_first });
+        }
+        Ok(keys)
+    }
+
+    fn limit(&mut self, node: &datafusion_expr::Limit, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        let count = |expr: &Option<Box<Logical>>, what: &str| -> Result<Option<u64>> {
+            let Some(expr) = expr else { return Ok(None) };
+            match &**expr {
+                Logical::Literal(value, _) => match crate::types::from_scalar_value(value)?.0 {
+                    tessera_plan::Scalar::Null => Ok(None),
+                    tessera_plan::Scalar::Integer(number) => u64::try_from(number)
+                        .map(Some)
+                        .map_err(|_| Error::semantic(format!("{what} must not be negative, it is {number}"))),
+                    _ => Err(Error::semantic(format!("{what} must be a whole number"))),
+                },
+                other => Err(Error::unsupported(format!("{what} that is no constant ({other})"))),
+            }
+        };
+        let (offset, limit) = (count(&node.skip, "OFFSET")?.unwrap_or(0), count(&node.fetch, "LIMIT")?);
+        let Converted { relation, names } = self.node(&node.input, outer)?;
+        let relation = match relation {
+            Relation::Sort { input, keys, offset: 0, limit: None } if limit.is_some() => {
+                Relation::Sort { input, keys, offset, limit }
+            }
+            other => Relation::Limit { input: Box::new(other), offset, limit },
+        };
+        Ok(Converted { relation, names })
+    }
+
+    fn union(&mut self, node: &datafusion_expr::Union, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        let mut names = Vec::new();
+        let mut atoms = Vec::new();
+        for field in node.schema.fields() {
+            let atom = Atom::from_arrow(field.data_type())?;
+            names.push(self.fresh(field.name(), atom.clone()));
+            atoms.push(atom);
+        }
+        let mut inputs: Vec<(Relation, Vec<Name>)> = Vec::new();
+        for input in &node.inputs {
+            let Converted { relation, names: given } = self.node(input, outer)?;
+            // A chain of UNION ALLs is one union.
+            match relation {
+                Relation::Union { inputs: inner, names: inner_names } if inner_names == given => {
+                    inputs.extend(inner);
+                }
+                other => inputs.push((other, given)),
+            }
+        }
+        let inputs = inputs
+            .into_iter()
+            .map(|(relation, given)| self.as_types(relation, given, &atoms))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Converted { relation: Relation::Union { inputs, names: names.clone() }, names })
+    }
+
+    /// Casts fields to these types where theirs differ.
+    fn as_types(&mut self, relation: Relation, given: Vec<Name>, atoms: &[Atom]) -> Result<(Relation, Vec<Name>)> {
+        let differs = |name: &Name, atom: &Atom| self.atoms.get(name) != Some(atom);
+        if !given.iter().zip(atoms).any(|(name, atom)| differs(name, atom)) {
+            return Ok((relation, given));
+        }
+        let mut exprs: Vec<(Name, Expr)> = Vec::new();
+        let mut output = Vec::new();
+        for (name, atom) in given.into_iter().zip(atoms) {
+            let field = Expr::Field(name.clone());
+            if self.atoms.get(&name) == Some(atom) {
+                if !exprs.iter().any(|(known, _)| *known == name) {
+                    exprs.push((name.clone(), field));
+                }
+                output.push(name);
+            } else {
+                let null = self.atoms.get(&name) == Some(&Atom::Null);
+                let value = if null { Expr::null(atom.clone()) } else { field.cast(atom.clone()) };
+                let cast = self.fresh(&name, atom.clone());
+                exprs.push((cast.clone(), value));
+                output.push(cast);
+            }
+        }
+        Ok((Relation::Map { input: Box::new(relation), exprs }, output))
+    }
+
+    fn values(&mut self, node: &datafusion_expr::Values, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        let mut fields = Vec::new();
+        for field in node.schema.fields() {
+            let atom = Atom::from_arrow(field.data_type())?;
+            fields.push(Field::nullable(self.fresh(field.name(), atom.clone()), atom));
+        }
+        let names: Vec<Name> = fields.iter().map(|field| field.name.clone()).collect();
+        let empty = Arc::new(datafusion_common::DFSchema::empty());
+        let scope = Scope { schema: &empty, names: &[], outer };
+        let mut nothing = Relation::Values { tuple: Tuple::empty(), rows: vec![Vec::new()] };
+        let mut rows = Vec::with_capacity(node.values.len());
+        let mut constant = true;
+        for row in &node.values {
+            let mut values = Vec::with_capacity(row.len());
+            for (value, field) in row.iter().zip(&fields) {
+                let value = self.expr(value, scope, &mut nothing)?;
+                let wanted = field.atom().cloned().unwrap_or(Atom::Null);
+                let value = match value {
+                    Expr::Constant(tessera_plan::Scalar::Null, _) => Expr::null(wanted),
+                    value if self.atom_of(&value)? == wanted => value,
+                    value => value.cast(wanted),
+                };
+                constant &= matches!(value, Expr::Constant(..));
+                values.push(value);
+            }
+            rows.push(values);
+        }
+        if constant {
+            return Ok(Converted { relation: Relation::Values { tuple: Tuple::new(fields), rows }, names });
+        }
+        // Rows that are no constants are computed from one tuple each.
+        let mut inputs = Vec::new();
+        for row in rows {
+            let exprs = row
+                .into_iter()
+                .zip(&fields)
+                .map(|(value, field)| {
+                    let atom = field.atom().cloned().unwrap_or(Atom::Null);
+                    (self.fresh(&field.name, atom), value)
+                })
+                .collect::<Vec<_>>();
+            let given = exprs.iter().map(|(name, _)| name.clone()).collect();
+            inputs.push((Relation::Map { input: Box::new(nothing.clone()), exprs }, given));
+        }
+        Ok(Converted { relation: Relation::Union { inputs, names: names.clone() }, names })
+    }
+
+    fn unnest(&mut self, node: &datafusion_expr::Unnest, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        let Converted { mut relation, names } = self.node(&node.input, outer)?;
+        if !node.struct_type_columns.is_empty() {
+            return self.unnest_struct(node, relation, names);
+        }
+        let mut lists: Vec<(Name, Name)> = Vec::new();
+        let mut copies: Vec<(Name, Expr)> = Vec::new();
+        let mut output = Vec::new();
+        let mut elements = node.list_type_columns.iter();
+        for (position, &from) in node.dependency_indices.iter().enumerate() {
+            let name = names.get(from).ok_or_else(|| Error::internal("unnest of a column that is not there"))?.clone();
+            if !node.list_type_columns.iter().any(|(index, _)| *index == from) {
+                output.push(name);
+                continue;
+            }
+            if let Some((_, unnested)) = elements.next()
+                && unnested.depth > 1
+            {
+                return Err(Error::unsupported("unnesting lists of lists at once; unnest twice"));
+            }
+            let field = node.schema.field(position);
+            let element = self.fresh(field.name(), Atom::from_arrow(field.data_type())?);
+            // A list that is unnested twice, or also read as it is, is copied first.
+            let list = if lists.iter().any(|(known, _)| *known == name) || used_twice(node, from) {
+                let atom = self.atoms.get(&name).cloned().unwrap_or(Atom::Null);
+                let copy = self.fresh(&name, atom);
+                copies.push((copy.clone(), Expr::Field(name)));
+                copy
+            } else {
+                name
+            };
+            lists.push((list, element.clone()));
+            output.push(element);
+        }
+        if !copies.is_empty() {
+            let mut exprs: Vec<(Name, Expr)> =
+                relation.names().into_iter().map(|name| (name.clone(), Expr::Field(name))).collect();
+            exprs.extend(copies);
+            relation = Relation::Map { input: Box::new(relation), exprs };
+        }
+        let outer = false;
+        Ok(Converted { relation: Relation::Unnest { input: Box::new(relation), lists, outer }, names: output })
+    }
+
+    /// The slots of structs as fields.
+    fn unnest_struct(
+        &mut self,
+        node: &datafusion_expr::Unnest,
+        relation: Relation,
+        names: Vec<Name>,
+    ) -> Result<Converted> {
+        if !node.list_type_columns.is_empty() {
+            return Err(Error::unsupported("unnesting lists and structs in one SELECT"));
+        }
+        let mut exprs: Vec<(Name, Expr)> = Vec::new();
+        let mut output = Vec::new();
+        let mut slot = 0;
+        let mut last = None;
+        for (position, &from) in node.dependency_indices.iter().enumerate() {
+            let name = names.get(from).ok_or_else(|| Error::internal("unnest of a column that is not there"))?.clone();
+            if !node.struct_type_columns.contains(&from) {
+                exprs.push((name.clone(), Expr::Field(name.clone())));
+                output.push(name);
+                continue;
+            }
+            slot = if last == Some(from) { slot + 1 } else { 0 };
+            last = Some(from);
+            let Some(Atom::Struct(slots)) = self.atoms.get(&name) else {
+                return Err(Error::internal("unnest of what is no struct"));
+            };
+            let Some((key, _)) = slots.get(slot) else {
+                return Err(Error::internal("unnest of a slot that is not there"));
+            };
+            let value = Expr::call("get_field", vec![Expr::Field(name.clone()), Expr::string(key)]);
+            let field = node.schema.field(position);
+            let element = self.fresh(field.name(), Atom::from_arrow(field.data_type())?);
+            exprs.push((element.clone(), value));
+            output.push(element);
+        }
+        Ok(Converted { relation: Relation::Map { input: Box::new(relation), exprs }, names: output })
+    }
+
+    fn join(&mut self, node: &datafusion_expr::Join, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        let left = self.node(&node.left, outer)?;
+        let left_scope = Scope { schema: node.left.schema(), names: &left.names, outer };
+        // A lateral right side sees the left one as an outer query.
+        let right = self.node(&node.right, Some(&left_scope))?;
+        let right_scope = Scope { schema: node.right.schema(), names: &right.names, outer };
+        let mut conditions = Vec::new();
+        let null_equal = node.null_equality == NullEquality::NullEqualsNull;
+        let mut nothing = Relation::Values { tuple: Tuple::empty(), rows: Vec::new() };
+        for (a, b) in &node.on {
+            let a = self.expr(a, left_scope, &mut nothing)?;
+            let b = self.expr(b, right_scope, &mut nothing)?;
+            conditions.push(if null_equal {
+                Expr::call("is_not_distinct", vec![a, b])
+            } else {
+                self.compare("eq", a, b)
+            });
+        }
+        let both = node.left.schema().join(node.right.schema()).map_err(from_datafusion)?;
+        let both_names: Vec<Name> = left.names.iter().chain(&right.names).cloned().collect();
+        if let Some(filter) = &node.filter {
+            let scope = Scope { schema: &both, names: &both_names, outer };
+            let before = format!("{nothing:?}").len();
+            conditions.extend(conjuncts(self.expr(filter, scope, &mut nothing)?));
+            if format!("{nothing:?}").len() != before {
+                return Err(Error::unsupported("a subquery in ON; move it to WHERE"));
+            }
+        }
+        let correlated = right.relation.parameters().iter().any(|name| left.names.contains(name));
+        let (kind, flip) = match node.join_type {
+            JoinType::Inner => (Kind::Inner, false),
+            JoinType::Left => (Kind::Left, false),
+            JoinType::Right => (Kind::Left, true),
+            JoinType::Full => (Kind::Full, false),
+            JoinType::LeftSemi => (Kind::Semi, false),
+            JoinType::RightSemi => (Kind::Semi, true),
+            JoinType::LeftAnti => (Kind::Anti, false),
+            JoinType::RightAnti => (Kind::Anti, true),
+            JoinType::LeftMark | JoinType::RightMark => {
+                return Err(Error::internal("a mark join in a logical plan"));
+            }
+        };
+        let names = match node.join_type {
+            JoinType::LeftSemi | JoinType::LeftAnti => left.names,
+            JoinType::RightSemi | JoinType::RightAnti => right.names,
+            _ => both_names,
+        };
+        if correlated && (flip || kind == Kind::Full) {
+            return Err(Error::unsupported("LATERAL on the right of a RIGHT or FULL join"));
+        }
+        let (left, right) = if flip { (right.relation, left.relation) } else { (left.relation, right.relation) };
+        let join = Join { kind, left, right, conditions, mark: None, null_aware: false, correlated };
+        Ok(Converted { relation: Relation::Join(Box::new(join)), names })
+    }
+
+    fn aggregate(&mut self, node: &datafusion_expr::Aggregate, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        let Converted { mut relation, names } = self.node(&node.input, outer)?;
+        let scope = Scope { schema: node.input.schema(), names: &names, outer };
+        let grouped = matches!(node.group_expr.as_slice(), [Logical::GroupingSet(_)]);
+        let group_exprs: Vec<Logical> = if grouped {
+            grouping_set_to_exprlist(&node.group_expr).map_err(from_datafusion)?.into_iter().cloned().collect()
+        } else {
+            node.group_expr.clone()
+        };
+        let mut keys: Vec<(Name, Expr)> = Vec::new();
+        let mut output = Vec::new();
+        for expr in &group_exprs {
+            let value = self.expr(expr, scope, &mut relation)?;
+            let known = keys.iter().find(|(_, known)| *known == value).map(|(name, _)| name.clone());
+            let name = match (&value, known) {
+                (_, Some(name)) if !grouped => {
+                    output.push(name);
+                    continue;
+                }
+                (Expr::Field(name), None) if !grouped => name.clone(),
+                _ => {
+                    let atom = self.atom_of(&value)?;
+                    self.fresh(&expr.qualified_name().1, atom)
+                }
+            };
+            output.push(name.clone());
+            keys.push((name, value));
+        }
+        let (sets, grouping) = if grouped {
+            let sets = grouping_sets(&node.group_expr, &group_exprs)?;
+            let field = node.schema.field(group_exprs.len());
+            let atom = Atom::from_arrow(field.data_type())?;
+            let name = self.fresh("grouping_id", atom.clone());
+            output.push(name.clone());
+            (Some(sets), Some((name, atom)))
+        } else {
+            (None, None)
+        };
+        let mut calls: Vec<(Name, Call)> = Vec::new();
+        for expr in &node.aggr_expr {
+            let call = self.call(expr, scope, &mut relation)?;
+            let atom = self.call_atom(&call)?;
+            let name = self.fresh(&readable(&expr.qualified_name().1), atom);
+            output.push(name.clone());
+            calls.push((name, call));
+        }
+        let aggregate = Aggregate { input: relation, keys, sets, grouping, calls };
+        Ok(Converted { relation: Relation::Aggregate(Box::new(aggregate)), names: output })
+    }
+
+    fn call(&mut self, expr: &Logical, scope: Scope<'_>, input: &mut Relation) -> Result<Call> {
+        let expr = match expr {
+            Logical::Alias(alias) => &*alias.expr,
+            other => other,
+        };
+        let Logical::AggregateFunction(AggregateFunction { func, params }) = expr else {
+            return Err(Error::internal(format!("{expr} is no aggregate")));
+        };
+        if params.null_treatment == Some(datafusion_expr::expr::NullTreatment::IgnoreNulls) {
+            return Err(Error::unsupported(format!("IGNORE NULLS of {}", func.name())));
+        }
+        let mut args = Vec::with_capacity(params.args.len());
+        for arg in &params.args {
+            args.push(self.expr(arg, scope, input)?);
+        }
+        // count(*) comes as count(1).
+        if func.name() == "count"
+            && !params.distinct
+            && args.iter().all(|arg| matches!(arg, Expr::Constant(value, _) if !value.is_null()))
+        {
+            args.clear();
+        }
+        let filter = params.filter.as_ref().map(|filter| self.expr(filter, scope, input)).transpose()?;
+        let order_by = self.keys(&params.order_by, scope, input)?;
+        Ok(Call { function: func.name().into(), args, distinct: params.distinct, filter, order_by })
+    }
+
+    pub(super) fn call_atom(&self, call: &Call) -> Result<Atom> {
+        let args = call.args.iter().map(|arg| Ok((self.atom_of(arg)?, true))).collect::<Result<Vec<_>>>()?;
+        Ok(self.library.aggregate(&call.function, &args, call.distinct)?.0)
+    }
+
+    /// The first tuple of each group: `first_value` of every column, in the order asked for.
+    fn distinct_on(&mut self, node: &DistinctOn, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        let Converted { mut relation, names } = self.node(&node.input, outer)?;
+        let scope = Scope { schema: node.input.schema(), names: &names, outer };
+        let order_by = self.keys(node.sort_expr.as_deref().unwrap_or(&[]), scope, &mut relation)?;
+        let mut keys = Vec::new();
+        for expr in &node.on_expr {
+            let value = self.expr(expr, scope, &mut relation)?;
+            let atom = self.atom_of(&value)?;
+            keys.push((self.fresh(&expr.qualified_name().1, atom), value));
+        }
+        let mut calls = Vec::new();
+        for expr in &node.select_expr {
+            let value = self.expr(expr, scope, &mut relation)?;
+            let atom = self.atom_of(&value)?;
+            let name = self.fresh(&expr.qualified_name().1, atom);
+            let call = Call {
+                function: "first_value".into(),
+                args: vec![value],
+                distinct: false,
+                filter: None,
+                order_by: order_by.clone(),
+            };
+            calls.push((name, call));
+        }
+        let names = calls.iter().map(|(name, _)| name.clone()).collect();
+        let sorted: Vec<Key> = order_by
+            .iter()
+            .map_while(|key| {
+                let (name, _) = keys.iter().find(|(_, value)| *value == key.expr)?;
+                Some(Key { expr: Expr::Field(name.clone()), ..key.clone() })
+            })
+            .collect();
+        let aggregate = Aggregate { input: relation, keys, sets: None, grouping: None, calls };
+        let mut relation = Relation::Aggregate(Box::new(aggregate));
+        if !sorted.is_empty() {
+            relation = Relation::Sort { input: Box::new(relation), keys: sorted, offset: 0, limit: None };
+        }
+        Ok(Converted { relation, names })
+    }
+}
+
+/// Whether a column is both unnested and kept, or unnested more than once.
+fn used_twice(node: &datafusion_expr::Unnest, from: usize) -> bool {
+    node.dependency_indices.iter().filter(|&&index| index == from).count() > 1
+}
+
+/// Groups by all columns.
+fn distinct(converted: Converted) -> Converted {
+    let Converted { relation, names } = converted;
+    let mut keys: Vec<(Name, Expr)> = Vec::new();
+    for name in &names {
+        if !keys.iter().any(|(known, _)| known == name) {
+            keys.push((name.clone(), Expr::Field(name.clone())));
+        }
+    }
+    let aggregate = Aggregate { input: relation, keys, sets: None, grouping: None, calls: Vec::new() };
+    Converted { relation: Relation::Aggregate(Box::new(aggregate)), names }
+}
+
+/// Positions, among all key expressions, of the keys of each grouping.
+fn grouping_sets(group_expr: &[Logical], all: &[Logical]) -> Result<Vec<Vec<usize>>> {
+    let position = |expr: &Logical| {
+        all.iter().position(|known| known == expr).ok_or_else(|| Error::internal(format!("grouping by {expr}")))
+    };
+    let [Logical::GroupingSet(set)] = group_expr else { return Err(Error::internal("no grouping sets")) };
+    match set {
+        GroupingSet::GroupingSets(sets) => {
+            sets.iter().map(|set| set.iter().map(position).collect()).collect()
+        }
+        GroupingSet::Rollup(exprs) => {
+            let positions = exprs.iter().map(position).collect::<Result<Vec<_>>>()?;
+            Ok((0..=positions.len()).rev().map(|len| positions[..len].to_vec()).collect())
+        }
+        GroupingSet::Cube(exprs) => {
+            let positions = exprs.iter().map(position).collect::<Result<Vec<_>>>()?;
+            if positions.len() > 16 {
+                return Err(Error::new(tessera_types::Code::Limit, "CUBE of more than 16 expressions"));
+            }
+            let subsets = (0..1_u32 << positions.len()).rev();
+            let chosen = |bits: u32| {
+                positions.iter().enumerate().filter(move |(i, _)| bits >> i & 1 == 1).map(|(_, p)| *p).collect()
+            };
+            Ok(subsets.map(chosen).collect())
+        }
+    }
+}
+
+/// A name of an aggregate's result without the planner's types of literals: `sum(Int32(1))` is `sum(1)`.
+fn readable(name: &str) -> String {
+    let mut out = name.to_string();
+    for prefix in ["Int32(", "Int64(", "Utf8(", "Boolean(", "Float64("] {
+        while let Some(start) = out.find(prefix) {
+            let inner = start + prefix.len();
+            let Some(len) = out[inner..].find(')') else { return out };
+            let value = out[inner..inner + len].to_string();
+            out.replace_range(start..inner + len + 1, &value);
+        }
+    }
+    out
+}

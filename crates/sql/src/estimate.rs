@@ -1,0 +1,400 @@
+//! How many tuples a relation has, and how many distinct values its fields: estimates that order joins and choose the
+//! side that is built. Answers never depend on them.
+
+use std::collections::HashMap;
+
+use tessera_plan::{Expr, Scalar};
+use tessera_types::Atom;
+
+use crate::catalog::{ColumnStatistics, Table};
+use crate::relation::{Aggregate, Join, Kind, Name, Relation};
+
+/// Rows of a table nothing is known of.
+const ROWS_UNKNOWN: f64 = 1_000.0;
+/// The share that passes an inequality nothing is known of.
+const RANGE_SHARE: f64 = 1.0 / 3.0;
+/// The share that passes a predicate nothing is known of.
+const OTHER_SHARE: f64 = 0.25;
+/// The share that matches a pattern with a fixed beginning, and one without.
+const PREFIX_SHARE: f64 = 0.02;
+const PATTERN_SHARE: f64 = 0.06;
+/// The share of groups kept by a condition on an aggregate's result.
+const LEAST_SHARE: f64 = 1e-9;
+
+/// What is believed of a relation.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Profile {
+    pub(crate) rows: f64,
+    columns: HashMap<Name, Column>,
+}
+
+/// What is believed of a field.
+#[derive(Debug, Clone)]
+struct Column {
+    /// Distinct values among the tuples that are left.
+    distinct: f64,
+    /// Distinct values before anything was filtered away.
+    domain: f64,
+    /// Tuples before anything was filtered away.
+    base: f64,
+    min: Option<f64>,
+    max: Option<f64>,
+    nulls: f64,
+}
+
+/// What is believed of a relation.
+pub(crate) fn profile(relation: &Relation) -> Profile {
+    match relation {
+        Relation::Scan { table, columns, predicates } => {
+            let mut profile = scan(table, columns);
+            profile.apply_all(predicates);
+            profile
+        }
+        Relation::Values { tuple, rows } => {
+            let count = rows.len() as f64;
+            let mut profile = Profile { rows: count, columns: HashMap::new() };
+            for field in tuple.fields() {
+                profile.columns.insert(field.name.clone(), Column::unknown(count));
+            }
+            profile
+        }
+        Relation::Filter { input, predicates } => {
+            let mut profile = profile(input);
+            profile.apply_all(predicates);
+            profile
+        }
+        Relation::Map { input, exprs } => {
+            let input = profile(input);
+            let columns = exprs.iter().map(|(name, expr)| (name.clone(), input.column_of(expr))).collect();
+            Profile { rows: input.rows, columns }
+        }
+        Relation::Join(join) => joined(&profile(&join.left), &profile(&join.right), join),
+        Relation::Aggregate(aggregate) => grouped(aggregate),
+        Relation::Sort { input, offset, limit, .. } | Relation::Limit { input, offset, limit } => {
+            let mut profile = profile(input);
+            let left = (profile.rows - *offset as f64).max(0.0);
+            profile.rows = limit.map_or(left, |limit| left.min(limit as f64));
+            profile.cap();
+            profile
+        }
+        Relation::Union { inputs, names } => {
+            let profiles: Vec<(Profile, &Vec<Name>)> =
+                inputs.iter().map(|(input, given)| (profile(input), given)).collect();
+            let rows = profiles.iter().map(|(profile, _)| profile.rows).sum();
+            let column = |position: usize| {
+                let of = |(profile, given): &(Profile, &Vec<Name>)| {
+                    given.get(position).map_or(1.0, |name| profile.distinct(name))
+                };
+                let distinct = profiles.iter().map(of).sum::<f64>();
+                Column { distinct, domain: distinct, ..Column::unknown(rows) }
+            };
+            let columns = names.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect();
+            Profile { rows, columns }
+        }
+        Relation::Unnest { input, lists, .. } => {
+            let mut profile = profile(input);
+            profile.rows *= 4.0;
+            for (_, element) in lists {
+                profile.columns.insert(element.clone(), Column::unknown(profile.rows));
+            }
+            profile
+        }
+    }
+}
+
+fn scan(table: &Table, columns: &[(Name, usize)]) -> Profile {
+    let rows = table.statistics.rows.unwrap_or(ROWS_UNKNOWN);
+    let unknown = ColumnStatistics::default();
+    let column = |index: usize| {
+        let known = table.statistics.columns.get(index).unwrap_or(&unknown);
+        let atom = table.tuple.fields().get(index).and_then(|field| field.atom());
+        let min = known.min.as_ref().and_then(|value| number(value, atom));
+        let max = known.max.as_ref().and_then(|value| number(value, atom));
+        let whole = atom.is_some_and(|atom| atom.is_integer() || matches!(atom, Atom::Date));
+        let range = match (min, max, atom) {
+            (Some(min), Some(max), _) if whole => Some(max - min + 1.0),
+            (Some(min), Some(max), Some(Atom::Decimal(_, scale))) => {
+                Some((max - min) * 10_f64.powi((*scale).into()) + 1.0)
+            }
+            _ => None,
+        };
+        let guess = match atom {
+            Some(Atom::String) => rows.sqrt().max(10.0),
+            Some(Atom::Boolean) => 2.0,
+            _ => rows,
+        };
+        let distinct = known.distinct.or(range).unwrap_or(guess).min(range.unwrap_or(f64::MAX)).clamp(1.0, rows.max(1.0));
+        Column { distinct, domain: distinct, base: rows, min, max, nulls: known.null_fraction.unwrap_or(0.0) }
+    };
+    Profile { rows, columns: columns.iter().map(|(name, index)| (name.clone(), column(*index))).collect() }
+}
+
+/// A constant as a number, for ranges.
+fn number(value: &Scalar, atom: Option<&Atom>) -> Option<f64> {
+    match (value, atom) {
+        (Scalar::Integer(digits), Some(Atom::Decimal(_, scale))) => {
+            Some(*digits as f64 / 10_f64.powi((*scale).into()))
+        }
+        (Scalar::Integer(number), _) => Some(*number as f64),
+        (Scalar::Float(number), _) => Some(*number),
+        (Scalar::Boolean(flag), _) => Some(f64::from(u8::from(*flag))),
+        _ => None,
+    }
+}
+
+impl Column {
+    fn unknown(rows: f64) -> Self {
+        let distinct = rows.max(1.0);
+        Column { distinct, domain: distinct, base: rows, min: None, max: None, nulls: 0.0 }
+    }
+}
+
+impl Profile {
+    /// Distinct values of a field.
+    pub(crate) fn distinct(&self, name: &str) -> f64 {
+        self.columns.get(name).map_or(self.rows.sqrt(), |column| column.distinct).clamp(1.0, self.rows.max(1.0))
+    }
+
+    fn column_of(&self, expr: &Expr) -> Column {
+        if let Expr::Field(name) = expr
+            && let Some(column) = self.columns.get(name)
+        {
+            return column.clone();
+        }
+        let mut distinct: f64 = expr.fields().iter().map(|name| self.distinct(name)).product();
+        if let Expr::Call { function, args } = expr
+            && matches!(&**function, "date_part" | "date_trunc")
+            && let Some(Column { min: Some(min), max: Some(max), .. }) =
+                args.iter().find_map(|arg| arg.fields().first().and_then(|name| self.columns.get(name)))
+        {
+            distinct = distinct.min((max - min) / 365.0 + 1.0);
+        }
+        let distinct = distinct.clamp(1.0, self.rows.max(1.0));
+        Column { distinct, domain: distinct, base: self.rows, min: None, max: None, nulls: 0.0 }
+    }
+
+    /// No field has more distinct values than there are tuples.
+    fn cap(&mut self) {
+        let rows = self.rows.max(1.0);
+        for column in self.columns.values_mut() {
+            column.distinct = column.distinct.min(rows);
+        }
+    }
+
+    /// Only this share of the tuples is left.
+    fn scale(&mut self, share: f64) {
+        let share = share.clamp(LEAST_SHARE, 1.0);
+        let before = self.rows.max(1.0);
+        self.rows *= share;
+        for column in self.columns.values_mut() {
+            // Drawing a share of the tuples leaves a value out with probability (1 - share)^(tuples per value).
+            let per_value = (before / column.distinct).max(1.0);
+            column.distinct *= 1.0 - (1.0 - share).powf(per_value);
+            column.distinct = column.distinct.clamp(1.0, self.rows.max(1.0));
+        }
+    }
+
+    /// Tuples that satisfy all these predicates are left.
+    pub(crate) fn apply_all(&mut self, predicates: &[Expr]) {
+        for predicate in predicates {
+            self.apply(predicate);
+        }
+    }
+
+    fn apply(&mut self, predicate: &Expr) {
+        if let Expr::And(list) = predicate {
+            return self.apply_all(list);
+        }
+        let share = self.share(predicate);
+        self.scale(share);
+        let Expr::Call { function, args } = predicate else { return };
+        if let [Expr::Field(name), Expr::Constant(value, atom)] = args.as_slice()
+            && let Some(column) = self.columns.get_mut(name)
+        {
+            let value = number(value, Some(atom));
+            match &**function {
+                "eq" => {
+                    column.distinct = 1.0;
+                    (column.min, column.max) = (value, value);
+                }
+                "lt" | "lt_eq" => column.max = value.or(column.max),
+                "gt" | "gt_eq" => column.min = value.or(column.min),
+                _ => {}
+            }
+        }
+    }
+
+    /// The share of tuples that satisfy a predicate.
+    pub(crate) fn share(&self, predicate: &Expr) -> f64 {
+        match predicate {
+            Expr::And(list) => {
+                let mut copy = Profile { rows: 1e12, columns: self.columns.clone() };
+                copy.apply_all(list);
+                copy.rows / 1e12
+            }
+            Expr::Or(list) => 1.0 - list.iter().map(|item| 1.0 - self.share(item)).product::<f64>(),
+            Expr::Not(inner) => (1.0 - self.share(inner)).max(0.01),
+            Expr::IsNull(inner) => match &**inner {
+                Expr::Field(name) => self.columns.get(name).map_or(0.05, |column| column.nulls),
+                _ => 0.05,
+            },
+            Expr::Constant(Scalar::Boolean(flag), _) => f64::from(u8::from(*flag)),
+            Expr::Constant(Scalar::Null, _) => 0.0,
+            Expr::Coalesce(list) | Expr::Call { args: list, .. } if list.is_empty() => OTHER_SHARE,
+            Expr::Coalesce(list) => self.share(&list[0]),
+            Expr::Try(inner) => self.share(inner),
+            Expr::Call { function, args } => self.call_share(function, args),
+            Expr::Field(_) => 0.5,
+            _ => OTHER_SHARE,
+        }
+    }
+
+    fn call_share(&self, function: &str, args: &[Expr]) -> f64 {
+        let [left, right] = args else { return OTHER_SHARE };
+        let equal = || match (left, right) {
+            (Expr::Constant(..), other) | (other, Expr::Constant(..)) => 1.0 / self.column_of(other).distinct,
+            (a, b) => 1.0 / self.column_of(a).distinct.max(self.column_of(b).distinct),
+        };
+        match function {
+            "eq" | "is_not_distinct" => equal(),
+            "not_eq" | "is_distinct" => 1.0 - equal(),
+            "lt" | "lt_eq" => self.below(left, right).unwrap_or(RANGE_SHARE),
+            "gt" | "gt_eq" => self.below(left, right).map_or(RANGE_SHARE, |share| 1.0 - share),
+            "like" | "ilike" => match right {
+                Expr::Constant(Scalar::String(pattern), _) if !pattern.starts_with('%') => PREFIX_SHARE,
+                _ => PATTERN_SHARE,
+            },
+            _ => OTHER_SHARE,
+        }
+    }
+
+    /// The share of tuples for which `left < right`, where one is a field of known range and the other a constant.
+    fn below(&self, left: &Expr, right: &Expr) -> Option<f64> {
+        let share = |name: &Name, value: &Scalar, atom: &Atom| {
+            let column = self.columns.get(name)?;
+            let (min, max, value) = (column.min?, column.max?, number(value, Some(atom))?);
+            let width = (max - min).max(f64::MIN_POSITIVE);
+            Some(((value - min) / width).clamp(0.0, 1.0))
+        };
+        match (left, right) {
+            (Expr::Field(name), Expr::Constant(value, atom)) => share(name, value, atom),
+            (Expr::Constant(value, atom), Expr::Field(name)) => share(name, value, atom).map(|share| 1.0 - share),
+            _ => None,
+        }
+    }
+
+    fn merged(&self, other: &Profile, rows: f64) -> Profile {
+        let mut columns = self.columns.clone();
+        columns.extend(other.columns.iter().map(|(name, column)| (name.clone(), column.clone())));
+        let mut profile = Profile { rows, columns };
+        profile.cap();
+        profile
+    }
+}
+
+/// Two fields or expressions that a join makes equal.
+fn equality(condition: &Expr) -> Option<(&Expr, &Expr)> {
+    match condition {
+        Expr::Call { function, args } if matches!(&**function, "eq" | "is_not_distinct") => match args.as_slice() {
+            [a, b] => Some((a, b)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The share of all pairs of tuples that match these conditions.
+pub(crate) fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
+    let mut other = 1.0;
+    let mut sides: Vec<(Column, Column)> = Vec::new();
+    let both = left.merged(right, left.rows.max(1.0) * right.rows.max(1.0));
+    for condition in conditions {
+        let on_left = |expr: &Expr| expr.fields().iter().any(|name| left.columns.contains_key(name));
+        match equality(condition) {
+            Some((a, b)) if on_left(a) && !on_left(b) => sides.push((left.column_of(a), right.column_of(b))),
+            Some((a, b)) if on_left(b) && !on_left(a) => sides.push((left.column_of(b), right.column_of(a))),
+            _ => other *= both.share(condition),
+        }
+    }
+    let share = match sides.as_slice() {
+        [] => 1.0,
+        [(l, r)] => 1.0 / l.domain.max(r.domain).max(1.0),
+        many => {
+            let product: f64 = many.iter().map(|(l, r)| l.domain.max(r.domain).max(1.0)).product();
+            let base = |side: &dyn Fn(&(Column, Column)) -> f64| many.iter().map(side).fold(1.0, f64::max);
+            // A key of several fields has no more values than the smaller table has tuples.
+            let smaller = base(&|(l, _)| l.base).min(base(&|(_, r)| r.base)).max(1.0);
+            1.0 / product.min(smaller)
+        }
+    };
+    share * other
+}
+
+fn joined(left: &Profile, right: &Profile, join: &Join) -> Profile {
+    let conditions: Vec<&Expr> = join.conditions.iter().collect();
+    join_profiles(left, right, join.kind, &conditions, join.mark.as_ref())
+}
+
+/// What is believed of a join of two relations.
+pub(crate) fn join_profiles(
+    left: &Profile,
+    right: &Profile,
+    kind: Kind,
+    conditions: &[&Expr],
+    mark: Option<&Name>,
+) -> Profile {
+    let pairs = left.rows * right.rows * pair_share(left, right, conditions);
+    match kind {
+        Kind::Inner => left.merged(right, pairs),
+        Kind::Left => left.merged(right, pairs.max(left.rows)),
+        Kind::Full => left.merged(right, pairs.max(left.rows).max(right.rows)),
+        Kind::Single => left.merged(right, left.rows),
+        Kind::Mark => {
+            let mut profile = left.clone();
+            if let Some(mark) = mark {
+                profile.columns.insert(mark.clone(), Column { distinct: 2.0, ..Column::unknown(left.rows) });
+            }
+            profile
+        }
+        Kind::Semi | Kind::Anti => {
+            let mut share: f64 = if conditions.is_empty() { 1.0 } else { 0.5 };
+            let mut keyed = false;
+            for condition in conditions {
+                let Some((a, b)) = equality(condition) else { continue };
+                let on_left = a.fields().iter().any(|name| left.columns.contains_key(name));
+                let (l, r) = if on_left { (a, b) } else { (b, a) };
+                let (l, r) = (left.column_of(l), right.column_of(r));
+                // Distinct values of the right among those of the left.
+                let found = (r.distinct / l.domain.max(1.0)).min(1.0);
+                share = if keyed { share.min(found) } else { found };
+                keyed = true;
+            }
+            if kind == Kind::Anti {
+                share = (1.0 - share).max(0.1);
+            }
+            let mut profile = left.clone();
+            profile.scale(share);
+            profile
+        }
+    }
+}
+
+fn grouped(aggregate: &Aggregate) -> Profile {
+    let input = profile(&aggregate.input);
+    let keys: Vec<Column> = aggregate.keys.iter().map(|(_, expr)| input.column_of(expr)).collect();
+    let mut rows = match keys.len() {
+        0 => 1.0,
+        _ => keys.iter().map(|key| key.distinct).product::<f64>().min(input.rows.max(1.0)),
+    };
+    if let Some(sets) = &aggregate.sets {
+        rows = (rows * sets.len() as f64).min(input.rows.max(1.0) * sets.len() as f64);
+    }
+    let mut columns: HashMap<Name, Column> =
+        aggregate.keys.iter().map(|(name, _)| name.clone()).zip(keys).collect();
+    for (name, _) in &aggregate.calls {
+        columns.insert(name.clone(), Column::unknown(rows));
+    }
+    let mut profile = Profile { rows, columns };
+    profile.cap();
+    profile
+}

@@ -1,0 +1,380 @@
+//! The order of joins.
+//!
+//! A region of inner joins is taken apart into units; semi, anti, mark, left and single joins within it are units too, which
+//! can be applied once the units they read are there. Dynamic programming over connected subgraphs finds the cheapest
+//! tree (Moerkotte and Neumann's problem, solved by enumeration of subsets), greedily beyond [`UNITS_MAX`] units. Costs are tuples:
+//! those every join yields, and those it builds and probes with. Fields that the region makes equal form classes, so that an implied
+//! equality is an edge like a written one, and counts once.
+
+use std::collections::HashMap;
+
+use tessera_plan::Expr;
+use tessera_types::Atom;
+
+use crate::estimate::{Profile, join_profiles, profile};
+use crate::raise::can_raise;
+use crate::relation::{Join, Kind, Name, Relation};
+
+/// The most units of a region that are ordered by dynamic programming.
+const UNITS_MAX: usize = 12;
+/// What a tuple costs that goes into a hash table, and one that probes it, where one that comes out costs 1.
+const BUILD_COST: f64 = 2.0;
+const PROBE_COST: f64 = 0.3;
+/// How much dearer a pair of tuples is that is compared without a key.
+const PAIR_COST: f64 = 0.05;
+
+/// The relation with its joins in the order that is estimated cheapest.
+pub(crate) fn order_joins(relation: Relation, atoms: &HashMap<Name, Atom>) -> Relation {
+    Ordering { atoms }.order(relation)
+}
+
+struct Ordering<'a> {
+    atoms: &'a HashMap<Name, Atom>,
+}
+
+/// What a region is made of.
+enum Unit {
+    Base(Relation),
+    /// A join whose right side hangs on what its conditions read of the left.
+    Hanging { kind: Kind, right: Relation, conditions: Vec<Expr>, mark: Option<Name>, null_aware: bool, required: usize },
+}
+
+struct Region<'a> {
+    units: Vec<Unit>,
+    profiles: Vec<Profile>,
+    /// Which unit a field comes from.
+    owner: HashMap<Name, usize>,
+    predicates: Vec<(Expr, usize)>,
+    /// The units that hang on others.
+    hanging: usize,
+    /// Predicates that stay on top: they can raise, or read nothing.
+    late: Vec<Expr>,
+    /// Fields that are equal in the region's result.
+    classes: Vec<Vec<Name>>,
+    atoms: &'a HashMap<Name, Atom>,
+}
+
+/// A joined set of units.
+#[derive(Clone)]
+struct Candidate {
+    cost: f64,
+    profile: Profile,
+    split: Option<(usize, usize)>,
+}
+
+impl Ordering<'_> {
+    fn order(&self, mut relation: Relation) -> Relation {
+        let is_region = matches!(&relation, Relation::Join(join) if flattens(join));
+        if !is_region {
+            for input in relation.inputs_mut() {
+                let taken = std::mem::replace(input, nothing());
+                *input = self.order(taken);
+            }
+            return relation;
+        }
+        let mut region = Region {
+            units: Vec::new(),
+            profiles: Vec::new(),
+            owner: HashMap::new(),
+            predicates: Vec::new(),
+            hanging: 0,
+            late: Vec::new(),
+            classes: Vec::new(),
+            atoms: self.atoms,
+        };
+        let mut predicates = Vec::new();
+        self.flatten(relation, &mut region, &mut predicates);
+        region.take_predicates(predicates);
+        region.solve()
+    }
+
+    fn flatten(&self, relation: Relation, region: &mut Region<'_>, predicates: &mut Vec<Expr>) {
+        let join = match relation {
+            Relation::Join(join) if flattens(&join) => *join,
+            other => {
+                let relation = self.order(other);
+                region.add(Unit::Base(relation));
+                return;
+            }
+        };
+        let Join { kind, left, right, conditions, mark, null_aware, correlated: _ } = join;
+        let first = region.units.len();
+        self.flatten(left, region, predicates);
+        if kind == Kind::Inner {
+            self.flatten(right, region, predicates);
+            predicates.extend(conditions);
+            return;
+        }
+        let all: usize = (first..region.units.len()).map(|unit| 1 << unit).sum();
+        let read: usize = region.mask(conditions.iter().flat_map(Expr::fields));
+        let careful = kind == Kind::Single || conditions.iter().any(|condition| can_raise(condition, self.atoms));
+        let required = if read == 0 || careful { all } else { read };
+        let right = self.order(right);
+        region.add(Unit::Hanging { kind, right, conditions, mark, null_aware, required });
+    }
+}
+
+/// Whether a join can be taken apart.
+fn flattens(join: &Join) -> bool {
+    !join.correlated && join.kind != Kind::Full
+}
+
+impl Region<'_> {
+    fn add(&mut self, unit: Unit) {
+        let index = self.units.len();
+        let names = match &unit {
+            Unit::Base(relation) => relation.names(),
+            Unit::Hanging { kind: Kind::Semi | Kind::Anti, .. } => Vec::new(),
+            Unit::Hanging { kind: Kind::Mark, mark, .. } => mark.iter().cloned().collect(),
+            Unit::Hanging { right, .. } => right.names(),
+        };
+        for name in names {
+            self.owner.insert(name, index);
+        }
+        if matches!(unit, Unit::Hanging { .. }) {
+            self.hanging |= 1 << index;
+        }
+        self.profiles.push(match &unit {
+            Unit::Base(relation) | Unit::Hanging { right: relation, .. } => profile(relation),
+        });
+        self.units.push(unit);
+    }
+
+    /// The units that fields come from.
+    fn mask(&self, fields: impl Iterator<Item = Name>) -> usize {
+        fields.filter_map(|name| self.owner.get(&name)).fold(0, |mask, unit| mask | 1 << unit)
+    }
+
+    fn is_base(&self, unit: usize) -> bool {
+        matches!(self.units.get(unit), Some(Unit::Base(_)))
+    }
+
+    fn take_predicates(&mut self, predicates: Vec<Expr>) {
+        for predicate in predicates {
+            let mask = self.mask(predicate.fields().into_iter());
+            if mask == 0 || can_raise(&predicate, self.atoms) {
+                self.late.push(predicate);
+                continue;
+            }
+            if mask.is_power_of_two()
+                && let Some(Unit::Base(relation)) = self.units.get_mut(mask.trailing_zeros() as usize)
+            {
+                *relation = std::mem::replace(relation, nothing()).filtered(vec![predicate]);
+                continue;
+            }
+            if let Some((a, b)) = self.equal_fields(&predicate) {
+                self.unite(a, b);
+            } else {
+                self.predicates.push((predicate, mask));
+            }
+        }
+    }
+
+    /// Two fields of base units that a predicate makes equal.
+    fn equal_fields(&self, predicate: &Expr) -> Option<(Name, Name)> {
+        let Expr::Call { function, args } = predicate else { return None };
+        let ([Expr::Field(a), Expr::Field(b)], "eq") = (args.as_slice(), &**function) else { return None };
+        let (x, y) = (self.owner.get(a)?, self.owner.get(b)?);
+        let same_type = self.atoms.get(a) == self.atoms.get(b);
+        (x != y && same_type && self.is_base(*x) && self.is_base(*y)).then(|| (a.clone(), b.clone()))
+    }
+
+    fn unite(&mut self, a: Name, b: Name) {
+        let (mut joined, others): (Vec<Vec<Name>>, Vec<Vec<Name>>) =
+            std::mem::take(&mut self.classes).into_iter().partition(|class| class.contains(&a) || class.contains(&b));
+        let mut class: Vec<Name> = joined.drain(..).flatten().collect();
+        for name in [a, b] {
+            if !class.contains(&name) {
+                class.push(name);
+            }
+        }
+        self.classes = others;
+        self.classes.push(class);
+    }
+
+    /// What joins two sets of units: equalities of classes, and predicates that neither set could test alone.
+    fn conditions(&self, left: usize, right: usize) -> Vec<Expr> {
+        let mut conditions = Vec::new();
+        let within = |name: &Name, mask: usize| self.owner.get(name).is_some_and(|unit| mask >> unit & 1 == 1);
+        for class in &self.classes {
+            let a = class.iter().find(|name| within(name, left));
+            let b = class.iter().find(|name| within(name, right));
+            if let (Some(a), Some(b)) = (a, b) {
+                conditions.push(Expr::call("eq", vec![Expr::Field(a.clone()), Expr::Field(b.clone())]));
+            }
+        }
+        let both = left | right;
+        for (predicate, mask) in &self.predicates {
+            let hangs = right & self.hanging == right;
+            if mask & !both == 0 && mask & !left != 0 && (mask & !right != 0 || hangs) {
+                conditions.push(predicate.clone());
+            }
+        }
+        conditions
+    }
+
+    /// Joins two sets, if they can be; `cross` allows it without a condition.
+    fn combine(&self, left: (usize, &Candidate), right: (usize, &Candidate), cross: bool) -> Option<Candidate> {
+        let ((left_mask, left), (right_mask, right)) = (left, right);
+        let single = right_mask.is_power_of_two().then(|| right_mask.trailing_zeros() as usize);
+        if let Some(Unit::Hanging { kind, conditions, mark, required, .. }) = single.and_then(|u| self.units.get(u)) {
+            if required & !left_mask != 0 {
+                return None;
+            }
+            let refs: Vec<&Expr> = conditions.iter().collect();
+            let mut joined = join_profiles(&left.profile, &right.profile, *kind, &refs, mark.as_ref());
+            let after = self.conditions(left_mask, right_mask);
+            joined.apply_all(&after);
+            let cost = left.cost + right.cost + join_cost(left, right, &joined, &refs);
+            return Some(Candidate { cost, profile: joined, split: Some((left_mask, right_mask)) });
+        }
+        if !self.has_base(left_mask) || !self.has_base(right_mask) {
+            return None;
+        }
+        let conditions = self.conditions(left_mask, right_mask);
+        // A relation of one tuple multiplies nothing.
+        let free = left.profile.rows <= 1.0 || right.profile.rows <= 1.0;
+        if conditions.is_empty() && !cross && !free {
+            return None;
+        }
+        let refs: Vec<&Expr> = conditions.iter().collect();
+        let joined = join_profiles(&left.profile, &right.profile, Kind::Inner, &refs, None);
+        let cost = left.cost + right.cost + join_cost(left, right, &joined, &refs);
+        Some(Candidate { cost, profile: joined, split: Some((left_mask, right_mask)) })
+    }
+
+    fn has_base(&self, mask: usize) -> bool {
+        (0..self.units.len()).any(|unit| mask >> unit & 1 == 1 && self.is_base(unit))
+    }
+
+    fn solve(mut self) -> Relation {
+        let count = self.units.len();
+        let late = std::mem::take(&mut self.late);
+        let mut best: HashMap<usize, Candidate> = HashMap::new();
+        for (unit, profile) in self.profiles.iter().enumerate() {
+            best.insert(1 << unit, Candidate { cost: 0.0, profile: profile.clone(), split: None });
+        }
+        let full = (1_usize << count) - 1;
+        if count <= UNITS_MAX {
+            self.exhaustive(&mut best, false);
+            if !best.contains_key(&full) {
+                self.exhaustive(&mut best, true);
+            }
+        } else {
+            self.greedy(&mut best, count);
+        }
+        let mut units: Vec<Option<Unit>> = std::mem::take(&mut self.units).into_iter().map(Some).collect();
+        self.tree(full, &best, &mut units).filtered(late)
+    }
+
+    fn exhaustive(&self, best: &mut HashMap<usize, Candidate>, cross: bool) {
+        let full = (1_usize << self.units.len()) - 1;
+        for set in 1..=full {
+            if set.is_power_of_two() {
+                continue;
+            }
+            let mut found = best.get(&set).cloned();
+            let mut left = (set - 1) & set;
+            while left > 0 {
+                let right = set & !left;
+                if let (Some(a), Some(b)) = (best.get(&left), best.get(&right))
+                    && found.as_ref().is_none_or(|found| a.cost + b.cost < found.cost)
+                    && let Some(candidate) = self.combine((left, a), (right, b), cross)
+                    && found.as_ref().is_none_or(|found| candidate.cost < found.cost)
+                {
+                    found = Some(candidate);
+                }
+                left = (left - 1) & set;
+            }
+            if let Some(found) = found {
+                best.insert(set, found);
+            }
+        }
+    }
+
+    /// Repeatedly joins the two sets whose join is smallest.
+    fn greedy(&self, best: &mut HashMap<usize, Candidate>, count: usize) {
+        let mut sets: Vec<usize> = (0..count).map(|unit| 1 << unit).collect();
+        while sets.len() > 1 {
+            let mut found: Option<(usize, usize, Candidate)> = None;
+            for cross in [false, true] {
+                for &left in &sets {
+                    for &right in sets.iter().filter(|right| **right != left) {
+                        let (Some(a), Some(b)) = (best.get(&left), best.get(&right)) else { continue };
+                        let Some(candidate) = self.combine((left, a), (right, b), cross) else { continue };
+                        let better = found
+                            .as_ref()
+                            .is_none_or(|(_, _, known)| candidate.profile.rows < known.profile.rows);
+                        if better {
+                            found = Some((left, right, candidate));
+                        }
+                    }
+                }
+                if found.is_some() {
+                    break;
+                }
+            }
+            let Some((left, right, candidate)) = found else { break };
+            sets.retain(|set| *set != left && *set != right);
+            sets.push(left | right);
+            best.insert(left | right, candidate);
+        }
+    }
+
+    /// The relation of a set of units.
+    fn tree(&self, set: usize, best: &HashMap<usize, Candidate>, units: &mut [Option<Unit>]) -> Relation {
+        let split = best.get(&set).and_then(|candidate| candidate.split);
+        let Some((left, right)) = split else {
+            let unit = units.get_mut(set.trailing_zeros() as usize).and_then(Option::take);
+            return match unit {
+                Some(Unit::Base(relation) | Unit::Hanging { right: relation, .. }) => relation,
+                None => nothing(),
+            };
+        };
+        let conditions = {
+            let mut found = self.conditions(left, right);
+            found.sort_by_key(|condition| !matches!(condition, Expr::Call { function, .. } if &**function == "eq"));
+            found
+        };
+        let left_relation = self.tree(left, best, units);
+        let hanging = right.is_power_of_two()
+            && matches!(units.get(right.trailing_zeros() as usize), Some(Some(Unit::Hanging { .. })));
+        if hanging {
+            let unit = units.get_mut(right.trailing_zeros() as usize).and_then(Option::take);
+            let Some(Unit::Hanging { kind, right, conditions: own, mark, null_aware, .. }) = unit else {
+                return left_relation;
+            };
+            let join =
+                Join { kind, left: left_relation, right, conditions: own, mark, null_aware, correlated: false };
+            return Relation::Join(Box::new(join)).filtered(conditions);
+        }
+        let right_relation = self.tree(right, best, units);
+        Relation::Join(Box::new(Join {
+            kind: Kind::Inner,
+            left: left_relation,
+            right: right_relation,
+            conditions,
+            mark: None,
+            null_aware: false,
+            correlated: false,
+        }))
+    }
+}
+
+fn join_cost(left: &Candidate, right: &Candidate, joined: &Profile, conditions: &[&Expr]) -> f64 {
+    let (small, large) = if left.profile.rows < right.profile.rows {
+        (left.profile.rows, right.profile.rows)
+    } else {
+        (right.profile.rows, left.profile.rows)
+    };
+    let keyed = conditions.iter().any(|condition| match condition {
+        Expr::Call { function, .. } => matches!(&**function, "eq" | "is_not_distinct"),
+        _ => false,
+    });
+    let pairs = if keyed { 0.0 } else { PAIR_COST * small * large };
+    joined.rows + BUILD_COST * small + PROBE_COST * large + pairs
+}
+
+fn nothing() -> Relation {
+    Relation::Values { tuple: tessera_types::Tuple::empty(), rows: Vec::new() }
+}

@@ -1,0 +1,304 @@
+//! Relations: what a query means, between the logical plan and sub-operators.
+//!
+//! Names are unique within a whole query, so that an expression can move anywhere its fields exist, and a rename costs
+//! nothing. A correlated subquery is a join whose right side reads fields of the left as parameters.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tessera_plan::Expr;
+use tessera_types::{Atom, Tuple};
+
+use crate::catalog::Table;
+
+/// The name of a field, unique within the query.
+pub(crate) type Name = Arc<str>;
+
+/// A relation.
+#[derive(Debug, Clone)]
+pub(crate) enum Relation {
+    /// Tuples of a table that satisfy all predicates.
+    Scan { table: Arc<Table>, columns: Vec<(Name, usize)>, predicates: Vec<Expr> },
+    /// Constant tuples.
+    Values { tuple: Tuple, rows: Vec<Vec<Expr>> },
+    /// Tuples that satisfy all predicates, tested in this order.
+    Filter { input: Box<Relation>, predicates: Vec<Expr> },
+    /// Exactly these fields.
+    Map { input: Box<Relation>, exprs: Vec<(Name, Expr)> },
+    /// Two relations joined.
+    Join(Box<Join>),
+    /// Groups.
+    Aggregate(Box<Aggregate>),
+    /// Sorted, and perhaps only the first ones.
+    Sort { input: Box<Relation>, keys: Vec<Key>, offset: u64, limit: Option<u64> },
+    /// The first ones.
+    Limit { input: Box<Relation>, offset: u64, limit: Option<u64> },
+    /// Tuples of all inputs; each names the fields that become the output's, by position.
+    Union { inputs: Vec<(Relation, Vec<Name>)>, names: Vec<Name> },
+    /// Elements in place of lists: (list, element).
+    Unnest { input: Box<Relation>, lists: Vec<(Name, Name)>, outer: bool },
+}
+
+/// How two relations are joined, seen from the left one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Inner,
+    Left,
+    Full,
+    Semi,
+    Anti,
+    /// The left one with a boolean field: whether there is a match.
+    Mark,
+    /// As left; a second match is an error.
+    Single,
+}
+
+/// Two relations joined.
+#[derive(Debug, Clone)]
+pub(crate) struct Join {
+    pub(crate) kind: Kind,
+    pub(crate) left: Relation,
+    pub(crate) right: Relation,
+    /// What a match satisfies, in the order of writing.
+    pub(crate) conditions: Vec<Expr>,
+    /// The field that [`Kind::Mark`] adds.
+    pub(crate) mark: Option<Name>,
+    /// The only condition is an equality in the sense of `IN`: unknown when either side is NULL.
+    pub(crate) null_aware: bool,
+    /// The right side reads fields of the left one as parameters.
+    pub(crate) correlated: bool,
+}
+
+/// A key of an order.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(crate) expr: Expr,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+/// A call of an aggregate function.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) function: Name,
+    pub(crate) args: Vec<Expr>,
+    pub(crate) distinct: bool,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) order_by: Vec<Key>,
+}
+
+/// Groups of tuples with equal keys.
+#[derive(Debug, Clone)]
+pub(crate) struct Aggregate {
+    pub(crate) input: Relation,
+    pub(crate) keys: Vec<(Name, Expr)>,
+    /// Positions of the keys of each grouping, when there are several.
+    pub(crate) sets: Option<Vec<Vec<usize>>>,
+    /// The field that tells the groupings apart: one bit per key, set where the key is not part of the grouping.
+    pub(crate) grouping: Option<(Name, Atom)>,
+    pub(crate) calls: Vec<(Name, Call)>,
+}
+
+impl Relation {
+    /// The names of its fields, in no particular order.
+    pub(crate) fn names(&self) -> Vec<Name> {
+        match self {
+            Relation::Scan { columns, .. } => columns.iter().map(|(name, _)| name.clone()).collect(),
+            Relation::Values { tuple, .. } => tuple.fields().iter().map(|field| field.name.clone()).collect(),
+            Relation::Filter { input, .. } | Relation::Sort { input, .. } | Relation::Limit { input, .. } => {
+                input.names()
+            }
+            Relation::Map { exprs, .. } => exprs.iter().map(|(name, _)| name.clone()).collect(),
+            Relation::Join(join) => {
+                let mut names = join.left.names();
+                match join.kind {
+                    Kind::Semi | Kind::Anti => {}
+                    Kind::Mark => names.extend(join.mark.clone()),
+                    Kind::Inner | Kind::Left | Kind::Full | Kind::Single => names.extend(join.right.names()),
+                }
+                names
+            }
+            Relation::Aggregate(aggregate) => {
+                let keys = aggregate.keys.iter().map(|(name, _)| name);
+                let calls = aggregate.calls.iter().map(|(name, _)| name);
+                let grouping = aggregate.grouping.iter().map(|(name, _)| name);
+                keys.chain(calls).chain(grouping).cloned().collect()
+            }
+            Relation::Union { names, .. } => names.clone(),
+            Relation::Unnest { input, lists, .. } => {
+                let element = |name: Name| match lists.iter().find(|(list, _)| *list == name) {
+                    Some((_, element)) => element.clone(),
+                    None => name,
+                };
+                input.names().into_iter().map(element).collect()
+            }
+        }
+    }
+
+    /// The inputs.
+    pub(crate) fn inputs(&self) -> Vec<&Relation> {
+        match self {
+            Relation::Scan { .. } | Relation::Values { .. } => Vec::new(),
+            Relation::Filter { input, .. }
+            | Relation::Map { input, .. }
+            | Relation::Sort { input, .. }
+            | Relation::Limit { input, .. }
+            | Relation::Unnest { input, .. } => vec![input],
+            Relation::Join(join) => vec![&join.left, &join.right],
+            Relation::Aggregate(aggregate) => vec![&aggregate.input],
+            Relation::Union { inputs, .. } => inputs.iter().map(|(input, _)| input).collect(),
+        }
+    }
+
+    /// The inputs, for rewriting.
+    pub(crate) fn inputs_mut(&mut self) -> Vec<&mut Relation> {
+        match self {
+            Relation::Scan { .. } | Relation::Values { .. } => Vec::new(),
+            Relation::Filter { input, .. }
+            | Relation::Map { input, .. }
+            | Relation::Sort { input, .. }
+            | Relation::Limit { input, .. }
+            | Relation::Unnest { input, .. } => vec![input],
+            Relation::Join(join) => {
+                let Join { left, right, .. } = &mut **join;
+                vec![left, right]
+            }
+            Relation::Aggregate(aggregate) => vec![&mut aggregate.input],
+            Relation::Union { inputs, .. } => inputs.iter_mut().map(|(input, _)| input).collect(),
+        }
+    }
+
+    /// The expressions of this relation itself.
+    pub(crate) fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Relation::Scan { predicates, .. } | Relation::Filter { predicates, .. } => predicates.iter().collect(),
+            Relation::Values { rows, .. } => rows.iter().flatten().collect(),
+            Relation::Map { exprs, .. } => exprs.iter().map(|(_, expr)| expr).collect(),
+            Relation::Join(join) => join.conditions.iter().collect(),
+            Relation::Aggregate(aggregate) => {
+                let keys = aggregate.keys.iter().map(|(_, expr)| expr);
+                keys.chain(aggregate.calls.iter().flat_map(|(_, call)| call.exprs())).collect()
+            }
+            Relation::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
+            Relation::Limit { .. } | Relation::Union { .. } | Relation::Unnest { .. } => Vec::new(),
+        }
+    }
+
+    /// The expressions of this relation itself, for rewriting.
+    pub(crate) fn exprs_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Relation::Scan { predicates, .. } | Relation::Filter { predicates, .. } => {
+                predicates.iter_mut().collect()
+            }
+            Relation::Values { rows, .. } => rows.iter_mut().flatten().collect(),
+            Relation::Map { exprs, .. } => exprs.iter_mut().map(|(_, expr)| expr).collect(),
+            Relation::Join(join) => join.conditions.iter_mut().collect(),
+            Relation::Aggregate(aggregate) => {
+                let keys = aggregate.keys.iter_mut().map(|(_, expr)| expr);
+                keys.chain(aggregate.calls.iter_mut().flat_map(|(_, call)| call.exprs_mut())).collect()
+            }
+            Relation::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).collect(),
+            Relation::Limit { .. } | Relation::Union { .. } | Relation::Unnest { .. } => Vec::new(),
+        }
+    }
+
+    /// The parameters it reads that nothing within it provides.
+    pub(crate) fn parameters(&self) -> HashSet<Name> {
+        let mut names = HashSet::new();
+        for expr in self.exprs() {
+            names.extend(parameters(expr));
+        }
+        match self {
+            Relation::Join(join) => {
+                names.extend(join.left.parameters());
+                let mut right = join.right.parameters();
+                if join.correlated {
+                    for name in join.left.names() {
+                        right.remove(&name);
+                    }
+                }
+                names.extend(right);
+            }
+            other => {
+                for input in other.inputs() {
+                    names.extend(input.parameters());
+                }
+            }
+        }
+        names
+    }
+
+    /// This relation filtered; without predicates, as it is.
+    pub(crate) fn filtered(self, mut predicates: Vec<Expr>) -> Relation {
+        if predicates.is_empty() {
+            return self;
+        }
+        match self {
+            Relation::Filter { input, predicates: mut first } => {
+                first.append(&mut predicates);
+                Relation::Filter { input, predicates: first }
+            }
+            other => Relation::Filter { input: Box::new(other), predicates },
+        }
+    }
+}
+
+impl Call {
+    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.args.iter().chain(&self.filter).chain(self.order_by.iter().map(|key| &key.expr))
+    }
+
+    fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.args.iter_mut().chain(&mut self.filter).chain(self.order_by.iter_mut().map(|key| &mut key.expr))
+    }
+}
+
+/// The parameters an expression reads.
+pub(crate) fn parameters(expr: &Expr) -> HashSet<Name> {
+    let mut names = HashSet::new();
+    expr.walk(&mut |expr| {
+        if let Expr::Parameter(name) = expr {
+            names.insert(name.clone());
+        }
+    });
+    names
+}
+
+/// Whether all fields the expression reads are among `names`.
+pub(crate) fn covered(expr: &Expr, names: &HashSet<Name>) -> bool {
+    expr.fields().iter().all(|name| names.contains(name))
+}
+
+/// The conjuncts of a predicate, in order.
+pub(crate) fn conjuncts(expr: Expr) -> Vec<Expr> {
+    match expr {
+        Expr::And(list) => list.into_iter().flat_map(conjuncts).collect(),
+        other => vec![other],
+    }
+}
+
+/// Replaces fields by expressions.
+pub(crate) fn substitute(expr: &mut Expr, replacement: &dyn Fn(&Name) -> Option<Expr>) {
+    if let Expr::Field(name) = expr {
+        if let Some(new) = replacement(name) {
+            *expr = new;
+        }
+        return;
+    }
+    for child in expr.children_mut() {
+        substitute(child, replacement);
+    }
+}
+
+/// Reads parameters among `names` as fields.
+pub(crate) fn parameters_to_fields(expr: &mut Expr, names: &HashSet<Name>) {
+    if let Expr::Parameter(name) = expr
+        && names.contains(name)
+    {
+        *expr = Expr::Field(name.clone());
+        return;
+    }
+    for child in expr.children_mut() {
+        parameters_to_fields(child, names);
+    }
+}
