@@ -13,6 +13,7 @@ pub mod describe;
 pub mod expression;
 mod group_table;
 pub mod hash;
+pub mod join;
 pub mod operator;
 pub mod orchestration;
 mod physical;

@@ -22,7 +22,7 @@ mod compare;
 mod gather;
 mod incoming;
 mod layout;
-#[allow(dead_code)] // The join table fills shared pages.
+
 mod memory;
 mod nested;
 mod sealed;
@@ -30,6 +30,10 @@ mod sealed;
 pub use builder::RowsBuilder;
 pub use compare::{Candidates, NullKeys};
 pub use incoming::Incoming;
+pub(crate) use incoming::Values;
+pub(crate) use layout::{FieldLayout, Kind};
+pub(crate) use memory::{Pages, SharedPages, SharedWriter};
+pub(crate) use sealed::{Part, Side};
 pub use layout::{HASH_OFFSET, RowLayout, VALIDITY_OFFSET};
 pub use memory::Fixed;
 pub use sealed::Rows;

@@ -1,0 +1,319 @@
+//! Building a join table: worker-local buffers partitioned by hash, then one task per partition.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tessera_encodings::{Chunk, Column};
+use tessera_types::{Error, Result};
+
+use crate::context::{Context, Reservation};
+use crate::hash::hash_columns;
+use crate::operator::Task;
+use crate::rows::{HASH_OFFSET, Incoming, Kind, Part, RowLayout, RowsBuilder, SharedPages, SharedWriter, Side};
+
+use super::directory::Directory;
+use super::table::JoinTable;
+
+/// Partitions of a buffer that has many rows, as a power of two.
+const PARTITION_BITS: u32 = 6;
+/// A buffer with more rows than this partitions those to come.
+const UNPARTITIONED_ROWS_MOST: usize = 16_384;
+/// Rows between two questions whether the query was cancelled.
+const CHECK_ROWS: usize = 65_536;
+
+/// What the table is made of, known before the first row.
+#[derive(Debug)]
+pub(crate) struct TableBuild {
+    pub(crate) layout: Arc<RowLayout>,
+    pub(crate) keys: Vec<usize>,
+    pub(crate) null_equal: bool,
+    /// Which bits of the hash are used; fewer only in tests, to make hashes collide.
+    pub(crate) hash_mask: u64,
+    pub(crate) context: Arc<dyn Context>,
+}
+
+impl TableBuild {
+    /// Hashes of key columns.
+    pub(crate) fn hash(&self, keys: &[Column], rows: usize, out: &mut Vec<u64>) -> Result<()> {
+        hash_columns(keys, rows, out)?;
+        if self.hash_mask != u64::MAX {
+            out.iter_mut().for_each(|hash| *hash &= self.hash_mask);
+        }
+        Ok(())
+    }
+}
+
+/// The rows of one worker: together while few, then by the top bits of their hash.
+#[derive(Debug)]
+pub(crate) struct BuildBuffers {
+    build: Arc<TableBuild>,
+    together: RowsBuilder,
+    partitions: Vec<RowsBuilder>,
+    hashes: Vec<u64>,
+    selections: Vec<Vec<u32>>,
+}
+
+/// Rows that a task copies: all of a part, or those listed.
+#[derive(Debug)]
+struct Share {
+    part: Arc<Part>,
+    rows: Option<Vec<u32>>,
+    /// What is added to heap pages and side stores to find them in the table.
+    heap_base: u32,
+    side_base: u32,
+}
+
+/// A table whose rows are being copied by tasks.
+#[derive(Debug)]
+pub(crate) struct PendingTable {
+    build: Arc<TableBuild>,
+    directory: Arc<Directory>,
+    pages: Arc<SharedPages>,
+    rows: usize,
+    heap: Mutex<Option<Arc<[arrow::buffer::Buffer]>>>,
+    sides: Vec<Side>,
+    has_nulls: Vec<bool>,
+    reservations: Mutex<Vec<Reservation>>,
+    finished: OnceLock<Arc<JoinTable>>,
+}
+
+impl BuildBuffers {
+    pub(crate) fn new(build: Arc<TableBuild>) -> BuildBuffers {
+        let builder = RowsBuilder::new(build.layout.clone(), Reservation::new(build.context.clone()));
+        BuildBuffers {
+            build,
+            together: builder,
+            partitions: Vec::new(),
+            hashes: Vec::new(),
+            selections: Vec::new(),
+        }
+    }
+
+    /// Adds the tuples of a chunk that count.
+    pub(crate) fn push(&mut self, chunk: Chunk) -> Result<()> {
+        // Hashing and resolving go by stored rows: not worth it when few of them count.
+        let chunk = if chunk.rows() * 4 < chunk.rows_stored() * 3 { chunk.compact()? } else { chunk };
+        let keys: Vec<Column> = self.build.keys.iter().map(|key| chunk.stored()[*key].clone()).collect();
+        self.build.hash(&keys, chunk.rows_stored(), &mut self.hashes)?;
+        let incoming = Incoming::of_chunk(&chunk)?;
+        let selection = chunk.selection().map(|selection| &selection.values()[..]);
+        if self.partitions.is_empty() && self.together.len() + chunk.rows() <= UNPARTITIONED_ROWS_MOST {
+            self.together.append(&incoming, Some(&self.hashes), selection)?;
+            return Ok(());
+        }
+        if self.partitions.is_empty() {
+            let context = &self.build.context;
+            let builder = || RowsBuilder::new(self.build.layout.clone(), Reservation::new(context.clone()));
+            self.partitions = std::iter::repeat_with(builder).take(1 << PARTITION_BITS).collect();
+            self.selections = vec![Vec::new(); 1 << PARTITION_BITS];
+        }
+        self.selections.iter_mut().for_each(Vec::clear);
+        let partition = |hash: u64| (hash >> (64 - PARTITION_BITS)) as usize;
+        match selection {
+            None => {
+                for (row, hash) in self.hashes.iter().enumerate() {
+                    self.selections[partition(*hash)].push(row as u32);
+                }
+            }
+            Some(selection) => {
+                for row in selection {
+                    self.selections[partition(self.hashes[*row as usize])].push(*row);
+                }
+            }
+        }
+        for (builder, selection) in self.partitions.iter_mut().zip(&self.selections) {
+            if !selection.is_empty() {
+                builder.append(&incoming, Some(&self.hashes), Some(selection))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PendingTable {
+    /// Cuts the rows of all workers into tasks. The table is complete when all have run.
+    ///
+    /// # Errors
+    /// The memory budget is exhausted.
+    pub(crate) fn new(
+        build: Arc<TableBuild>,
+        buffers: Vec<BuildBuffers>,
+    ) -> Result<(Arc<PendingTable>, Vec<Task>)> {
+        let partitioned = buffers.iter().any(|buffer| !buffer.partitions.is_empty());
+        let partition_bits = if partitioned { PARTITION_BITS } else { 0 };
+        let mut shares: Vec<Vec<Share>> = (0..1 << partition_bits).map(|_| Vec::new()).collect();
+        let (mut heap, mut sides) = (Vec::new(), Vec::new());
+        let mut has_nulls = vec![false; build.layout.fields.len()];
+        let mut take = |builder: RowsBuilder| -> Share {
+            let part = builder.seal_part();
+            let (heap_base, side_base) = (heap.len() as u32, sides.len() as u32);
+            heap.extend(part.heap.iter().cloned());
+            sides.extend(part.sides.iter().cloned());
+            has_nulls.iter_mut().zip(&part.has_nulls).for_each(|(any, one)| *any |= one);
+            Share { part: Arc::new(part), rows: None, heap_base, side_base }
+        };
+        for buffer in buffers {
+            let together = take(buffer.together);
+            if partitioned {
+                let mut lists: Vec<Vec<u32>> = vec![Vec::new(); shares.len()];
+                for row in 0..together.part.rows {
+                    let hash: u64 = together.part.pages.read(row, HASH_OFFSET);
+                    lists[(hash >> (64 - partition_bits)) as usize].push(row as u32);
+                }
+                for (list, shares) in lists.into_iter().zip(&mut shares) {
+                    shares.push(Share { part: together.part.clone(), rows: Some(list), ..together });
+                }
+            } else {
+                shares[0].push(together);
+            }
+            for (builder, shares) in buffer.partitions.into_iter().zip(&mut shares) {
+                shares.push(take(builder));
+            }
+        }
+        let counts: Vec<usize> =
+            shares.iter().map(|shares| shares.iter().map(Share::len).sum::<usize>()).collect();
+        let rows: usize = counts.iter().sum();
+        let bits = Directory::bits_for(rows).max(partition_bits);
+        let mut reservation = Reservation::new(build.context.clone());
+        reservation.grow(Directory::bytes(bits) + rows * build.layout.stride_bytes())?;
+        let directory = Arc::new(Directory::new(bits));
+        let (pages, writers) = SharedPages::split(build.layout.stride_bytes(), &counts);
+        let pending = Arc::new(PendingTable {
+            build,
+            directory,
+            pages,
+            rows,
+            heap: Mutex::new(Some(heap.into())),
+            sides,
+            has_nulls,
+            reservations: Mutex::new(vec![reservation]),
+            finished: OnceLock::new(),
+        });
+        let slots = pending.directory.slots() >> partition_bits;
+        let mut first_row = 0;
+        let mut tasks: Vec<Task> = Vec::new();
+        for (partition, ((shares, writer), count)) in shares.into_iter().zip(writers).zip(counts).enumerate() {
+            let pending = pending.clone();
+            let range = partition * slots..(partition + 1) * slots;
+            let first = first_row;
+            first_row += count as u64;
+            tasks.push(Box::new(move || pending.copy(shares, writer, range, first)));
+        }
+        Ok((pending, tasks))
+    }
+
+    /// One task: counts the rows of each slot of a partition, sums up, and copies the rows to their places.
+    fn copy(
+        &self,
+        shares: Vec<Share>,
+        mut writer: SharedWriter,
+        slots: Range<usize>,
+        first_row: u64,
+    ) -> Result<()> {
+        for share in &shares {
+            let hashes = share.part.pages.field::<u64>(HASH_OFFSET);
+            share.each_row(&*self.build.context, |row| self.directory.count(hashes.get(row)))?;
+        }
+        self.directory.sum_up(slots, first_row);
+        let patches: Vec<(usize, bool)> = self
+            .build
+            .layout
+            .fields
+            .iter()
+            .filter(|field| field.in_heap() || field.in_sides())
+            .map(|field| (field.offset, field.in_heap()))
+            .collect();
+        for share in &shares {
+            let pages = &share.part.pages;
+            let hashes = pages.field::<u64>(HASH_OFFSET);
+            share.each_row(&*self.build.context, |row| {
+                let place = self.directory.place(hashes.get(row)) - first_row;
+                let copy = writer.copy_row(place as usize, pages.row(row as usize));
+                for (offset, in_heap) in &patches {
+                    share.patch(&mut copy[*offset..], *in_heap);
+                }
+            })?;
+        }
+        let mut reservations = self.reservations.lock().unwrap_or_else(PoisonError::into_inner);
+        for share in shares {
+            // The rows go, what they refer to stays; parts that other tasks read too go with the last of them.
+            if let Ok(mut part) = Arc::try_unwrap(share.part) {
+                let pages = part.pages.memory_bytes();
+                drop(std::mem::replace(&mut part.pages, crate::rows::Pages::new(8, 0)));
+                for mut reservation in part.reservations {
+                    let kept = reservation.bytes().saturating_sub(pages);
+                    reservation.resize(kept)?;
+                    reservations.push(reservation);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The table; all tasks must have run.
+    ///
+    /// # Errors
+    /// A task is left or has failed: a mistake of the executor.
+    pub(crate) fn finish(&self) -> Result<Arc<JoinTable>> {
+        if let Some(table) = self.finished.get() {
+            return Ok(table.clone());
+        }
+        let pages = self.pages.take().ok_or_else(|| Error::internal("a join table read before it is built"))?;
+        let lock = |list: &Mutex<Vec<Reservation>>| {
+            std::mem::take(&mut *list.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        let part = Part {
+            pages,
+            rows: self.rows,
+            heap,
+            sides: self.sides.clone(),
+            has_nulls: self.has_nulls.clone(),
+            reservations: lock(&self.reservations),
+        };
+        let table = Arc::new(JoinTable::new(self.build.clone(), self.directory.clone(), part));
+        Ok(self.finished.get_or_init(|| table).clone())
+    }
+}
+
+impl Share {
+    fn len(&self) -> usize {
+        self.rows.as_ref().map_or(self.part.rows, Vec::len)
+    }
+
+    #[inline(always)]
+    fn each_row(&self, context: &dyn Context, mut visit: impl FnMut(u64)) -> Result<()> {
+        let len = self.len();
+        for first in (0..len).step_by(CHECK_ROWS) {
+            context.check()?;
+            let range = first..(first + CHECK_ROWS).min(len);
+            match &self.rows {
+                None => range.for_each(|row| visit(row as u64)),
+                Some(rows) => rows[range].iter().for_each(|row| visit(u64::from(*row))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a copied header or reference point into the table's heap or sides.
+    #[inline(always)]
+    fn patch(&self, bytes: &mut [u8], in_heap: bool) {
+        let (at, base) = if in_heap { (8, self.heap_base) } else { (0, self.side_base) };
+        let read = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        if in_heap && read(bytes) <= 12 {
+            return;
+        }
+        let moved = read(&bytes[at..]) + base;
+        bytes[at..at + 4].copy_from_slice(&moved.to_le_bytes());
+    }
+}
+
+impl crate::rows::FieldLayout {
+    fn in_heap(&self) -> bool {
+        matches!(self.kind, Kind::Value(crate::physical::Physical::View, _))
+    }
+
+    fn in_sides(&self) -> bool {
+        matches!(self.kind, Kind::Handle | Kind::Value(crate::physical::Physical::Nested, _))
+    }
+}

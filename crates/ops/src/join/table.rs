@@ -1,0 +1,296 @@
+//! The join table: unchained (Birler, Kemper, Neumann, VLDB 2024), in the layout of `docs/layout.md`.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::UInt32Array;
+
+use tessera_encodings::{Chunk, Column};
+use tessera_types::{Error, Result, Tuple};
+
+use crate::physical::Physical;
+use crate::rows::{Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLayout, Values};
+
+use super::buffers::TableBuild;
+use super::directory::Directory;
+
+/// A hash table of tuples, complete; read by all workers.
+#[derive(Debug)]
+pub struct JoinTable {
+    build: Arc<TableBuild>,
+    directory: Arc<Directory>,
+    part: Part,
+    null_rows: OnceLock<Vec<u64>>,
+}
+
+/// The tuples of one chunk that may have matches, and how far their matches have been given out.
+#[derive(Debug, Default)]
+pub struct Lookup {
+    hashes: Vec<u64>,
+    keys: Option<Incoming>,
+    /// Positions in the chunk (of the tuples that count), with the rows of their slots.
+    positions: Vec<u32>,
+    ranges: Vec<(u64, u64)>,
+    next: usize,
+}
+
+impl JoinTable {
+    pub(crate) fn new(build: Arc<TableBuild>, directory: Arc<Directory>, part: Part) -> JoinTable {
+        JoinTable { build, directory, part, null_rows: OnceLock::new() }
+    }
+
+    /// The tuple of the rows.
+    pub fn tuple(&self) -> &Tuple {
+        self.layout().tuple()
+    }
+
+    pub(crate) fn layout(&self) -> &RowLayout {
+        &self.build.layout
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.part.rows
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.part.rows == 0
+    }
+
+    /// The fields that are the keys.
+    pub fn keys(&self) -> &[usize] {
+        &self.build.keys
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.part.memory_bytes() + self.directory.memory_bytes()
+    }
+
+    /// A field of these rows; [`crate::rows::NO_ROW`] gives NULL.
+    pub fn gather(&self, field: usize, rows: &[u64]) -> Result<Column> {
+        self.part.gather(&self.build.layout, field, rows)
+    }
+
+    /// Starts looking up the tuples of a chunk that count; `keys` are the positions of its key columns.
+    pub fn lookup(&self, chunk: &Chunk, keys: &[usize], lookup: &mut Lookup) -> Result<()> {
+        let columns = keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<_>>>()?;
+        let rows = chunk.rows();
+        let incoming = Incoming::new(&columns, rows)?;
+        let Lookup { hashes, positions, ranges, .. } = lookup;
+        self.build.hash(&columns, rows, hashes)?;
+        positions.clear();
+        positions.resize(rows, 0);
+        ranges.clear();
+        ranges.resize(rows, (0, 0));
+        let skip_nulls = incoming.has_nulls() && !self.build.null_equal;
+        let mut found = 0;
+        if !self.is_empty() {
+            for (position, hash) in hashes.iter().enumerate() {
+                let (begin, end) = self.directory.range(*hash);
+                self.part.pages.prefetch(begin as usize);
+                positions[found] = position as u32;
+                ranges[found] = (begin, end);
+                found += usize::from(begin < end && !(skip_nulls && incoming.any_null(position)));
+            }
+        }
+        positions.truncate(found);
+        ranges.truncate(found);
+        lookup.next = 0;
+        lookup.keys = Some(incoming);
+        Ok(())
+    }
+
+    /// More matches: up to `limit` pairs of row and position into `pairs` (replaced), positions ascending. There may be
+    /// fewer, even none; [`Lookup::is_done`] says whether that was all.
+    pub fn next_pairs(&self, lookup: &mut Lookup, limit: usize, pairs: &mut Candidates) -> Result<()> {
+        pairs.clear();
+        self.expand(lookup, pairs, InOrder { limit })
+    }
+
+    /// The next match or matches of each position that is still wanted: up to `limit` pairs, shared out among the positions,
+    /// which keeps early ends early. Positions for which `wanted` is false are given up.
+    pub fn next_round(
+        &self,
+        lookup: &mut Lookup,
+        limit: usize,
+        wanted: impl Fn(u32) -> bool,
+        pairs: &mut Candidates,
+    ) -> Result<()> {
+        pairs.clear();
+        let mut kept = 0;
+        for i in 0..lookup.positions.len() {
+            lookup.positions[kept] = lookup.positions[i];
+            lookup.ranges[kept] = lookup.ranges[i];
+            let (begin, end) = lookup.ranges[i];
+            kept += usize::from(begin < end && wanted(lookup.positions[i]));
+        }
+        lookup.positions.truncate(kept);
+        lookup.ranges.truncate(kept);
+        lookup.next = 0;
+        let share = (limit / kept.max(1)).max(1);
+        self.expand(lookup, pairs, SharedOut { limit, share })
+    }
+
+    /// Expands candidates with the cheapest test of a candidate (a single integer key: the key itself, which decides; else the
+    /// hash), then compares keys where the test did not decide.
+    fn expand(&self, lookup: &mut Lookup, pairs: &mut Candidates, expand: impl Expand) -> Result<()> {
+        let Lookup { hashes, keys, positions, ranges, next } = lookup;
+        let Some(keys) = keys else { return Err(Error::internal("matches asked for before a lookup")) };
+        let pages = &self.part.pages;
+        if let ([field], [column]) = (&self.build.keys[..], &keys.columns[..])
+            && !self.part.has_nulls[*field]
+            && column.nulls.is_none()
+            && column.index.is_none()
+        {
+            let place = &self.build.layout.fields[*field];
+            match (&place.kind, &column.values) {
+                (Kind::Value(Physical::Bits64, _), Values::Bits64(values)) => {
+                    let stored = pages.field::<u64>(place.offset);
+                    let test = |row: u64, position: u32| stored.get(row) == values[position as usize];
+                    expand.run(positions, ranges, next, pairs, test);
+                    return Ok(());
+                }
+                (Kind::Value(Physical::Bits32, _), Values::Bits32(values)) => {
+                    let stored = pages.field::<u32>(place.offset);
+                    let test = |row: u64, position: u32| stored.get(row) == values[position as usize];
+                    expand.run(positions, ranges, next, pairs, test);
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        let stored = pages.field::<u64>(HASH_OFFSET);
+        let test = |row: u64, position: u32| stored.get(row) == hashes[position as usize];
+        expand.run(positions, ranges, next, pairs, test);
+        let nulls = if self.build.null_equal { NullKeys::Equal } else { NullKeys::Unequal };
+        self.part.view(&self.build.layout).retain_equal(&self.build.keys, keys, nulls, pairs)
+    }
+
+    /// Keeps the pairs whose keys SQL's `IN` cannot call unequal: NULL may equal anything.
+    pub fn retain_not_unequal(&self, lookup: &Lookup, pairs: &mut Candidates) -> Result<()> {
+        let Some(keys) = &lookup.keys else { return Err(Error::internal("keys compared before a lookup")) };
+        let view = self.part.view(&self.build.layout);
+        view.retain_equal(&self.build.keys, keys, NullKeys::Unknown, pairs)
+    }
+
+    /// The rows with a NULL in their keys.
+    pub fn rows_with_null_keys(&self) -> Result<&[u64]> {
+        if let Some(rows) = self.null_rows.get() {
+            return Ok(rows);
+        }
+        let mut found = Vec::new();
+        if self.build.keys.iter().any(|key| self.part.has_nulls[*key]) {
+            for first in (0..self.len() as u64).step_by(2_048) {
+                let rows: Vec<u64> = self.row_range(first, 2_048).collect();
+                let keys =
+                    self.build.keys.iter().map(|key| self.gather(*key, &rows)).collect::<Result<Vec<_>>>()?;
+                let keys = Incoming::new(&keys, rows.len())?;
+                found.extend(rows.iter().enumerate().filter(|(i, _)| keys.any_null(*i)).map(|(_, row)| *row));
+            }
+        }
+        Ok(self.null_rows.get_or_init(|| found))
+    }
+
+    /// The numbers of at most `len` rows from `first`.
+    pub(crate) fn row_range(&self, first: u64, len: usize) -> Range<u64> {
+        first..(first + len as u64).min(self.len() as u64)
+    }
+}
+
+impl Lookup {
+    /// Whether all matches have been given out.
+    pub fn is_done(&self) -> bool {
+        self.next >= self.positions.len()
+    }
+
+    /// Whether no position is left in rounds.
+    pub fn is_exhausted(&self) -> bool {
+        self.positions.iter().zip(&self.ranges).all(|(_, (begin, end))| begin >= end)
+    }
+
+    /// Whether a position has a NULL in its keys.
+    pub fn has_null_key(&self, position: u32) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.any_null(position as usize))
+    }
+}
+
+/// How candidates become pairs; generic so that each test is compiled into its loop.
+trait Expand {
+    fn run(
+        self,
+        positions: &[u32],
+        ranges: &mut [(u64, u64)],
+        next: &mut usize,
+        pairs: &mut Candidates,
+        test: impl Fn(u64, u32) -> bool,
+    );
+}
+
+/// All matches of a position before those of the next.
+struct InOrder {
+    limit: usize,
+}
+
+/// At most `share` matches of each position.
+struct SharedOut {
+    limit: usize,
+    share: usize,
+}
+
+impl Expand for InOrder {
+    #[inline(always)]
+    fn run(
+        self,
+        positions: &[u32],
+        ranges: &mut [(u64, u64)],
+        next: &mut usize,
+        pairs: &mut Candidates,
+        test: impl Fn(u64, u32) -> bool,
+    ) {
+        for (position, (begin, end)) in positions.iter().zip(ranges.iter_mut()).skip(*next) {
+            while *begin < *end {
+                if pairs.len() == self.limit {
+                    return;
+                }
+                if test(*begin, *position) {
+                    pairs.push(*begin, *position);
+                }
+                *begin += 1;
+            }
+            *next += 1;
+        }
+    }
+}
+
+impl Expand for SharedOut {
+    #[inline(always)]
+    fn run(
+        self,
+        positions: &[u32],
+        ranges: &mut [(u64, u64)],
+        _next: &mut usize,
+        pairs: &mut Candidates,
+        test: impl Fn(u64, u32) -> bool,
+    ) {
+        for (position, (begin, end)) in positions.iter().zip(ranges.iter_mut()) {
+            let mut left = self.share;
+            while *begin < *end && left > 0 {
+                if pairs.len() == self.limit {
+                    return;
+                }
+                if test(*begin, *position) {
+                    pairs.push(*begin, *position);
+                    left -= 1;
+                }
+                *begin += 1;
+            }
+        }
+    }
+}
+
+/// Positions as an Arrow array, for taking.
+pub(crate) fn positions_array(positions: &[u32]) -> UInt32Array {
+    UInt32Array::from(positions.to_vec())
+}
