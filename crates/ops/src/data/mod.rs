@@ -1,11 +1,15 @@
 //! Sub-operators that transform tuples (architecture §5, data).
 
+mod build;
 mod cartesian_product;
 mod filter;
 mod limit;
 mod map;
 mod merge;
+mod merge_join;
+mod nested_loop;
 mod parametrized_map;
+mod probe;
 mod projection;
 mod projector;
 mod reduce;
@@ -18,12 +22,16 @@ mod unnest;
 mod values;
 mod zip;
 
+pub use build::{Build, HASH_TABLE, TABLE_FIELD};
 pub use cartesian_product::CartesianProduct;
 pub use filter::Filter;
 pub use limit::Limit;
 pub use map::Map;
 pub use merge::Merge;
+pub use merge_join::MergeJoin;
+pub use nested_loop::NestedLoop;
 pub use parametrized_map::ParametrizedMap;
+pub use probe::Probe;
 pub use projection::Projection;
 pub use reduce::Reduce;
 pub use reduce_by_key::ReduceByKey;
@@ -38,12 +46,16 @@ use crate::Registry;
 
 /// Registers the sub-operators of this folder.
 pub fn register(registry: &mut Registry) {
+    registry.register(Build);
     registry.register(CartesianProduct);
     registry.register(Filter);
     registry.register(Limit);
     registry.register(Map);
     registry.register(Merge);
+    registry.register(MergeJoin);
+    registry.register(NestedLoop);
     registry.register(ParametrizedMap);
+    registry.register(Probe);
     registry.register(Projection);
     registry.register(Sort);
     registry.register(TopK);

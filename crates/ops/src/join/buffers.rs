@@ -9,7 +9,9 @@ use tessera_types::{Error, Result};
 use crate::context::{Context, Reservation};
 use crate::hash::hash_columns;
 use crate::operator::Task;
-use crate::rows::{HASH_OFFSET, Incoming, Kind, Part, RowLayout, RowsBuilder, SharedPages, SharedWriter, Side};
+use crate::rows::{
+    HASH_OFFSET, Incoming, Kind, Part, RowLayout, RowsBuilder, SharedPages, SharedWriter, Side,
+};
 
 use super::directory::Directory;
 use super::table::JoinTable;
@@ -192,7 +194,8 @@ impl PendingTable {
         let slots = pending.directory.slots() >> partition_bits;
         let mut first_row = 0;
         let mut tasks: Vec<Task> = Vec::new();
-        for (partition, ((shares, writer), count)) in shares.into_iter().zip(writers).zip(counts).enumerate() {
+        for (partition, ((shares, writer), count)) in shares.into_iter().zip(writers).zip(counts).enumerate()
+        {
             let pending = pending.clone();
             let range = partition * slots..(partition + 1) * slots;
             let first = first_row;
@@ -258,7 +261,8 @@ impl PendingTable {
         if let Some(table) = self.finished.get() {
             return Ok(table.clone());
         }
-        let pages = self.pages.take().ok_or_else(|| Error::internal("a join table read before it is built"))?;
+        let pages =
+            self.pages.take().ok_or_else(|| Error::internal("a join table read before it is built"))?;
         let lock = |list: &Mutex<Vec<Reservation>>| {
             std::mem::take(&mut *list.lock().unwrap_or_else(PoisonError::into_inner))
         };

@@ -4,13 +4,15 @@ mod buffers;
 mod directory;
 mod kind;
 mod matched;
+mod output;
 mod table;
 
 pub use kind::JoinKind;
 pub use table::{JoinTable, Lookup};
 
-pub(crate) use buffers::{BuildBuffers, TableBuild};
+pub(crate) use buffers::{BuildBuffers, PendingTable, TableBuild};
 pub(crate) use matched::Matched;
+pub(crate) use output::{BuildRest, BuildSide, Residual, null_columns, pairs_chunk, select_positions};
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::UInt32Array;
-
 use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result, Tuple};
 
@@ -207,7 +205,7 @@ impl Lookup {
 
     /// Whether no position is left in rounds.
     pub fn is_exhausted(&self) -> bool {
-        self.positions.iter().zip(&self.ranges).all(|(_, (begin, end))| begin >= end)
+        self.ranges.iter().all(|(begin, end)| begin >= end)
     }
 
     /// Whether a position has a NULL in its keys.
@@ -288,9 +286,4 @@ impl Expand for SharedOut {
             }
         }
     }
-}
-
-/// Positions as an Arrow array, for taking.
-pub(crate) fn positions_array(positions: &[u32]) -> UInt32Array {
-    UInt32Array::from(positions.to_vec())
 }

@@ -1,0 +1,440 @@
+//! Joins against a reference that tries every pair, for all kinds, keys, residuals and settings; tables with colliding hashes.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow::array::Int64Array;
+
+use tessera_encodings::Chunk;
+use tessera_plan::{Expr, NodeId, Params, Value};
+use tessera_types::{Atom, Code, Field, Tuple};
+
+use crate::rows::{Candidates, RowLayout};
+use crate::testing::{SETTINGS, TestContext, TestPlan, batch, names, rows};
+
+use super::kind::KINDS;
+use super::*;
+
+type Row = Vec<Option<i64>>;
+
+/// Seeded numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    /// Rows of three fields: two keys from few values, and a value. `nulls` of 10 keys are NULL.
+    fn rows(&mut self, len: u64, distinct: u64, nulls: u64) -> Vec<Row> {
+        let mut key = || (self.below(10) >= nulls).then(|| self.below(distinct) as i64);
+        let mut rows: Vec<Row> = (0..len).map(|_| vec![key(), key(), None]).collect();
+        for row in &mut rows {
+            row[2] = (self.below(8) > 0).then(|| self.below(6) as i64);
+        }
+        rows
+    }
+}
+
+fn text(row: &[Option<i64>]) -> String {
+    let mut out = String::new();
+    for value in row {
+        let value = value.map_or("NULL".to_string(), |value| value.to_string());
+        write!(out, "{}{value}", if out.is_empty() { "" } else { " " }).unwrap();
+    }
+    out
+}
+
+fn table_text(rows: &[Row]) -> String {
+    rows.iter().map(|row| text(row)).collect::<Vec<_>>().join("|")
+}
+
+/// The kinds of keys tested: how many, and their type.
+const KEYS: [(usize, &str); 5] = [(1, "int64"), (1, "int32"), (2, "int64"), (1, "string"), (2, "string")];
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    kind: JoinKind,
+    keys: usize,
+    residual: bool,
+    null_equal: bool,
+    null_aware: bool,
+}
+
+/// `Some(true)`: equal; `None`: unknown.
+fn keys_equal(l: &Row, r: &Row, case: Case) -> Option<bool> {
+    let mut result = Some(true);
+    for key in 0..case.keys {
+        match (l[key], r[key]) {
+            (Some(a), Some(b)) if a == b => {}
+            (None, None) if case.null_equal => {}
+            (Some(_), Some(_)) => return Some(false),
+            _ => result = None,
+        }
+    }
+    result
+}
+
+fn residual_holds(l: &Row, r: &Row, case: Case) -> bool {
+    !case.residual || matches!((l[2], r[2]), (Some(a), Some(b)) if a < b)
+}
+
+/// What SQL says, or that there is a second match.
+fn reference(left: &[Row], right: &[Row], case: Case) -> Option<Vec<String>> {
+    let matches = |l: &Row, r: &Row| keys_equal(l, r, case) == Some(true) && residual_holds(l, r, case);
+    let nulls = vec![None; 3];
+    let both = |l: &Row, r: &Row| text(&[l.clone(), r.clone()].concat());
+    let mut out = Vec::new();
+    for l in left {
+        let found: Vec<&Row> = right.iter().filter(|r| matches(l, r)).collect();
+        let unknown = case.null_aware
+            && found.is_empty()
+            && right.iter().any(|r| keys_equal(l, r, case).is_none() && residual_holds(l, r, case));
+        match case.kind {
+            JoinKind::Single if found.len() > 1 => return None,
+            JoinKind::Semi if !found.is_empty() => out.push(text(l)),
+            JoinKind::Anti if found.is_empty() && !unknown => out.push(text(l)),
+            JoinKind::Mark => {
+                let mark = if unknown { "NULL".to_string() } else { (!found.is_empty()).to_string() };
+                out.push(format!("{} {mark}", text(l)));
+            }
+            kind if kind.yields_pairs() => {
+                out.extend(found.iter().map(|r| both(l, r)));
+                if found.is_empty() && kind.keeps_stream() {
+                    out.push(both(l, &nulls));
+                }
+            }
+            _ => {}
+        }
+    }
+    for r in right {
+        let found = left.iter().any(|l| matches(l, r));
+        match case.kind {
+            JoinKind::Right | JoinKind::Full if !found => out.push(both(&nulls, r)),
+            JoinKind::BuildSemi if found => out.push(text(r)),
+            JoinKind::BuildAnti if !found => out.push(text(r)),
+            _ => {}
+        }
+    }
+    out.sort();
+    Some(out)
+}
+
+fn residual() -> Expr {
+    Expr::call("lt", vec![Expr::field("lv"), Expr::field("rv")])
+}
+
+fn name_of(kind: JoinKind) -> &'static str {
+    KINDS.iter().find(|(_, other)| *other == kind).unwrap().0
+}
+
+fn sides(plan: &mut TestPlan, left: &[Row], right: &[Row], atom: &str) -> (NodeId, NodeId) {
+    let tuple = |side: &str| format!("<{side}a: {atom}?, {side}b: {atom}?, {side}v: int64?>");
+    let l = plan.table(batch(&tuple("l"), &table_text(left)));
+    let r = plan.table(batch(&tuple("r"), &table_text(right)));
+    (l, r)
+}
+
+fn probe_plan(plan: &mut TestPlan, l: NodeId, r: NodeId, case: Case) -> NodeId {
+    let keys = |side: &str| Value::names(["a", "b"][..case.keys].iter().map(|k| format!("{side}{k}")));
+    let build = Params::new().with("keys", keys("r")).with("null_equal", case.null_equal);
+    let table = plan.add("build", &[r], build);
+    let mut params = Params::new().with("keys", keys("l")).with("join", Value::name(name_of(case.kind)));
+    if case.residual {
+        params.set("residual", residual());
+    }
+    if case.null_aware {
+        params.set("null_aware", true);
+    }
+    plan.add("probe", &[table, l], params)
+}
+
+fn check(plan: &TestPlan, root: NodeId, expected: &Option<Vec<String>>, what: &str) {
+    for (chunk_rows, workers) in SETTINGS {
+        match (plan.run(root, chunk_rows, workers), expected) {
+            (Ok(found), Some(expected)) => {
+                let mut found = rows(&found);
+                found.sort();
+                assert_eq!(&found, expected, "{what}, chunks of {chunk_rows}, {workers} workers");
+            }
+            (Err(error), None) => assert!(error.message().contains("more than one row"), "{error}"),
+            (found, _) => panic!("{what}: {found:?} where {expected:?} was expected"),
+        }
+    }
+}
+
+#[test]
+fn probes_agree_with_the_reference() {
+    let mut random = Random(7);
+    let sizes = [(0, 0), (0, 5), (5, 0), (40, 30), (60, 3), (3, 60), (150, 40)];
+    for (_, kind) in KINDS {
+        for (keys, atom) in KEYS {
+            for flags in 0..8 {
+                let (residual, null_equal, null_aware) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+                if null_aware && (null_equal || !matches!(kind, JoinKind::Anti | JoinKind::Mark)) {
+                    continue;
+                }
+                let (l, r) = sizes[random.below(sizes.len() as u64) as usize];
+                let distinct = [3, 12, 60][random.below(3) as usize];
+                let nulls = random.below(3);
+                let (left, right) =
+                    (random.rows(l, distinct, nulls), random.rows(r, distinct, random.below(2)));
+                let case = Case { kind, keys, residual, null_equal, null_aware };
+                let mut plan = TestPlan::new();
+                let (l, r) = sides(&mut plan, &left, &right, atom);
+                let root = probe_plan(&mut plan, l, r, case);
+                let what = format!("{case:?} on {atom}, {left:?} with {right:?}");
+                check(&plan, root, &reference(&left, &right, case), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn not_in_has_its_three_answers() {
+    // 1 NOT IN (): true, even for NULL. 1 NOT IN (2, NULL): unknown. NULL NOT IN (2): unknown.
+    let case = Case { kind: JoinKind::Mark, keys: 1, residual: false, null_equal: false, null_aware: true };
+    let left = vec![vec![Some(1), None, None], vec![None, None, None], vec![Some(2), None, None]];
+    for (right, marks) in [
+        (vec![], ["false", "false", "false"]),
+        (vec![Some(2)], ["false", "NULL", "true"]),
+        (vec![Some(2), None], ["NULL", "NULL", "true"]),
+        (vec![None], ["NULL", "NULL", "NULL"]),
+    ] {
+        let right: Vec<Row> = right.into_iter().map(|key| vec![key, None, None]).collect();
+        let mut plan = TestPlan::new();
+        let (l, r) = sides(&mut plan, &left, &right, "int64");
+        let root = probe_plan(&mut plan, l, r, case);
+        let mut expected: Vec<String> =
+            left.iter().zip(marks).map(|(l, mark)| format!("{} {mark}", text(l))).collect();
+        expected.sort();
+        check(&plan, root, &Some(expected), &format!("{right:?}"));
+    }
+}
+
+#[test]
+fn nested_loops_agree_with_the_reference() {
+    let mut random = Random(11);
+    for (_, kind) in KINDS {
+        for keys in [0, 1] {
+            for (l, r) in [(0, 4), (4, 0), (30, 7), (7, 30), (1, 1)] {
+                let (left, right) = (random.rows(l, 5, 1), random.rows(r, 5, 1));
+                let case = Case { kind, keys, residual: true, null_equal: false, null_aware: false };
+                let mut plan = TestPlan::new();
+                let (l, r) = sides(&mut plan, &left, &right, "int64");
+                let mut conjuncts = vec![residual()];
+                if keys > 0 {
+                    conjuncts.insert(0, Expr::call("eq", vec![Expr::field("la"), Expr::field("ra")]));
+                }
+                let params = Params::new().with("join", Value::name(name_of(kind)));
+                let root = plan.add("nested_loop", &[r, l], params.with("predicate", Expr::all(conjuncts)));
+                check(&plan, root, &reference(&left, &right, case), &format!("{case:?} {left:?} {right:?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn merge_joins_agree_with_the_reference_in_order() {
+    let mut random = Random(13);
+    for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti] {
+        for (keys, atom) in [(1, "int64"), (2, "int64"), (1, "float64")] {
+            for residual_too in [false, true] {
+                for (l, r) in [(0, 4), (4, 0), (90, 20), (20, 90)] {
+                    let (left, right) = (random.rows(l, 6, 1), random.rows(r, 6, 1));
+                    let case =
+                        Case { kind, keys, residual: residual_too, null_equal: false, null_aware: false };
+                    let mut plan = TestPlan::new();
+                    let (l, r) = sorted_sides(&mut plan, &left, &right, keys, atom);
+                    let key_names =
+                        |s: &str| Value::names(["a", "b"][..keys].iter().map(|k| format!("{s}{k}")));
+                    let mut params = Params::new()
+                        .with("left_keys", key_names("l"))
+                        .with("right_keys", key_names("r"))
+                        .with("join", Value::name(name_of(kind)));
+                    if residual_too {
+                        params.set("residual", residual());
+                    }
+                    let root = plan.add("merge_join", &[l, r], params);
+                    let what = format!("{case:?} {left:?} {right:?}");
+                    let expected = reference(&left, &right, case).map(|rows| match atom {
+                        "float64" => rows.iter().map(|row| floats(row)).collect(),
+                        _ => rows,
+                    });
+                    let expected = expected.map(|mut rows: Vec<String>| {
+                        rows.sort();
+                        rows
+                    });
+                    check(&plan, root, &expected, &what);
+                    let found = rows(&plan.run(root, 7, 1).unwrap());
+                    let order = |row: &String| {
+                        let key = row.split(' ').take(keys);
+                        key.map(|v| v.parse::<f64>().unwrap_or(f64::MAX)).collect::<Vec<_>>()
+                    };
+                    assert!(found.is_sorted_by(|a, b| order(a) <= order(b)), "{found:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The first two of every three values as Arrow prints floats.
+fn floats(row: &str) -> String {
+    let value = |(i, text): (usize, &str)| match text {
+        "NULL" => text.to_string(),
+        _ if i % 3 < 2 => format!("{text}.0"),
+        _ => text.to_string(),
+    };
+    row.split(' ').enumerate().map(value).collect::<Vec<_>>().join(" ")
+}
+
+fn sorted_sides(
+    plan: &mut TestPlan,
+    left: &[Row],
+    right: &[Row],
+    keys: usize,
+    atom: &str,
+) -> (NodeId, NodeId) {
+    let mut side = |rows: &[Row], name: &str| {
+        let mut rows = rows.to_vec();
+        rows.sort_by_key(|row| row[..keys].iter().map(|v| v.unwrap_or(i64::MAX)).collect::<Vec<_>>());
+        let tuple = format!("<{name}a: {atom}?, {name}b: {atom}?, {name}v: int64?>");
+        let order = ["a", "b"][..keys].iter().map(|key| tessera_plan::SortKey {
+            field: format!("{name}{key}").into(),
+            descending: false,
+            nulls_first: false,
+        });
+        let order = tessera_plan::Order::Sorted(order.collect());
+        let params = plan.given_as(batch(&tuple, &table_text(&rows)), None, order);
+        plan.add("given", &[], params)
+    };
+    (side(left, "l"), side(right, "r"))
+}
+
+/// A table over many rows, with only some bits of each hash in use.
+fn table_with_mask(rows: i64, distinct: i64, hash_mask: u64) -> Arc<JoinTable> {
+    let tuple = Tuple::new(vec![Field::new("k", Atom::Int64), Field::new("v", Atom::Int64)]);
+    let layout = RowLayout::new(&tuple).unwrap();
+    let context = TestContext::new(2048, 1);
+    let build = Arc::new(TableBuild { layout, keys: vec![0], null_equal: false, hash_mask, context });
+    let mut buffers: Vec<_> = (0..3).map(|_| BuildBuffers::new(build.clone())).collect();
+    for first in (0..rows).step_by(1000) {
+        let values = first..(first + 1000).min(rows);
+        let keys = Int64Array::from_iter_values(values.clone().map(|v| v % distinct));
+        let chunk = Chunk::from_arrays(vec![Arc::new(keys), Arc::new(Int64Array::from_iter_values(values))]);
+        // The last worker gets few rows and stays unpartitioned.
+        let worker = if first == 3000 { 2 } else { first as usize / 1000 % 2 };
+        buffers[worker].push(chunk).unwrap();
+    }
+    let (pending, tasks) = PendingTable::new(build, buffers).unwrap();
+    assert!(pending.finish().is_err());
+    tasks.into_iter().rev().for_each(|task| task().unwrap());
+    pending.finish().unwrap()
+}
+
+#[test]
+fn every_row_is_found_whatever_its_hash() {
+    for (rows, distinct, mask) in [
+        (1, 1, u64::MAX),
+        (1000, 1000, u64::MAX),
+        (1000, 50, 0),
+        (1000, 1000, 0xff),
+        (100_000, 100_000, u64::MAX),
+        (100_000, 1000, u64::MAX),
+        (60_000, 60_000, 0xfff0_0000_0000_0000),
+        (60_000, 60_000, 0x0000_0000_ffff_ffff),
+    ] {
+        let table = table_with_mask(rows, distinct, mask);
+        assert_eq!(table.len(), rows as usize);
+        let probes = if mask == u64::MAX { distinct + 10 } else { 300.min(distinct + 10) };
+        let keys: Vec<i64> = (distinct + 10 - probes..distinct + 10).collect();
+        let (mut lookup, mut pairs) = (Lookup::default(), Candidates::default());
+        for keys in keys.chunks(2048) {
+            let chunk = Chunk::from_arrays(vec![Arc::new(Int64Array::from(keys.to_vec()))]);
+            table.lookup(&chunk, &[0], &mut lookup).unwrap();
+            let mut found = Vec::new();
+            while !lookup.is_done() {
+                table.next_pairs(&mut lookup, 100, &mut pairs).unwrap();
+                assert!(pairs.len() <= 100);
+                let values = table.gather(1, &pairs.rows).unwrap().plain().unwrap();
+                let values = crate::physical::raw_values::<i64>(&values);
+                let keys = pairs.positions.iter().map(|position| keys[*position as usize]);
+                found.extend(keys.zip(values.iter().copied()));
+            }
+            found.sort_unstable();
+            let mut expected: Vec<(i64, i64)> = Vec::new();
+            for key in keys.iter().filter(|key| **key < distinct) {
+                expected.extend((*key..rows).step_by(distinct as usize).map(|value| (*key, value)));
+            }
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{rows} rows, {distinct} keys, mask {mask:x}");
+        }
+    }
+}
+
+#[test]
+fn strings_survive_partitioning() {
+    let mut plan = TestPlan::new();
+    let line = |i: i64| format!("a-key-longer-than-twelve-{i} {i}");
+    let text = (0..40_000).map(line).collect::<Vec<_>>().join("|");
+    let right = plan.table(batch("<rk: string, rv: int64>", &text));
+    let left = plan.table(batch("<lk: string, lv: int64>", &text));
+    let table = plan.add("build", &[right], Params::new().with("keys", names(&["rk"])));
+    let params = Params::new().with("keys", names(&["lk"])).with("join", Value::name("inner"));
+    let root = plan.add("probe", &[table, left], params);
+    let found = plan.run(root, 2048, 2).unwrap();
+    assert_eq!(found.num_rows(), 40_000);
+    let values = |column: usize| crate::physical::raw_values::<i64>(found.column(column));
+    assert_eq!(values(1), values(3));
+    assert_eq!(found.column(0), found.column(2));
+}
+
+#[test]
+fn wrong_plans_are_rejected() {
+    let mut plan = TestPlan::new();
+    let l = plan.table(batch("<la: int32, lv: int64>", ""));
+    let r = plan.table(batch("<ra: int64, rv: int64>", ""));
+    let table = plan.add("build", &[r], Params::new().with("keys", names(&["ra"])));
+    let probe = |plan: &mut TestPlan, params: Params| plan.add("probe", &[table, l], params);
+    let inner = Params::new().with("join", Value::name("inner"));
+    let message = |plan: &TestPlan, root| plan.verify(root).unwrap_err().to_string();
+    let root = probe(&mut plan, inner.clone().with("keys", names(&["lx"])));
+    assert!(message(&plan, root).contains("lx"), "{}", message(&plan, root));
+    let root = probe(&mut plan, inner.clone().with("keys", names(&[])));
+    assert!(message(&plan, root).contains("at least one"));
+    let root =
+        probe(&mut plan, Params::new().with("keys", names(&["la"])).with("join", Value::name("outer")));
+    assert!(message(&plan, root).contains("one of inner"));
+    let aware = inner.clone().with("keys", names(&["la"])).with("null_aware", true);
+    let root = probe(&mut plan, aware);
+    assert!(message(&plan, root).contains("null_aware"));
+    let odd = inner.clone().with("keys", names(&["la"])).with("residual", Expr::field("lv"));
+    let root = probe(&mut plan, odd);
+    assert!(message(&plan, root).contains("residual"), "{}", message(&plan, root));
+    let root = plan.add("probe", &[l, l], inner.clone().with("keys", names(&["la"])));
+    assert!(message(&plan, root).contains("table"));
+    let root = plan.add("build", &[r], Params::new().with("keys", names(&["zz"])));
+    assert!(message(&plan, root).contains("zz"));
+    // The table's keys are known when it is there.
+    let root = probe(&mut plan, inner.with("keys", names(&["la"])));
+    let error = plan.run(root, 2048, 1).unwrap_err().to_string();
+    assert!(error.contains("int32") && error.contains("int64") && error.contains("la"), "{error}");
+    let params = Params::new().with("left_keys", names(&["lv"])).with("right_keys", names(&["rv"]));
+    let root = plan.add("merge_join", &[l, r], params.with("join", Value::name("inner")));
+    assert!(message(&plan, root).contains("not sorted"));
+}
+
+#[test]
+fn a_table_over_the_budget_is_an_error() {
+    let mut plan = TestPlan::new();
+    let text = (0..20_000).map(|i| i.to_string()).collect::<Vec<_>>().join("|");
+    let right = plan.table(batch("<rk: int64>", &text));
+    let root = plan.add("build", &[right], Params::new().with("keys", names(&["rk"])));
+    for budget in [10_000, 600_000, 900_000] {
+        let context = TestContext::with_budget(2048, 2, budget);
+        let error = plan.collect(root, context.clone()).unwrap_err();
+        assert_eq!(error.code(), Code::Limit);
+        assert_eq!(context.used(), 0);
+    }
+}

@@ -32,11 +32,11 @@ pub use compare::{Candidates, NullKeys};
 pub use incoming::Incoming;
 pub(crate) use incoming::Values;
 pub(crate) use layout::{FieldLayout, Kind};
-pub(crate) use memory::{Pages, SharedPages, SharedWriter};
-pub(crate) use sealed::{Part, Side};
 pub use layout::{HASH_OFFSET, RowLayout, VALIDITY_OFFSET};
 pub use memory::Fixed;
+pub(crate) use memory::{Pages, SharedPages, SharedWriter};
 pub use sealed::Rows;
+pub(crate) use sealed::{Part, Side};
 
 /// In place of a row number: no row; gathers as NULL.
 pub const NO_ROW: u64 = u64::MAX;

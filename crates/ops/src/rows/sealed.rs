@@ -33,7 +33,6 @@ pub(crate) struct Part {
     pub(crate) sides: Vec<Side>,
     pub(crate) has_nulls: Vec<bool>,
     /// Held for as long as the memory is.
-    #[expect(dead_code, reason = "gives its memory back when dropped")]
     pub(crate) reservations: Vec<Reservation>,
 }
 

@@ -1,0 +1,413 @@
+//! Probe: a stream of tuples joined with a hash table.
+
+use std::sync::Arc;
+
+use arrow::array::BooleanArray;
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+
+use tessera_encodings::{Chunk, Column};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_types::{Code, Error, Result, Tuple, quote_name};
+
+use super::build::{HASH_TABLE, TABLE_FIELD};
+use crate::Run;
+use crate::context::Reservation;
+use crate::describe;
+use crate::join::{BuildRest, JoinKind, JoinTable, Lookup, Matched, Residual, pairs_chunk, select_positions};
+use crate::operator::{
+    Collected, Lowering, Operator, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator,
+};
+use crate::rows::{Candidates, NO_ROW};
+use crate::stream_util::Packer;
+
+/// `probe`: joins its stream `L` with the table of a `build` over `R`.
+///
+/// * Inputs: a side `<table: hash_table<R>>`, and `L`. Output by `join` as in `docs/sub-operators.md`, traits those of `L`.
+///   Promises no order. Does not block; `right`, `full`, `build_semi` and `build_anti` yield tuples of `R` after the last of `L`.
+/// * `keys`: fields of `L`, of the types of the table's keys, in their order.
+/// * `residual`: a condition over the fields of `L` and `R` that a match must satisfy too.
+/// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a NULL on either side makes the comparison unknown.
+/// * Memory: for each worker a chunk's worth; where build tuples are marked, one bit for each.
+/// * Errors: `single` with a second match: "more than one row returned by a subquery".
+/// * Source: Birler, Kemper, Neumann, VLDB 2024; Modularis §3 (Build and Probe).
+#[derive(Debug, Clone, Copy)]
+pub struct Probe;
+
+#[derive(Debug)]
+struct ProbeStream {
+    keys: Vec<usize>,
+    kind: JoinKind,
+    residual: Option<Arc<Residual>>,
+    null_aware: bool,
+    stream: Tuple,
+}
+
+#[derive(Debug)]
+struct ProbeRun {
+    shared: Arc<Shared>,
+}
+
+/// What the workers of a run share.
+#[derive(Debug)]
+struct Shared {
+    table: Arc<JoinTable>,
+    keys: Vec<usize>,
+    kind: JoinKind,
+    residual: Option<Arc<Residual>>,
+    null_aware: bool,
+    stream: Tuple,
+    matched: Arc<Matched>,
+    run: Run,
+    _reservation: Reservation,
+}
+
+struct ProbeWorker {
+    shared: Arc<Shared>,
+    input: Option<Chunk>,
+    lookup: Lookup,
+    pairs: Candidates,
+    /// Whether each tuple of the input has found a match.
+    found: Vec<bool>,
+    first: bool,
+    packer: Packer,
+}
+
+impl Descriptor for Probe {
+    crate::describe!(
+        "probe",
+        "Joins a stream of tuples with a hash table.",
+        ["keys", "join", "residual", "mark", "null_aware"],
+        2,
+        2
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let [side, stream] = describe::edges(inputs)? else {
+            return Err(Error::internal("a probe without two inputs"));
+        };
+        let (_, table) = describe::collection(&side.tuple, TABLE_FIELD, HASH_TABLE)?;
+        let kind = JoinKind::of(node, &[])?;
+        let names = node.params.names("keys")?;
+        describe::keys(&stream.tuple, &names, "key")?;
+        if names.is_empty() {
+            return Err(Error::semantic("parameter keys must name at least one field"));
+        }
+        if node.params.flag("null_aware")? && !matches!(kind, JoinKind::Anti | JoinKind::Mark) {
+            return Err(Error::semantic("null_aware has a meaning only with join = anti and join = mark"));
+        }
+        if let Some(residual) = node.params.expr_opt("residual")? {
+            let both = stream.tuple.concat(&table.tuple);
+            both.check()?;
+            describe::predicate(residual, &both, inputs)
+                .map_err(|error| error.context("parameter residual"))?;
+        }
+        if kind.marks_build() {
+            describe::wants_all(stream, 1)?;
+        }
+        let output = kind.output(&stream.tuple, &table.tuple, node)?;
+        Ok(describe::passes(stream, output, Order::None))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Stream(1)
+    }
+}
+
+impl SubOperator for Probe {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let (_, table) = describe::collection(&lowering.inputs[0].tuple, TABLE_FIELD, HASH_TABLE)?;
+        let stream = lowering.inputs[1].tuple.clone();
+        let residual = node.params.expr_opt("residual")?;
+        let residual = residual
+            .map(|e| Residual::new(e, &stream, &table.tuple, lowering.parameters, lowering.library))
+            .transpose()?;
+        Ok(Operator::Stream(Arc::new(ProbeStream {
+            keys: describe::keys(&stream, &node.params.names("keys")?, "key")?,
+            kind: JoinKind::of(node, &[])?,
+            residual: residual.map(Arc::new),
+            null_aware: node.params.flag("null_aware")?,
+            stream,
+        })))
+    }
+}
+
+impl Stream for ProbeStream {
+    fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
+        let side = sides.first().ok_or_else(|| Error::internal("a probe without a table"))?.single()?;
+        let handle = side.stored().first().map(Column::handles).transpose()?.and_then(|h| h.first());
+        let table = handle.ok_or_else(|| Error::internal("a probe without a table"))?.get::<JoinTable>()?;
+        self.check_keys(&table)?;
+        let marked = if self.kind.marks_build() { table.len() } else { 0 };
+        let mut reservation = Reservation::new(run.context.clone());
+        reservation.grow(Matched::bytes(marked))?;
+        let shared = Shared {
+            table,
+            keys: self.keys.clone(),
+            kind: self.kind,
+            residual: self.residual.clone(),
+            null_aware: self.null_aware,
+            stream: self.stream.clone(),
+            matched: Arc::new(Matched::new(marked)),
+            run: run.clone(),
+            _reservation: reservation,
+        };
+        Ok(Arc::new(ProbeRun { shared: Arc::new(shared) }))
+    }
+}
+
+impl ProbeStream {
+    /// Both sides' keys must have the same types: the maker of the plan casts.
+    fn check_keys(&self, table: &JoinTable) -> Result<()> {
+        let (mine, theirs) = (&self.keys, table.keys());
+        if mine.len() != theirs.len() {
+            return Err(Error::semantic(format!(
+                "probe has {} keys and its build {}; name as many on both sides",
+                mine.len(),
+                theirs.len()
+            )));
+        }
+        for (mine, theirs) in mine.iter().zip(theirs) {
+            let (a, b) = (&self.stream.fields()[*mine], &table.tuple().fields()[*theirs]);
+            if a.item != b.item {
+                return Err(Error::semantic(format!(
+                    "probe's key {} is {} and its build's key {} is {}; cast one of them",
+                    quote_name(&a.name),
+                    a.item,
+                    quote_name(&b.name),
+                    b.item
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl StreamRun for ProbeRun {
+    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        Ok(Box::new(ProbeWorker {
+            shared: self.shared.clone(),
+            input: None,
+            lookup: Lookup::default(),
+            pairs: Candidates::default(),
+            found: Vec::new(),
+            first: true,
+            packer: Packer::new(self.shared.run.context.chunk_rows()),
+        }))
+    }
+
+    fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
+        let shared = &self.shared;
+        if !shared.kind.marks_build() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(BuildRest {
+            table: shared.table.clone(),
+            matched: shared.matched.clone(),
+            wanted: shared.kind == JoinKind::BuildSemi,
+            stream: shared.kind.yields_pairs().then(|| shared.stream.clone()),
+            run: shared.run.clone(),
+        })))
+    }
+}
+
+impl StreamWorker for ProbeWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.shared.table.lookup(&chunk, &self.shared.keys, &mut self.lookup)?;
+        self.found.clear();
+        self.found.resize(chunk.rows(), false);
+        self.first = true;
+        self.input = Some(chunk);
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        loop {
+            if let Some(chunk) = self.packer.pop() {
+                return Ok(Step::HasOutput(chunk));
+            }
+            let Some(input) = self.input.take() else { return Ok(Step::NeedInput) };
+            self.shared.run.context.check()?;
+            let more = match self.shared.kind {
+                JoinKind::Semi | JoinKind::Anti | JoinKind::Mark => self.decide(&input)?,
+                JoinKind::BuildSemi | JoinKind::BuildAnti => self.mark_build(&input)?,
+                _ => self.pair(&input)?,
+            };
+            if more {
+                self.input = Some(input);
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.packer.flush()
+    }
+}
+
+impl ProbeWorker {
+    fn limit(&self) -> usize {
+        self.shared.run.context.chunk_rows()
+    }
+
+    fn retain_residual(&mut self, input: &Chunk) -> Result<()> {
+        match &self.shared.residual {
+            Some(residual) => residual.retain(input, &*self.shared.table, &mut self.pairs, &self.shared.run),
+            None => Ok(()),
+        }
+    }
+
+    /// One batch of pairs; gives whether the input has more to yield.
+    fn pair(&mut self, input: &Chunk) -> Result<bool> {
+        let shared = self.shared.clone();
+        let limit = self.limit();
+        shared.table.next_pairs(&mut self.lookup, limit, &mut self.pairs)?;
+        self.retain_residual(input)?;
+        if shared.kind.marks_build() {
+            self.pairs.rows.iter().for_each(|row| shared.matched.set(*row));
+        }
+        let (first, done) = (std::mem::replace(&mut self.first, false), self.lookup.is_done());
+        if !shared.kind.keeps_stream() {
+            self.yield_pairs(input)?;
+            return Ok(!done);
+        }
+        let mut repeated = false;
+        for position in &self.pairs.positions {
+            repeated |= std::mem::replace(&mut self.found[*position as usize], true);
+        }
+        if repeated && shared.kind == JoinKind::Single {
+            return Err(Error::new(Code::Data, "more than one row returned by a subquery used as a value"));
+        }
+        if first && done && !repeated {
+            // Every tuple of the input stands once in the output: all in order, in one chunk.
+            let mut rows = vec![NO_ROW; input.rows()];
+            let pairs = self.pairs.positions.iter().zip(&self.pairs.rows);
+            pairs.for_each(|(position, row)| rows[*position as usize] = *row);
+            self.pairs.rows = rows;
+            self.pairs.positions = (0..input.rows() as u32).collect();
+            self.yield_pairs(input)?;
+            return Ok(false);
+        }
+        self.yield_pairs(input)?;
+        if done {
+            self.pairs.clear();
+            for (position, _) in self.found.iter().enumerate().filter(|(_, found)| !**found) {
+                self.pairs.push(NO_ROW, position as u32);
+            }
+            self.yield_pairs(input)?;
+        }
+        Ok(!done)
+    }
+
+    fn yield_pairs(&mut self, input: &Chunk) -> Result<()> {
+        if self.pairs.is_empty() {
+            return Ok(());
+        }
+        self.packer.push(pairs_chunk(input, &*self.shared.table, &self.pairs)?)
+    }
+
+    /// One batch of pairs whose build tuples are marked.
+    fn mark_build(&mut self, input: &Chunk) -> Result<bool> {
+        let shared = self.shared.clone();
+        let limit = self.limit();
+        shared.table.next_pairs(&mut self.lookup, limit, &mut self.pairs)?;
+        if shared.residual.is_some() {
+            self.pairs.retain(|row, _| !shared.matched.get(row));
+            self.retain_residual(input)?;
+        }
+        self.pairs.rows.iter().for_each(|row| shared.matched.set(*row));
+        Ok(!self.lookup.is_done())
+    }
+
+    /// Which tuples have a match, and what follows from that; all of the input at once.
+    fn decide(&mut self, input: &Chunk) -> Result<bool> {
+        let shared = self.shared.clone();
+        let limit = self.limit();
+        while !self.lookup.is_exhausted() {
+            shared.run.context.check()?;
+            let found = &self.found;
+            shared.table.next_round(
+                &mut self.lookup,
+                limit,
+                |position| !found[position as usize],
+                &mut self.pairs,
+            )?;
+            self.retain_residual(input)?;
+            self.pairs.positions.iter().for_each(|position| self.found[*position as usize] = true);
+        }
+        let unknown = if shared.null_aware { self.unknown(input)? } else { Vec::new() };
+        let is_unknown = |position: usize| unknown.get(position).copied().unwrap_or(false);
+        if shared.kind == JoinKind::Mark {
+            return self.yield_marks(input, is_unknown).map(|()| false);
+        }
+        let wanted = shared.kind == JoinKind::Semi;
+        let positions: Vec<u32> = (0..input.rows())
+            .filter(|position| self.found[*position] == wanted && !is_unknown(*position))
+            .map(|position| position as u32)
+            .collect();
+        if !positions.is_empty() {
+            self.packer.push(select_positions(input, &positions))?;
+        }
+        Ok(false)
+    }
+
+    fn yield_marks(&mut self, input: &Chunk, is_unknown: impl Fn(usize) -> bool) -> Result<()> {
+        let mut marks = vec![(false, true); input.rows_stored()];
+        for (position, found) in self.found.iter().enumerate() {
+            let place = match input.selection() {
+                None => position,
+                Some(selection) => selection.value(position) as usize,
+            };
+            marks[place] = (*found, *found || !is_unknown(position));
+        }
+        let bits = BooleanBuffer::collect_bool(marks.len(), |place| marks[place].0);
+        let nulls = NullBuffer::new(BooleanBuffer::collect_bool(marks.len(), |place| marks[place].1));
+        let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
+        let mut columns = input.stored().to_vec();
+        columns.push(Column::Plain(Arc::new(BooleanArray::new(bits, nulls))));
+        self.packer.push(input.with_stored(columns))
+    }
+
+    /// For each tuple without a match, whether a NULL on either side leaves that unknown: whether there is a build tuple that
+    /// satisfies the residual and whose keys, NULL taken as anything, equal the tuple's.
+    fn unknown(&mut self, input: &Chunk) -> Result<Vec<bool>> {
+        let shared = self.shared.clone();
+        let table = &shared.table;
+        let null_rows = table.rows_with_null_keys()?;
+        let (single, limit) = (shared.keys.len() == 1 && shared.residual.is_none(), self.limit());
+        let mut unknown = vec![false; input.rows()];
+        self.pairs.clear();
+        for position in 0..input.rows() {
+            if self.found[position] {
+                continue;
+            }
+            let null_key = self.lookup.has_null_key(position as u32);
+            let candidates = if null_key { table.len() } else { null_rows.len() };
+            if single {
+                unknown[position] = candidates > 0;
+                continue;
+            }
+            for candidate in 0..candidates {
+                let row = if null_key { candidate as u64 } else { null_rows[candidate] };
+                self.pairs.push(row, position as u32);
+                if self.pairs.len() == limit {
+                    self.settle(input, &mut unknown)?;
+                    if unknown[position] {
+                        break;
+                    }
+                }
+            }
+        }
+        self.settle(input, &mut unknown)?;
+        Ok(unknown)
+    }
+
+    /// Decides the pairs gathered so far for [`ProbeWorker::unknown`].
+    fn settle(&mut self, input: &Chunk, unknown: &mut [bool]) -> Result<()> {
+        self.shared.run.context.check()?;
+        let table = self.shared.table.clone();
+        table.retain_not_unequal(&self.lookup, &mut self.pairs)?;
+        self.retain_residual(input)?;
+        self.pairs.positions.iter().for_each(|position| unknown[*position as usize] = true);
+        self.pairs.clear();
+        Ok(())
+    }
+}
