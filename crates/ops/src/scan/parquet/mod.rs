@@ -14,6 +14,7 @@ mod hybrid;
 mod metadata;
 mod nested;
 mod reader;
+mod write;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +29,7 @@ use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, 
 use crate::scan::file::{self, Conjunct, FileScan, check_type, conjuncts, null_constant};
 use crate::scan::prune::{Bounds, may_be_true};
 
+pub use write::ParquetMaterialize;
 pub use metadata::{Discovered, DiscoveredColumn, discover};
 
 use flat::RowGroupShared;

@@ -1,0 +1,161 @@
+//! `csv_materialize`: tuples as a CSV file.
+//!
+//! A header line; NULL is nothing, the empty string `""`; dates ISO, decimals exact; nested values are JSON.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{DataType, Schema};
+
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_types::Result;
+
+use super::CsvOptions;
+use crate::context::Output;
+use crate::operator::{Lowering, Operator, SubOperator};
+use crate::scan::display::Texts;
+use crate::scan::json::json_texts;
+use crate::scan::output::{self, Encoder, FileSink, Piece, write_texts};
+
+/// The sub-operator.
+#[derive(Debug)]
+pub struct CsvMaterialize;
+
+impl Descriptor for CsvMaterialize {
+    crate::describe!(
+        "csv_materialize",
+        "Writes tuples to a CSV file.",
+        ["path", "header", "delimiter", "quote", "escape", "null"],
+        1,
+        1
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        CsvOptions::new(&node.params)?;
+        output::derive(node, inputs)
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for CsvMaterialize {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let tuple = lowering.inputs[0].tuple.clone();
+        let encoder = CsvEncoder { options: CsvOptions::new(&node.params)?, schema: Arc::new(tuple.arrow_schema()?) };
+        let path = node.params.string("path")?.clone();
+        Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct CsvEncoder {
+    options: CsvOptions,
+    schema: Arc<Schema>,
+}
+
+impl Encoder for CsvEncoder {
+    fn encode(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
+        write_rows(batch, &self.options, out)
+    }
+
+    fn is_text(&self) -> bool {
+        true
+    }
+
+    fn write(&self, out: &mut dyn Output, pieces: Vec<Piece>) -> Result<()> {
+        let mut head = Vec::new();
+        if self.options.header != Some(false) {
+            write_names(&self.schema, &self.options, &mut head);
+        }
+        write_texts(out, &head, pieces)
+    }
+}
+
+/// Appends the header line of a CSV file in the default form.
+pub fn write_header(schema: &Schema, out: &mut Vec<u8>) {
+    write_names(schema, &default_options(), out);
+}
+
+/// Appends the rows of a batch (in plain forms) as CSV in the default form, without a header.
+///
+/// # Errors
+/// A value has no text form.
+pub fn write_batch(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
+    write_rows(batch, &default_options(), out)
+}
+
+fn default_options() -> CsvOptions {
+    CsvOptions { header: None, delimiter: b',', quote: Some(b'"'), escape: Some(b'"'), null: None, names: Vec::new() }
+}
+
+fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) {
+    for (position, field) in schema.fields().iter().enumerate() {
+        if position > 0 {
+            out.push(options.delimiter);
+        }
+        write_field(field.name(), options, out);
+    }
+    out.push(b'\n');
+}
+
+fn write_rows(batch: &RecordBatch, options: &CsvOptions, out: &mut Vec<u8>) -> Result<()> {
+    enum Source<'a> {
+        Texts(Texts<'a>),
+        Json(Vec<Option<String>>),
+    }
+    let nested = |data_type: &DataType| data_type.is_nested();
+    let columns = batch
+        .columns()
+        .iter()
+        .map(|array| {
+            Ok(if nested(array.data_type()) { Source::Json(json_texts(array)?) } else { Source::Texts(Texts::new(array)?) })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let null = options.null.as_deref().unwrap_or_default().as_bytes();
+    let mut text = String::new();
+    for row in 0..batch.num_rows() {
+        for (position, column) in columns.iter().enumerate() {
+            if position > 0 {
+                out.push(options.delimiter);
+            }
+            match column {
+                Source::Json(texts) => match texts.get(row).and_then(Option::as_ref) {
+                    Some(text) => write_field(text, options, out),
+                    None => out.extend_from_slice(null),
+                },
+                Source::Texts(texts) if texts.is_null(row) => out.extend_from_slice(null),
+                Source::Texts(texts) => {
+                    text.clear();
+                    texts.append(row, &mut text)?;
+                    write_field(&text, options, out);
+                }
+            }
+        }
+        out.push(b'\n');
+    }
+    Ok(())
+}
+
+/// Quotes where the text would otherwise read as something else.
+fn write_field(text: &str, options: &CsvOptions, out: &mut Vec<u8>) {
+    let Some(quote) = options.quote else {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    };
+    let special = |byte: u8| byte == options.delimiter || byte == quote || matches!(byte, b'\n' | b'\r');
+    if !options.is_null(text.as_bytes()) && !text.bytes().any(special) {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    }
+    let escape = options.escape.unwrap_or(quote);
+    out.push(quote);
+    for byte in text.bytes() {
+        if byte == quote || byte == escape {
+            out.push(escape);
+        }
+        out.push(byte);
+    }
+    out.push(quote);
+}

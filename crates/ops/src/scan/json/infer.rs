@@ -1,0 +1,197 @@
+//! The columns of newline-delimited JSON, from a sample; sampled as CSV is.
+
+use std::sync::Arc;
+
+use tessera_plan::{Params, Value};
+use tessera_types::{Atom, Error, Field, Result, Slot, Tuple};
+
+use super::tokenizer::{Kind, elements, object, record_end};
+use crate::context::RangeReader;
+use crate::scan::csv::wants_everything;
+use crate::scan::csv::{SAMPLE_ROWS, WHOLE_BYTES_MAX};
+use crate::scan::text::{BLOCK_BYTES, Head};
+
+/// The most columns.
+const KEYS_MAX: usize = 10_000;
+
+/// What the values of a key have all been so far.
+#[derive(Debug, Clone, PartialEq)]
+enum Shape {
+    Null,
+    Boolean,
+    Integer,
+    WideInteger,
+    Float,
+    String,
+    List(Box<Shape>),
+    Struct(Vec<(String, Shape)>),
+    /// Different things: only text holds them all.
+    Mixed,
+}
+
+impl Shape {
+    fn of(kind: Kind, text: &[u8]) -> Result<Shape, String> {
+        Ok(match kind {
+            Kind::Null => Shape::Null,
+            Kind::Boolean => Shape::Boolean,
+            Kind::String => Shape::String,
+            Kind::Number => {
+                let text = std::str::from_utf8(text).unwrap_or_default();
+                let whole = !text.contains(['.', 'e', 'E']);
+                match () {
+                    () if whole && text.parse::<i64>().is_ok() => Shape::Integer,
+                    () if whole && text.len() <= 38 => Shape::WideInteger,
+                    () if whole => Shape::Mixed,
+                    () => Shape::Float,
+                }
+            }
+            Kind::List => {
+                let mut inner = Shape::Null;
+                elements(text, &mut |kind, text| {
+                    let element = Shape::of(kind, text)?;
+                    inner.merge(element);
+                    Ok(())
+                })?;
+                Shape::List(Box::new(inner))
+            }
+            Kind::Object => {
+                let mut slots: Vec<(String, Shape)> = Vec::new();
+                object(text, 0, &mut |key, kind, text| add(&mut slots, key, Shape::of(kind, text)?))?;
+                Shape::Struct(slots)
+            }
+        })
+    }
+
+    fn merge(&mut self, other: Shape) {
+        let merged = match (std::mem::replace(self, Shape::Null), other) {
+            (Shape::Null, shape) | (shape, Shape::Null) => shape,
+            (Shape::Integer | Shape::WideInteger, Shape::WideInteger) | (Shape::WideInteger, Shape::Integer) => {
+                Shape::WideInteger
+            }
+            (Shape::Integer, Shape::Float) | (Shape::Float, Shape::Integer) => Shape::Float,
+            (Shape::List(mut left), Shape::List(right)) => {
+                left.merge(*right);
+                Shape::List(left)
+            }
+            (Shape::Struct(mut left), Shape::Struct(right)) => {
+                for (key, shape) in right {
+                    match left.iter_mut().find(|(known, _)| *known == key) {
+                        Some((_, known)) => known.merge(shape),
+                        None => left.push((key, shape)),
+                    }
+                }
+                Shape::Struct(left)
+            }
+            (left, right) if left == right => left,
+            _ => Shape::Mixed,
+        };
+        *self = merged;
+    }
+
+    /// The type; nothing where values differ within a nested one.
+    fn atom(&self) -> Option<Atom> {
+        Some(match self {
+            Shape::Null | Shape::String => Atom::String,
+            Shape::Boolean => Atom::Boolean,
+            Shape::Integer => Atom::Int64,
+            Shape::WideInteger => Atom::Decimal(38, 0),
+            Shape::Float => Atom::Float64,
+            Shape::List(inner) => Atom::List(Box::new(Slot::nullable(inner.atom()?))),
+            Shape::Struct(slots) if !slots.is_empty() => Atom::Struct(
+                slots
+                    .iter()
+                    .map(|(key, shape)| Some((Arc::from(key.as_str()), Slot::nullable(shape.atom()?))))
+                    .collect::<Option<Vec<_>>>()?
+                    .into(),
+            ),
+            Shape::Struct(_) | Shape::Mixed => return None,
+        })
+    }
+}
+
+/// Adds a member that may have been there before.
+fn add(slots: &mut Vec<(String, Shape)>, key: &[u8], shape: Shape) -> Result<(), String> {
+    match slots.iter_mut().find(|(known, _)| known.as_bytes() == key) {
+        Some((_, known)) => known.merge(shape),
+        None if slots.len() == KEYS_MAX => return Err(format!("more than {KEYS_MAX} different keys (KEYS_MAX)")),
+        None => {
+            let key = std::str::from_utf8(key).map_err(|_| "a key is not valid UTF-8".to_string())?;
+            slots.push((key.to_string(), shape));
+        }
+    }
+    Ok(())
+}
+
+/// The columns of JSON files that form one table, and the options that a scan of them needs.
+///
+/// # Errors
+/// A file cannot be read, its sample is no newline-delimited JSON, or there is no key at all.
+pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tuple, Params)> {
+    let everything = wants_everything(options)?;
+    let mut slots = Vec::new();
+    for reader in readers {
+        let mut head = Head::new(&**reader, None);
+        let limit = if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
+        infer_file(&mut head, limit, &mut slots)?;
+    }
+    if slots.is_empty() {
+        let path = readers.first().map_or("", |reader| reader.path());
+        return Err(Error::data(format!("'{path}' holds no JSON object with a key, and so has no columns")));
+    }
+    let field = |(key, shape): &(String, Shape)| Field::nullable(key.as_str(), shape.atom().unwrap_or(Atom::String));
+    let tuple = Tuple::new(slots.iter().map(field).collect::<Vec<_>>());
+    let keys = slots.into_iter().map(|(key, _)| Value::string(key)).collect::<Vec<_>>();
+    Ok((tuple, options.clone().with("keys", keys)))
+}
+
+fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)>) -> Result<()> {
+    let mut position = head.mark_bytes()?;
+    let mut rows = 0;
+    while rows < limit {
+        let Some((end, next)) = record_end(head.bytes(), position, head.at_end()) else {
+            if head.at_end() {
+                break;
+            }
+            let len = (head.bytes().len() * 2).max(BLOCK_BYTES as usize);
+            head.read_to(len)?;
+            continue;
+        };
+        rows += 1;
+        let record = &head.bytes()[position..end];
+        if !record.iter().all(u8::is_ascii_whitespace) {
+            let mut member = |key: &[u8], kind, text: &[u8]| add(slots, key, Shape::of(kind, text)?);
+            super::tokenizer::members(record, &mut member)
+                .map_err(|what| Error::data(format!("'{}', line {rows}: {what}", head.path())))?;
+        }
+        position = next;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn atoms(records: &[&str]) -> String {
+        let mut slots = Vec::new();
+        for record in records {
+            super::super::tokenizer::members(record.as_bytes(), &mut |key, kind, text| {
+                add(&mut slots, key, Shape::of(kind, text)?)
+            })
+            .unwrap();
+        }
+        let types = slots.iter().map(|(key, shape)| format!("{key}: {}", shape.atom().unwrap_or(Atom::String)));
+        types.collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn types_widen() {
+        assert_eq!(atoms(&[r#"{"a": 1}"#, r#"{"a": 2.5, "b": null}"#]), "a: float64, b: string");
+        assert_eq!(atoms(&[r#"{"a": 1}"#, r#"{"a": "x"}"#]), "a: string");
+        assert_eq!(atoms(&[r#"{"a": 99999999999999999999}"#]), "a: decimal(38,0)");
+        assert_eq!(atoms(&[r#"{"a": [1, null]}"#, r#"{"a": []}"#]), "a: list<int64?>");
+        assert_eq!(atoms(&[r#"{"a": {"x": 1}}"#, r#"{"a": {"y": "z"}}"#]), "a: struct<x: int64?, y: string?>");
+        assert_eq!(atoms(&[r#"{"a": {"x": 1}}"#, r#"{"a": 3}"#]), "a: string");
+        assert_eq!(atoms(&[r#"{"a": [1, "x"]}"#]), "a: string");
+    }
+}

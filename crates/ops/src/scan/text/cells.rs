@@ -1,0 +1,343 @@
+//! Cells of a text format, and their conversion to typed columns.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal64Array, Decimal128Array, PrimitiveBuilder,
+    StringViewBuilder, new_empty_array,
+};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{
+    ArrowPrimitiveType, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+
+use tessera_types::{Atom, DECIMAL64_PRECISION_MAX};
+
+
+/// The cells of one column of some records: text, or NULL.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cells {
+    data: Vec<u8>,
+    ends: Vec<usize>,
+    valid: Vec<bool>,
+}
+
+/// A cell that is no value of its column's type: its position, and what is wrong.
+#[derive(Debug)]
+pub(crate) struct BadCell {
+    pub(crate) row: usize,
+    pub(crate) what: String,
+}
+
+impl Cells {
+    /// Adds a cell.
+    pub(crate) fn push(&mut self, text: &[u8]) {
+        self.data.extend_from_slice(text);
+        self.ends.push(self.data.len());
+        self.valid.push(true);
+    }
+
+    /// Adds a cell that `write` spells.
+    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.data);
+        self.ends.push(self.data.len());
+        self.valid.push(true);
+    }
+
+    /// Adds NULL.
+    pub(crate) fn push_null(&mut self) {
+        self.ends.push(self.data.len());
+        self.valid.push(false);
+    }
+
+    /// How many cells there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Forgets all cells.
+    pub(crate) fn clear(&mut self) {
+        self.data.clear();
+        self.ends.clear();
+        self.valid.clear();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        let mut start = 0;
+        self.ends.iter().zip(&self.valid).map(move |(end, valid)| {
+            let cell = &self.data[start..*end];
+            start = *end;
+            valid.then_some(cell)
+        })
+    }
+
+    fn texts(&self) -> impl Iterator<Item = Result<Option<&str>, BadCell>> {
+        self.iter().enumerate().map(|(row, cell)| match cell {
+            None => Ok(None),
+            Some(cell) => std::str::from_utf8(cell).map(Some).map_err(|_| BadCell {
+                row,
+                what: format!("{} is not valid UTF-8", shown(&String::from_utf8_lossy(cell))),
+            }),
+        })
+    }
+
+    /// The cells as values of a type, in its plain form.
+    pub(crate) fn to_array(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
+        match atom {
+            Atom::String => {
+                let mut builder = StringViewBuilder::with_capacity(self.len());
+                for text in self.texts() {
+                    builder.append_option(text?);
+                }
+                Ok(Arc::new(builder.finish()))
+            }
+            Atom::Bytes => {
+                let mut builder = BinaryViewBuilder::with_capacity(self.len());
+                for cell in self.iter() {
+                    match cell {
+                        None => builder.append_null(),
+                        Some(cell) => match hexadecimal(cell) {
+                            Some(bytes) => builder.append_value(bytes),
+                            None => builder.append_value(cell),
+                        },
+                    }
+                }
+                Ok(Arc::new(builder.finish()))
+            }
+            Atom::Boolean => {
+                let mut builder = BooleanBuilder::with_capacity(self.len());
+                for (row, text) in self.texts().enumerate() {
+                    builder.append_option(parsed(row, text?, atom, parse_boolean)?);
+                }
+                Ok(Arc::new(builder.finish()))
+            }
+            Atom::Int8 => self.numbers::<Int8Type>(atom),
+            Atom::Int16 => self.numbers::<Int16Type>(atom),
+            Atom::Int32 => self.numbers::<Int32Type>(atom),
+            Atom::Int64 => self.numbers::<Int64Type>(atom),
+            Atom::UInt8 => self.numbers::<UInt8Type>(atom),
+            Atom::UInt16 => self.numbers::<UInt16Type>(atom),
+            Atom::UInt32 => self.numbers::<UInt32Type>(atom),
+            Atom::UInt64 => self.numbers::<UInt64Type>(atom),
+            Atom::Float32 => self.numbers::<Float32Type>(atom),
+            Atom::Float64 => self.numbers::<Float64Type>(atom),
+            Atom::Date => {
+                let mut builder = Date32Builder::with_capacity(self.len());
+                for (row, text) in self.texts().enumerate() {
+                    builder.append_option(parsed(row, text?, atom, parse_date)?);
+                }
+                Ok(Arc::new(builder.finish()))
+            }
+            Atom::Decimal(precision, scale) => self.decimals(atom, *precision, *scale),
+            Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => self.nested(atom),
+            _ => self.cast(atom),
+        }
+    }
+
+    fn numbers<T: ArrowPrimitiveType>(&self, atom: &Atom) -> Result<ArrayRef, BadCell>
+    where
+        T::Native: std::str::FromStr,
+    {
+        let mut builder = PrimitiveBuilder::<T>::with_capacity(self.len());
+        for (row, text) in self.texts().enumerate() {
+            builder.append_option(parsed(row, text?, atom, |text| text.trim().parse().ok())?);
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    fn decimals(&self, atom: &Atom, precision: u8, scale: i8) -> Result<ArrayRef, BadCell> {
+        let mut values: Vec<Option<i128>> = Vec::with_capacity(self.len());
+        for (row, text) in self.texts().enumerate() {
+            values.push(parsed(row, text?, atom, |text| parse_decimal(text.trim(), precision, scale))?);
+        }
+        let wrong = |error: arrow::error::ArrowError| BadCell { row: 0, what: error.to_string() };
+        if precision <= DECIMAL64_PRECISION_MAX {
+            let narrow = values.into_iter().map(|value| value.map(|value| value as i64));
+            let array = Decimal64Array::from_iter(narrow).with_precision_and_scale(precision, scale);
+            return Ok(Arc::new(array.map_err(wrong)?));
+        }
+        let array = Decimal128Array::from_iter(values).with_precision_and_scale(precision, scale);
+        Ok(Arc::new(array.map_err(wrong)?))
+    }
+
+    fn cast(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
+        let texts = self.to_array(&Atom::String)?;
+        let options = CastOptions { safe: true, ..Default::default() };
+        let cast = cast_with_options(&texts, &atom.arrow(), &options)
+            .map_err(|error| BadCell { row: 0, what: format!("text cannot become {atom}: {error}") })?;
+        if cast.null_count() > texts.null_count() {
+            let row = (0..cast.len()).find(|&row| cast.is_null(row) && texts.is_valid(row)).unwrap_or(0);
+            let cell = self.iter().nth(row).flatten().unwrap_or_default();
+            return Err(bad(row, &String::from_utf8_lossy(cell), atom));
+        }
+        Ok(cast)
+    }
+
+    /// JSON values of a nested type.
+    fn nested(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
+        let mut text = Vec::with_capacity(self.data.len() + self.len() * 8);
+        for cell in self.iter() {
+            text.extend_from_slice(b"{\"v\":");
+            text.extend_from_slice(cell.unwrap_or(b"null"));
+            text.extend_from_slice(b"}\n");
+        }
+        let decode = |text: &[u8], rows: usize| -> Result<ArrayRef, String> {
+            let schema = Arc::new(Schema::new(vec![Field::new("v", atom.arrow(), true)]));
+            let decoder = arrow::json::ReaderBuilder::new(schema).with_strict_mode(true).with_batch_size(rows.max(1));
+            let mut decoder = decoder.build_decoder().map_err(|error| error.to_string())?;
+            decoder.decode(text).map_err(|error| error.to_string())?;
+            let batch = decoder.flush().map_err(|error| error.to_string())?;
+            Ok(batch.map_or_else(|| new_empty_array(&atom.arrow()), |batch| batch.column(0).clone()))
+        };
+        match decode(&text, self.len()) {
+            Ok(array) if array.len() == self.len() => Ok(array),
+            Ok(_) => Err(BadCell { row: 0, what: format!("text is no JSON value of type {atom}") }),
+            // Which one it was is found one by one.
+            Err(error) => {
+                let line = |cell: Option<&[u8]>| [b"{\"v\":", cell.unwrap_or(b"null"), b"}\n"].concat();
+                let row = self.iter().position(|cell| decode(&line(cell), 1).is_err()).unwrap_or(0);
+                let cell = self.iter().nth(row).flatten().unwrap_or_default();
+                let what = format!("{} is not a {atom}: {error}", shown(&String::from_utf8_lossy(cell)));
+                Err(BadCell { row, what })
+            }
+        }
+    }
+}
+
+fn parsed<T>(
+    row: usize,
+    text: Option<&str>,
+    atom: &Atom,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, BadCell> {
+    match text {
+        None => Ok(None),
+        Some(text) => parse(text).map(Some).ok_or_else(|| bad(row, text, atom)),
+    }
+}
+
+fn bad(row: usize, text: &str, atom: &Atom) -> BadCell {
+    BadCell { row, what: format!("{} is not a value of type {atom}", shown(text)) }
+}
+
+/// A value for a message, cut where it is long.
+pub(crate) fn shown(text: &str) -> String {
+    const SHOWN_CHARACTERS_MAX: usize = 80;
+    match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
+        Some((end, _)) => format!("'{}…'", &text[..end]),
+        None => format!("'{text}'"),
+    }
+}
+
+pub(crate) fn parse_boolean(text: &str) -> Option<bool> {
+    const TRUE: [&str; 6] = ["true", "t", "yes", "y", "on", "1"];
+    const FALSE: [&str; 6] = ["false", "f", "no", "n", "off", "0"];
+    let text = text.trim();
+    let among = |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(text));
+    if among(&TRUE) { Some(true) } else { among(&FALSE).then_some(false) }
+}
+
+/// Days since 1970-01-01 of `YYYY-MM-DD`.
+pub(crate) fn parse_date(text: &str) -> Option<i32> {
+    let text = text.trim();
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let mut parts = digits.split('-');
+    let mut number = |least: usize, most: usize| -> Option<i32> {
+        let part = parts.next()?;
+        let fits = (least..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        fits.then(|| part.parse().ok()).flatten()
+    };
+    let (year, month, day) = (number(4, 6)?, number(1, 2)?, number(1, 2)?);
+    if parts.next().is_some() {
+        return None;
+    }
+    let date = chrono::NaiveDate::from_ymd_opt(sign * year, month as u32, day as u32)?;
+    Some(date.signed_duration_since(chrono::NaiveDate::default()).num_days() as i32)
+}
+
+/// The unscaled digits of a decimal; nothing where digits would be lost.
+pub(crate) fn parse_decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
+    let (negative, digits) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (digits, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut value: i128 = 0;
+    for byte in whole.bytes().chain(fraction.bytes()) {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(i128::from(byte - b'0'))?;
+    }
+    let shift = i32::from(scale) - fraction.len() as i32 + exponent;
+    if value != 0 {
+        if shift >= 0 {
+            value = value.checked_mul(10i128.checked_pow(shift as u32)?)?;
+        } else {
+            let divisor = 10i128.checked_pow(shift.unsigned_abs())?;
+            if value % divisor != 0 {
+                return None;
+            }
+            value /= divisor;
+        }
+    }
+    let fits = value < 10i128.checked_pow(precision.into())?;
+    fits.then_some(if negative { -value } else { value })
+}
+
+/// Bytes written as `\x…`.
+fn hexadecimal(cell: &[u8]) -> Option<Vec<u8>> {
+    let digits = cell.strip_prefix(b"\\x")?;
+    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+    (digits.len() % 2 == 0)
+        .then(|| digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect())
+        .flatten()
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_keep_every_digit() {
+        assert_eq!(parse_decimal("12.30", 7, 2), Some(1230));
+        assert_eq!(parse_decimal("-0.5", 7, 2), Some(-50));
+        assert_eq!(parse_decimal("12.300", 7, 2), Some(1230));
+        assert_eq!(parse_decimal("12.301", 7, 2), None, "a digit would be lost");
+        assert_eq!(parse_decimal("1e3", 7, 2), Some(100_000));
+        assert_eq!(parse_decimal("100000", 7, 2), None, "too large");
+        assert_eq!(parse_decimal("", 7, 2), None);
+        assert_eq!(parse_decimal(".", 7, 2), None);
+        assert_eq!(parse_decimal("0e99999", 7, 2), Some(0));
+    }
+
+    #[test]
+    fn dates() {
+        assert_eq!(parse_date("1970-01-01"), Some(0));
+        assert_eq!(parse_date("2000-02-29"), Some(11_016));
+        assert_eq!(parse_date("2001-02-29"), None);
+        assert_eq!(parse_date("2001-2-9-1"), None);
+    }
+
+    #[test]
+    fn a_bad_cell_is_named() {
+        let mut cells = Cells::default();
+        cells.push(b"1");
+        cells.push_null();
+        cells.push(b"x");
+        let error = cells.to_array(&Atom::Int64).unwrap_err();
+        assert_eq!((error.row, error.what.as_str()), (2, "'x' is not a value of type int64"));
+        cells.push(b"\xff");
+        assert!(cells.to_array(&Atom::String).unwrap_err().what.contains("UTF-8"));
+    }
+}
