@@ -18,7 +18,9 @@ use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 
 use crate::context::{Context, Output, RangeReader, Run};
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
-use crate::scan::file::{self, Conjunct, FileScan, check_nulls, check_type, conjuncts, convert, filter_and_project, read_now};
+use crate::scan::file::{
+    self, Conjunct, FileScan, check_nulls, check_type, conjuncts, convert, filter_and_project, read_now,
+};
 use crate::scan::output::{self, Borrowed, Encoder, FileSink, Piece};
 use crate::stream_util::ChunksReader;
 
@@ -78,7 +80,9 @@ impl Source for LoweredScan {
         for (file, path) in self.scan.paths.iter().enumerate() {
             run.context.check()?;
             match open(run.context.open(path)?, Some(&run.context))? {
-                Batches::File(reader) => morsels.extend((0..reader.num_batches()).map(|batch| (file, Some(batch)))),
+                Batches::File(reader) => {
+                    morsels.extend((0..reader.num_batches()).map(|batch| (file, Some(batch))))
+                }
                 Batches::Stream(_) => morsels.push((file, None)),
             }
         }
@@ -97,7 +101,8 @@ impl SourceRun for OpenRun {
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         let run = &self.0;
-        let &(file, batch) = run.morsels.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let &(file, batch) =
+            run.morsels.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let path = &run.scan.paths[file];
         let mut batches = open(run.run.context.open(path)?, Some(&run.run.context))?;
         if let (Batches::File(reader), Some(batch)) = (&mut batches, batch) {
@@ -105,7 +110,15 @@ impl SourceRun for OpenRun {
         }
         let constants = run.scan.constants(file)?;
         let single = batch.is_some();
-        Ok(Box::new(IpcReader { run: run.clone(), file, batches, constants, single, chunks: None, done: false }))
+        Ok(Box::new(IpcReader {
+            run: run.clone(),
+            file,
+            batches,
+            constants,
+            single,
+            chunks: None,
+            done: false,
+        }))
     }
 }
 
@@ -181,8 +194,9 @@ impl IpcReader {
                     let found = Atom::from_arrow(array.data_type())?;
                     check_type(path, &field.name, &found, declared)?;
                     check_nulls(array.as_ref(), field.nullable, path, &field.name)?;
-                    column(array, &found, declared)
-                        .map_err(|error| error.context(format!("column {} of '{path}'", quote_name(&field.name))))?
+                    column(array, &found, declared).map_err(|error| {
+                        error.context(format!("column {} of '{path}'", quote_name(&field.name)))
+                    })?
                 }
                 (None, None, Some(atom)) if field.nullable && run.scan.paths.len() > 1 => {
                     Column::Constant(file::null_constant(atom), rows)
@@ -203,11 +217,17 @@ impl IpcReader {
 fn column(array: &ArrayRef, found: &Atom, declared: &Atom) -> Result<Column> {
     let keeps = match array.data_type() {
         DataType::Dictionary(key, values) => {
-            found == declared && **values == declared.arrow() && matches!(**key, DataType::Int32 | DataType::UInt32)
+            found == declared
+                && **values == declared.arrow()
+                && matches!(**key, DataType::Int32 | DataType::UInt32)
         }
         _ => false,
     };
-    if keeps { Ok(Column::Dictionary(array.clone())) } else { convert(array.clone(), found, declared).map(Column::Plain) }
+    if keeps {
+        Ok(Column::Dictionary(array.clone()))
+    } else {
+        convert(array.clone(), found, declared).map(Column::Plain)
+    }
 }
 
 /// The columns of an Arrow IPC file or stream.
@@ -222,13 +242,16 @@ pub fn discover(reader: Arc<dyn RangeReader>) -> Result<Tuple> {
 }
 
 fn damaged(path: &str, error: impl std::fmt::Display) -> Error {
-    Error::data(format!("cannot read '{path}' as Arrow IPC: {error}; the file is damaged or was not written completely"))
+    Error::data(format!(
+        "cannot read '{path}' as Arrow IPC: {error}; the file is damaged or was not written completely"
+    ))
 }
 
 fn open(reader: Arc<dyn RangeReader>, context: Option<&Arc<dyn Context>>) -> Result<Batches> {
     let path = reader.path().to_string();
     let magic = read_now(&*reader, 0..reader.len().min(6), context)?;
-    let cursor = BufReader::with_capacity(BUFFER_BYTES, Cursor { reader, context: context.cloned(), position: 0 });
+    let cursor =
+        BufReader::with_capacity(BUFFER_BYTES, Cursor { reader, context: context.cloned(), position: 0 });
     if &magic[..] == b"ARROW1" {
         let reader = FileReader::try_new(cursor, None).map_err(|error| damaged(&path, error))?;
         Ok(Batches::File(Box::new(reader)))
@@ -248,7 +271,8 @@ struct Cursor {
 impl Read for Cursor {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let end = (self.position + buffer.len() as u64).min(self.reader.len()).max(self.position);
-        let bytes = read_now(&*self.reader, self.position..end, self.context.as_ref()).map_err(io::Error::other)?;
+        let bytes =
+            read_now(&*self.reader, self.position..end, self.context.as_ref()).map_err(io::Error::other)?;
         buffer[..bytes.len()].copy_from_slice(&bytes);
         self.position = end;
         Ok(bytes.len())

@@ -78,7 +78,9 @@ pub(crate) fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
     node.params.string("path")?;
     edge.tuple.arrow_schema()?;
     if edge.tuple.is_empty() {
-        return Err(Error::semantic("a file of tuples without fields cannot be written; yield at least one field"));
+        return Err(Error::semantic(
+            "a file of tuples without fields cannot be written; yield at least one field",
+        ));
     }
     let tuple = Tuple::new(vec![Field::new("path", Atom::String), Field::new("rows", Atom::Int64)]);
     Ok(describe::gives_one(edge, tuple, tessera_plan::Order::Source))
@@ -181,7 +183,8 @@ pub(crate) fn combined<'a>(
         batches.peek()?;
         let mut group = Vec::new();
         let mut rows = 0;
-        while let Some(batch) = batches.next_if(|batch| rows == 0 || rows + batch.num_rows() <= COMBINED_ROWS) {
+        while let Some(batch) = batches.next_if(|batch| rows == 0 || rows + batch.num_rows() <= COMBINED_ROWS)
+        {
             rows += batch.num_rows();
             group.push(batch);
         }

@@ -34,7 +34,15 @@ struct Kinds {
 impl Kinds {
     fn new() -> Kinds {
         let all = true;
-        Kinds { any: false, boolean: all, integer: all, wide_integer: all, float: all, date: all, timestamp: all }
+        Kinds {
+            any: false,
+            boolean: all,
+            integer: all,
+            wide_integer: all,
+            float: all,
+            date: all,
+            timestamp: all,
+        }
     }
 
     fn add(&mut self, text: &str) {
@@ -75,7 +83,9 @@ fn is_timestamp(text: &str) -> bool {
     let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let parts: Vec<&str> = clock.split(':').collect();
     let below = |part: &str, limit: u32| {
-        part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit()) && part.parse::<u32>().is_ok_and(|n| n < limit)
+        part.len() == 2
+            && part.bytes().all(|b| b.is_ascii_digit())
+            && part.parse::<u32>().is_ok_and(|n| n < limit)
     };
     let clock = match parts[..] {
         [hour, minute] => below(hour, 24) && below(minute, 60) && !time.contains('.'),
@@ -142,7 +152,9 @@ fn infer_file(
         let lines = head.bytes()[position..next].iter().filter(|byte| **byte == b'\n').count();
         if first {
             first = false;
-            let is_header = *options.header.get_or_insert(looks_like_header(options, record).map_err(|w| wrong(line, w))?);
+            let is_header = *options
+                .header
+                .get_or_insert(looks_like_header(options, record).map_err(|w| wrong(line, w))?);
             let names = match is_header {
                 true => header_names(options, record).map_err(|what| wrong(line, what))?,
                 false if options.names.is_empty() => {
@@ -189,7 +201,10 @@ fn infer_file(
             }
             if count != names.len() {
                 let relation = if count > names.len() { "too many" } else { "too few" };
-                return Err(wrong(line, format!("{relation} fields: {count} where {} are expected", names.len())));
+                return Err(wrong(
+                    line,
+                    format!("{relation} fields: {count} where {} are expected", names.len()),
+                ));
             }
             rows += 1;
         }
@@ -234,7 +249,10 @@ mod tests {
         assert_eq!(atom(&["007", "12"]), Atom::String, "leading zeros are kept");
         assert_eq!(atom(&["true", "FALSE"]), Atom::Boolean);
         assert_eq!(atom(&["2024-02-29"]), Atom::Date);
-        assert_eq!(atom(&["2024-02-29", "2024-02-29 10:00:00.5"]), Atom::Timestamp(TimeUnit::Microsecond, None));
+        assert_eq!(
+            atom(&["2024-02-29", "2024-02-29 10:00:00.5"]),
+            Atom::Timestamp(TimeUnit::Microsecond, None)
+        );
         assert_eq!(atom(&["2023-02-29"]), Atom::String);
         assert_eq!(atom(&["1", "x"]), Atom::String);
         assert_eq!(atom(&["nan"]), Atom::String);

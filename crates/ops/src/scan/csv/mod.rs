@@ -36,7 +36,17 @@ impl Descriptor for CsvScan {
         "csv_scan",
         "Reads the tuples of CSV files.",
         [
-            "paths", "columns", "fields", "filter", "partitions", "header", "delimiter", "quote", "escape", "null", "names",
+            "paths",
+            "columns",
+            "fields",
+            "filter",
+            "partitions",
+            "header",
+            "delimiter",
+            "quote",
+            "escape",
+            "null",
+            "names",
             "sample"
         ],
         0,
@@ -83,7 +93,9 @@ impl CsvOptions {
         let quote = byte(params, "quote", Some(b'"'))?;
         let delimiter = byte(params, "delimiter", Some(b','))?;
         let Some(delimiter) = delimiter.filter(|d| Some(*d) != quote && !matches!(d, b'\n' | b'\r')) else {
-            return Err(Error::semantic("option delimiter must be one character other than the quote and line ends"));
+            return Err(Error::semantic(
+                "option delimiter must be one character other than the quote and line ends",
+            ));
         };
         let names = match params.get("names") {
             None => Vec::new(),
@@ -162,7 +174,7 @@ impl TextFormat for CsvOptions {
         layout.targets = vec![None; names.len()];
         for column in of_file {
             let name = &columns.fields()[column].name;
-            match names.iter().position(|found| found == name) {
+            match names.iter().position(|found| **found == **name) {
                 Some(position) => {
                     layout.targets[position] = Some(layout.read.len());
                     layout.read.push(column);
@@ -188,7 +200,9 @@ impl TextFormat for CsvOptions {
         let before = cells.first().map_or(0, Cells::len);
         let mut position = 0;
         let result = tokenizer::fields(self, record, &mut |text, quoted| {
-            if let Some(target) = layout.targets.get(position).copied().flatten().and_then(|t| cells.get_mut(t)) {
+            if let Some(target) =
+                layout.targets.get(position).copied().flatten().and_then(|t| cells.get_mut(t))
+            {
                 match text {
                     _ if !quoted && self.is_null(text) => target.push_null(),
                     _ => target.push(text),

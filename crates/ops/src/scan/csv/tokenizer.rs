@@ -3,7 +3,12 @@
 use super::CsvOptions;
 
 /// The end of the record at `start`, line end excluded, and the start of the next one.
-pub(super) fn record_end(options: &CsvOptions, bytes: &[u8], start: usize, at_end: bool) -> Option<(usize, usize)> {
+pub(super) fn record_end(
+    options: &CsvOptions,
+    bytes: &[u8],
+    start: usize,
+    at_end: bool,
+) -> Option<(usize, usize)> {
     let rest = bytes.get(start..)?;
     let mut inside = false;
     let mut offset = 0;

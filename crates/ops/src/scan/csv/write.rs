@@ -43,7 +43,8 @@ impl Descriptor for CsvMaterialize {
 impl SubOperator for CsvMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let tuple = lowering.inputs[0].tuple.clone();
-        let encoder = CsvEncoder { options: CsvOptions::new(&node.params)?, schema: Arc::new(tuple.arrow_schema()?) };
+        let encoder =
+            CsvEncoder { options: CsvOptions::new(&node.params)?, schema: Arc::new(tuple.arrow_schema()?) };
         let path = node.params.string("path")?.clone();
         Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
     }
@@ -87,7 +88,14 @@ pub fn write_batch(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
 }
 
 fn default_options() -> CsvOptions {
-    CsvOptions { header: None, delimiter: b',', quote: Some(b'"'), escape: Some(b'"'), null: None, names: Vec::new() }
+    CsvOptions {
+        header: None,
+        delimiter: b',',
+        quote: Some(b'"'),
+        escape: Some(b'"'),
+        null: None,
+        names: Vec::new(),
+    }
 }
 
 fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) {
@@ -110,7 +118,11 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, out: &mut Vec<u8>) -> R
         .columns()
         .iter()
         .map(|array| {
-            Ok(if nested(array.data_type()) { Source::Json(json_texts(array)?) } else { Source::Texts(Texts::new(array)?) })
+            Ok(if nested(array.data_type()) {
+                Source::Json(json_texts(array)?)
+            } else {
+                Source::Texts(Texts::new(array)?)
+            })
         })
         .collect::<Result<Vec<_>>>()?;
     let null = options.null.as_deref().unwrap_or_default().as_bytes();

@@ -65,9 +65,8 @@ impl Shape {
     fn merge(&mut self, other: Shape) {
         let merged = match (std::mem::replace(self, Shape::Null), other) {
             (Shape::Null, shape) | (shape, Shape::Null) => shape,
-            (Shape::Integer | Shape::WideInteger, Shape::WideInteger) | (Shape::WideInteger, Shape::Integer) => {
-                Shape::WideInteger
-            }
+            (Shape::Integer | Shape::WideInteger, Shape::WideInteger)
+            | (Shape::WideInteger, Shape::Integer) => Shape::WideInteger,
             (Shape::Integer, Shape::Float) | (Shape::Float, Shape::Integer) => Shape::Float,
             (Shape::List(mut left), Shape::List(right)) => {
                 left.merge(*right);
@@ -111,9 +110,12 @@ impl Shape {
 
 /// Adds a member that may have been there before.
 fn add(slots: &mut Vec<(String, Shape)>, key: &[u8], shape: Shape) -> Result<(), String> {
+    let full = slots.len() == KEYS_MAX;
     match slots.iter_mut().find(|(known, _)| known.as_bytes() == key) {
         Some((_, known)) => known.merge(shape),
-        None if slots.len() == KEYS_MAX => return Err(format!("more than {KEYS_MAX} different keys (KEYS_MAX)")),
+        None if full => {
+            return Err(format!("more than {KEYS_MAX} different keys (KEYS_MAX)"));
+        }
         None => {
             let key = std::str::from_utf8(key).map_err(|_| "a key is not valid UTF-8".to_string())?;
             slots.push((key.to_string(), shape));
@@ -138,7 +140,8 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
         let path = readers.first().map_or("", |reader| reader.path());
         return Err(Error::data(format!("'{path}' holds no JSON object with a key, and so has no columns")));
     }
-    let field = |(key, shape): &(String, Shape)| Field::nullable(key.as_str(), shape.atom().unwrap_or(Atom::String));
+    let field =
+        |(key, shape): &(String, Shape)| Field::nullable(key.as_str(), shape.atom().unwrap_or(Atom::String));
     let tuple = Tuple::new(slots.iter().map(field).collect::<Vec<_>>());
     let keys = slots.into_iter().map(|(key, _)| Value::string(key)).collect::<Vec<_>>();
     Ok((tuple, options.clone().with("keys", keys)))
@@ -180,7 +183,8 @@ mod tests {
             })
             .unwrap();
         }
-        let types = slots.iter().map(|(key, shape)| format!("{key}: {}", shape.atom().unwrap_or(Atom::String)));
+        let types =
+            slots.iter().map(|(key, shape)| format!("{key}: {}", shape.atom().unwrap_or(Atom::String)));
         types.collect::<Vec<_>>().join(", ")
     }
 
@@ -190,7 +194,10 @@ mod tests {
         assert_eq!(atoms(&[r#"{"a": 1}"#, r#"{"a": "x"}"#]), "a: string");
         assert_eq!(atoms(&[r#"{"a": 99999999999999999999}"#]), "a: decimal(38,0)");
         assert_eq!(atoms(&[r#"{"a": [1, null]}"#, r#"{"a": []}"#]), "a: list<int64?>");
-        assert_eq!(atoms(&[r#"{"a": {"x": 1}}"#, r#"{"a": {"y": "z"}}"#]), "a: struct<x: int64?, y: string?>");
+        assert_eq!(
+            atoms(&[r#"{"a": {"x": 1}}"#, r#"{"a": {"y": "z"}}"#]),
+            "a: struct<x: int64?, y: string?>"
+        );
         assert_eq!(atoms(&[r#"{"a": {"x": 1}}"#, r#"{"a": 3}"#]), "a: string");
         assert_eq!(atoms(&[r#"{"a": [1, "x"]}"#]), "a: string");
     }

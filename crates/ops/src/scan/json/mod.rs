@@ -58,7 +58,8 @@ impl SubOperator for JsonScan {
             None => None,
             Some(_) => Some(node.params.strings("keys")?),
         };
-        let types = scan.columns.fields().iter().map(|field| field.atom().cloned().unwrap_or(Atom::Null)).collect();
+        let types =
+            scan.columns.fields().iter().map(|field| field.atom().cloned().unwrap_or(Atom::Null)).collect();
         let format = Arc::new(JsonFormat { keys, types });
         Ok(Operator::Source(Arc::new(TextScan { scan, conjuncts, format })))
     }

@@ -93,7 +93,10 @@ pub(super) fn elements(
     }
     loop {
         let (kind, end) = value(bytes, position, 0)?;
-        element(kind, if kind == Kind::String { &bytes[position + 1..end - 1] } else { &bytes[position..end] })?;
+        element(
+            kind,
+            if kind == Kind::String { &bytes[position + 1..end - 1] } else { &bytes[position..end] },
+        )?;
         position = blank(bytes, end);
         match bytes.get(position) {
             Some(b',') => position = blank(bytes, position + 1),
@@ -197,7 +200,8 @@ fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), String> {
 pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let bad = || "a malformed escape in a JSON string".to_string();
     let unit = |at: usize| {
-        let digits = text.get(at..at + 4).and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(bad)?;
+        let digits =
+            text.get(at..at + 4).and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(bad)?;
         u32::from_str_radix(digits, 16).map_err(|_| bad())
     };
     let mut position = 0;
@@ -251,7 +255,9 @@ mod tests {
 
     #[test]
     fn members_of_objects() {
-        let found = all(r#" {"a": 1, "b\u00e9": "x\"y", "c": [1, {"d": "]"}], "e": {}, "f": null, "g": true} "#).unwrap();
+        let found =
+            all(r#" {"a": 1, "b\u00e9": "x\"y", "c": [1, {"d": "]"}], "e": {}, "f": null, "g": true} "#)
+                .unwrap();
         let expected = [
             ("a", Kind::Number, "1"),
             ("bé", Kind::String, "x\\\"y"),
@@ -266,7 +272,22 @@ mod tests {
 
     #[test]
     fn malformed_records() {
-        for record in ["", "1", "[1]", "{", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\":1} x", "{\"a\":01}", "{\"a\":\"x}", "{\"a\":-}", "{\"a\":tru}", "{a:1}", "{\"a\":[1}"] {
+        for record in [
+            "",
+            "1",
+            "[1]",
+            "{",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{\"a\":1} x",
+            "{\"a\":01}",
+            "{\"a\":\"x}",
+            "{\"a\":-}",
+            "{\"a\":tru}",
+            "{a:1}",
+            "{\"a\":[1}",
+        ] {
             assert!(all(record).is_err(), "{record}");
         }
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));

@@ -18,7 +18,13 @@ use crate::scan::output::{self, Encoder, FileSink, Piece, write_texts};
 pub struct JsonMaterialize;
 
 impl Descriptor for JsonMaterialize {
-    crate::describe!("json_materialize", "Writes tuples to a file of newline-delimited JSON.", ["path"], 1, 1);
+    crate::describe!(
+        "json_materialize",
+        "Writes tuples to a file of newline-delimited JSON.",
+        ["path"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         output::derive(node, inputs)
@@ -58,7 +64,8 @@ impl Encoder for JsonEncoder {
 /// # Errors
 /// A value has no JSON form.
 pub fn write_batch(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
-    let mut writer = arrow::json::WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(out);
+    let mut writer =
+        arrow::json::WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(out);
     writer.write(batch)?;
     Ok(writer.finish()?)
 }
@@ -70,5 +77,9 @@ pub(crate) fn json_texts(array: &ArrayRef) -> Result<Vec<Option<String>>> {
     write_batch(&RecordBatch::try_new(schema, vec![array.clone()])?, &mut text)?;
     let text = String::from_utf8(text).map_err(|_| Error::internal("JSON that is not UTF-8"))?;
     let strip = |line: &str| Some(line.strip_prefix("{\"v\":")?.strip_suffix('}')?.to_string());
-    Ok(text.lines().enumerate().map(|(row, line)| if array.is_null(row) { None } else { strip(line) }).collect())
+    Ok(text
+        .lines()
+        .enumerate()
+        .map(|(row, line)| if array.is_null(row) { None } else { strip(line) })
+        .collect())
 }

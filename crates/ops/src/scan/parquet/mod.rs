@@ -29,8 +29,8 @@ use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, 
 use crate::scan::file::{self, Conjunct, FileScan, check_type, conjuncts, null_constant};
 use crate::scan::prune::{Bounds, may_be_true};
 
-pub use write::ParquetMaterialize;
 pub use metadata::{Discovered, DiscoveredColumn, discover};
+pub use write::ParquetMaterialize;
 
 use flat::RowGroupShared;
 use metadata::Metadata;

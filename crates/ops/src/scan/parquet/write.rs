@@ -19,7 +19,13 @@ use crate::scan::output::{self, Borrowed, Encoder, FileSink, Piece};
 pub struct ParquetMaterialize;
 
 impl Descriptor for ParquetMaterialize {
-    crate::describe!("parquet_materialize", "Writes tuples to a Parquet file.", ["path", "compression"], 1, 1);
+    crate::describe!(
+        "parquet_materialize",
+        "Writes tuples to a Parquet file.",
+        ["path", "compression"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         compression(node)?;
@@ -34,7 +40,8 @@ impl Descriptor for ParquetMaterialize {
 impl SubOperator for ParquetMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
-        let encoder = ParquetEncoder { schema: Arc::new(tuple.arrow_schema()?), compression: compression(node)? };
+        let encoder =
+            ParquetEncoder { schema: Arc::new(tuple.arrow_schema()?), compression: compression(node)? };
         Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
     }
 }
@@ -49,9 +56,9 @@ fn compression(node: &Node) -> Result<Compression> {
         "zstd" => Ok(Compression::ZSTD(Default::default())),
         "lz4" | "lz4_raw" => Ok(Compression::LZ4_RAW),
         "gzip" => Ok(Compression::GZIP(Default::default())),
-        other => {
-            Err(Error::semantic(format!("option compression cannot be '{other}'; there are none, snappy, zstd, lz4 and gzip")))
-        }
+        other => Err(Error::semantic(format!(
+            "option compression cannot be '{other}'; there are none, snappy, zstd, lz4 and gzip"
+        ))),
     }
 }
 
@@ -67,9 +74,11 @@ impl Encoder for ParquetEncoder {
     }
 
     fn write(&self, out: &mut dyn Output, pieces: Vec<Piece>) -> Result<()> {
-        let failed = |error: parquet::errors::ParquetError| Error::io(format!("cannot write Parquet: {error}"));
+        let failed =
+            |error: parquet::errors::ParquetError| Error::io(format!("cannot write Parquet: {error}"));
         let properties = WriterProperties::builder().set_compression(self.compression).build();
-        let mut writer = ArrowWriter::try_new(Borrowed(out), self.schema.clone(), Some(properties)).map_err(failed)?;
+        let mut writer =
+            ArrowWriter::try_new(Borrowed(out), self.schema.clone(), Some(properties)).map_err(failed)?;
         for batch in pieces.into_iter().flat_map(|piece| piece.batches) {
             writer.write(&batch).map_err(failed)?;
         }

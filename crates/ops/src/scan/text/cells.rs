@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal64Array, Decimal128Array, PrimitiveBuilder,
-    StringViewBuilder, new_empty_array,
+    Array, ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal64Array, Decimal128Array,
+    PrimitiveBuilder, StringViewBuilder, new_empty_array,
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
@@ -13,7 +13,6 @@ use arrow::datatypes::{
 };
 
 use tessera_types::{Atom, DECIMAL64_PRECISION_MAX};
-
 
 /// The cells of one column of some records: text, or NULL.
 #[derive(Debug, Clone, Default)]
@@ -184,7 +183,8 @@ impl Cells {
         }
         let decode = |text: &[u8], rows: usize| -> Result<ArrayRef, String> {
             let schema = Arc::new(Schema::new(vec![Field::new("v", atom.arrow(), true)]));
-            let decoder = arrow::json::ReaderBuilder::new(schema).with_strict_mode(true).with_batch_size(rows.max(1));
+            let decoder =
+                arrow::json::ReaderBuilder::new(schema).with_strict_mode(true).with_batch_size(rows.max(1));
             let mut decoder = decoder.build_decoder().map_err(|error| error.to_string())?;
             decoder.decode(text).map_err(|error| error.to_string())?;
             let batch = decoder.flush().map_err(|error| error.to_string())?;
@@ -302,7 +302,6 @@ fn hexadecimal(cell: &[u8]) -> Option<Vec<u8>> {
         .then(|| digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect())
         .flatten()
 }
-
 
 #[cfg(test)]
 mod tests {

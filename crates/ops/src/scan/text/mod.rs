@@ -198,7 +198,13 @@ impl Source for TextScan {
                 start = end;
             }
             let blocks = len.div_ceil(BLOCK_BYTES) as usize + 1;
-            files.push(TextFile { path: path.clone(), len, layout, constants, odd: Mutex::new(vec![None; blocks]) });
+            files.push(TextFile {
+                path: path.clone(),
+                len,
+                layout,
+                constants,
+                odd: Mutex::new(vec![None; blocks]),
+            });
         }
         Ok(Arc::new(OpenTextRun(Arc::new(TextRun {
             run: run.clone(),
@@ -222,8 +228,11 @@ impl SourceRun for OpenTextRun {
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         let run = self.0.clone();
-        let (file, range) =
-            run.morsels.get(morsel).cloned().ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let (file, range) = run
+            .morsels
+            .get(morsel)
+            .cloned()
+            .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let cells = vec![Cells::default(); run.files[file].layout.read.len()];
         Ok(Box::new(TextReader {
             source: None,
@@ -360,7 +369,9 @@ impl TextReader {
         let blocks = ((self.range.start - first) / BLOCK_BYTES) as usize;
         let mut inside = false;
         for block in 0..blocks {
-            let known = |run: &TextRun, file: usize| run.files[file].odd.lock().unwrap_or_else(PoisonError::into_inner)[block];
+            let known = |run: &TextRun, file: usize| {
+                run.files[file].odd.lock().unwrap_or_else(PoisonError::into_inner)[block]
+            };
             let odd = match known(&self.run, self.file) {
                 Some(odd) => odd,
                 None => {
@@ -414,7 +425,9 @@ impl TextReader {
             let before = self.cells.first().map_or(0, Cells::len);
             let offset = self.base + position as u64;
             let mut counted = self.starts.len();
-            if let Err(BadRecord(what)) = run.format.cells(&file.layout, &self.bytes[position..end], &mut self.cells) {
+            if let Err(BadRecord(what)) =
+                run.format.cells(&file.layout, &self.bytes[position..end], &mut self.cells)
+            {
                 return Err(self.at_line(offset, &what).into());
             }
             // A file of which no column is read still has records.
