@@ -95,7 +95,7 @@ fn csv_corner_cases() {
         "no header"
     );
     assert_eq!(csv("a,b\n").unwrap(), pair("<a: string?, b: string?>", ""));
-    assert_eq!(csv("a,a,\n1,2,3\n").unwrap().0, "<column0: string?, column1: string?, column2: string?>");
+    assert_eq!(csv("a,a,\n1,2,3\n").unwrap().0, "<column0: string?, column1: string?, column2: int64?>");
     let (types, _) =
         csv("d,t,f,w,b\n2024-01-02,2024-01-02 03:04:05,1.5,123456789012345678901,true\n").unwrap();
     assert_eq!(types, "<d: date?, t: timestamp(us)?, f: float64?, w: decimal(38,0)?, b: boolean?>");

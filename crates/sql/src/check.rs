@@ -7,9 +7,9 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Fetch, FunctionArguments, GroupByExpr, GroupByWithModifier, Ident, JoinOperator, LimitClause, OrderBy, OrderByKind,
-    Query, Select, SelectItem, SetExpr, Spanned, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    Expr, Fetch, FunctionArguments, GroupByExpr, GroupByWithModifier, Ident, JoinOperator, LimitClause,
+    OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, TableFactor, TableWithJoins, Value,
+    VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use sqlparser::tokenizer::Span as Tokens;
 use tessera_types::{Error, Result, Span};
@@ -53,7 +53,9 @@ fn header(item: &SelectItem) -> Option<String> {
             Expr::Identifier(name) => normalised(name),
             Expr::CompoundIdentifier(parts) => parts.last().map_or_else(|| expr.to_string(), normalised),
             // An unnested struct gives several columns; the planner names them.
-            Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("unnest") => return None,
+            Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("unnest") => {
+                return None;
+            }
             other => other.to_string(),
         }),
         _ => None,
@@ -214,14 +216,18 @@ impl VisitorMut for Check {
             TableFactor::Derived { lateral: _, subquery: _, alias: _, sample } => {
                 refuse(sample.is_some(), "TABLESAMPLE", place)
             }
-            TableFactor::Function { with_ordinality, .. } => refuse(*with_ordinality, "WITH ORDINALITY", place),
+            TableFactor::Function { with_ordinality, .. } => {
+                refuse(*with_ordinality, "WITH ORDINALITY", place)
+            }
             TableFactor::NestedJoin { table_with_joins, alias: _ } => check_joins(table_with_joins),
             TableFactor::UNNEST { with_offset, with_ordinality, .. } => {
                 refuse(*with_offset, "WITH OFFSET", place)?;
                 refuse(*with_ordinality, "WITH ORDINALITY", place)
             }
             TableFactor::TableFunction { .. } => refuse(true, "TABLE(…) in FROM", place),
-            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => refuse(true, "JSON_TABLE", place),
+            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
+                refuse(true, "JSON_TABLE", place)
+            }
             TableFactor::Pivot { .. } => refuse(true, "PIVOT", place),
             TableFactor::Unpivot { .. } => refuse(true, "UNPIVOT", place),
             TableFactor::MatchRecognize { .. } => refuse(true, "MATCH_RECOGNIZE", place),
@@ -308,7 +314,9 @@ fn check_joins(tables: &TableWithJoins) -> Flow {
             JoinOperator::CrossApply | JoinOperator::OuterApply => "APPLY (write JOIN LATERAL)",
             JoinOperator::AsOf { .. } => "ASOF JOIN",
             JoinOperator::StraightJoin(_) => "STRAIGHT_JOIN",
-            JoinOperator::ArrayJoin | JoinOperator::LeftArrayJoin | JoinOperator::InnerArrayJoin => "ARRAY JOIN",
+            JoinOperator::ArrayJoin | JoinOperator::LeftArrayJoin | JoinOperator::InnerArrayJoin => {
+                "ARRAY JOIN"
+            }
             _ => continue,
         };
         refuse(true, construct, place)?;
@@ -331,7 +339,8 @@ fn name_repeated(projection: &mut [SelectItem]) {
             SelectItem::ExprWithAlias { alias, .. } => normalised(alias),
             _ => continue,
         };
-        let plain = matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
+        let plain =
+            matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
         let fresh = seen.insert(text.clone());
         if fresh && !(wildcard && plain) {
             continue;

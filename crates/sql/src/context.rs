@@ -98,8 +98,9 @@ impl<'a> Surroundings<'a> {
             scalars.insert(function.name().to_string(), function);
         }
         let mut aggregate_functions = HashMap::new();
-        for function in
-            datafusion_functions_aggregate::all_default_aggregate_functions().into_iter().chain(aggregates(library))
+        for function in datafusion_functions_aggregate::all_default_aggregate_functions()
+            .into_iter()
+            .chain(aggregates(library))
         {
             for alias in function.aliases() {
                 aggregate_functions.insert(alias.clone(), function.clone());
@@ -163,7 +164,8 @@ impl<'a> Surroundings<'a> {
     fn view(&self, text: &str) -> Result<Arc<dyn TableSource>> {
         let depth = self.view_depth.get() + 1;
         if depth > VIEW_DEPTH_MAX {
-            let message = format!("views nested deeper than {VIEW_DEPTH_MAX} (VIEW_DEPTH_MAX); does one name itself?");
+            let message =
+                format!("views nested deeper than {VIEW_DEPTH_MAX} (VIEW_DEPTH_MAX); does one name itself?");
             return Err(Error::new(Code::Limit, message));
         }
         self.view_depth.set(depth);
@@ -177,7 +179,8 @@ impl<'a> Surroundings<'a> {
 
 impl ContextProvider for Surroundings<'_> {
     fn get_table_source(&self, name: TableReference) -> PlannerResult<Arc<dyn TableSource>> {
-        let parts: Vec<&str> = [name.catalog(), name.schema(), Some(name.table())].into_iter().flatten().collect();
+        let parts: Vec<&str> =
+            [name.catalog(), name.schema(), Some(name.table())].into_iter().flatten().collect();
         self.source(&parts).map_err(to_datafusion)
     }
 
@@ -185,11 +188,7 @@ impl ContextProvider for Surroundings<'_> {
         Ok(Arc::new(WorkTable { schema }))
     }
 
-    fn get_table_function_source(
-        &self,
-        name: &str,
-        _args: Vec<Expr>,
-    ) -> PlannerResult<Arc<dyn TableSource>> {
+    fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> PlannerResult<Arc<dyn TableSource>> {
         Err(to_datafusion(Error::unsupported(format!(
             "the table function {name}; name a file in quotes instead: FROM 'data.parquet'"
         ))))

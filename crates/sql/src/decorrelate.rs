@@ -10,9 +10,7 @@ use tessera_types::Atom;
 
 use crate::convert::Converter;
 use crate::raise::can_raise;
-use crate::relation::{
-    Aggregate, Join, Kind, Name, Relation, parameters, parameters_to_fields, substitute,
-};
+use crate::relation::{Aggregate, Join, Kind, Name, Relation, parameters, parameters_to_fields, substitute};
 
 /// A subquery without its conditions on outer fields.
 struct Pulled {
@@ -68,7 +66,14 @@ impl Converter<'_> {
             (Kind::Single | Kind::Left | Kind::Inner, Some(lifted)) => {
                 // Conditions on the aggregate's result hold for what is computed after the join.
                 if !join.conditions.is_empty() {
-                    return self.lateral_with_condition(left, pulled.relation, conditions, lifted, kind, &join.conditions);
+                    return self.lateral_with_condition(
+                        left,
+                        pulled.relation,
+                        conditions,
+                        lifted,
+                        kind,
+                        &join.conditions,
+                    );
                 }
                 kind = Kind::Left;
                 Some(lifted)
@@ -127,7 +132,9 @@ impl Converter<'_> {
             return Relation::Map { input: Box::new(joined), exprs }.filtered(own.to_vec());
         }
         let mut test = test;
-        substitute(&mut test, &|name| lifted.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone()));
+        substitute(&mut test, &|name| {
+            lifted.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
+        });
         for (name, value) in lifted {
             let value = Expr::Case { branches: vec![(test.clone(), value)], otherwise: None };
             exprs.push((name, value));
@@ -226,7 +233,11 @@ impl Converter<'_> {
                 }
             }
         }
-        Some(Pulled { relation: Relation::Map { input: Box::new(relation), exprs: kept }, conditions, lifted: None })
+        Some(Pulled {
+            relation: Relation::Map { input: Box::new(relation), exprs: kept },
+            conditions,
+            lifted: None,
+        })
     }
 
     fn pull_join(&mut self, join: Join, outer: &HashSet<Name>) -> Option<Pulled> {
@@ -263,7 +274,8 @@ impl Converter<'_> {
             stay = conditions;
             right
         };
-        let join = Join { kind, left: left.relation, right, conditions: stay, mark, null_aware, correlated: false };
+        let join =
+            Join { kind, left: left.relation, right, conditions: stay, mark, null_aware, correlated: false };
         Some(Pulled { relation: Relation::Join(Box::new(join)), conditions: pulled, lifted: None })
     }
 

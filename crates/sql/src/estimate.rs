@@ -123,7 +123,12 @@ fn scan(table: &Table, columns: &[(Name, usize)]) -> Profile {
             Some(Atom::Boolean) => 2.0,
             _ => rows,
         };
-        let distinct = known.distinct.or(range).unwrap_or(guess).min(range.unwrap_or(f64::MAX)).clamp(1.0, rows.max(1.0));
+        let distinct = known
+            .distinct
+            .or(range)
+            .unwrap_or(guess)
+            .min(range.unwrap_or(f64::MAX))
+            .clamp(1.0, rows.max(1.0));
         Column { distinct, domain: distinct, base: rows, min, max, nulls: known.null_fraction.unwrap_or(0.0) }
     };
     Profile { rows, columns: columns.iter().map(|(name, index)| (name.clone(), column(*index))).collect() }
@@ -152,7 +157,10 @@ impl Column {
 impl Profile {
     /// Distinct values of a field.
     pub(crate) fn distinct(&self, name: &str) -> f64 {
-        self.columns.get(name).map_or(self.rows.sqrt(), |column| column.distinct).clamp(1.0, self.rows.max(1.0))
+        self.columns
+            .get(name)
+            .map_or(self.rows.sqrt(), |column| column.distinct)
+            .clamp(1.0, self.rows.max(1.0))
     }
 
     fn column_of(&self, expr: &Expr) -> Column {
@@ -278,7 +286,9 @@ impl Profile {
         };
         match (left, right) {
             (Expr::Field(name), Expr::Constant(value, atom)) => share(name, value, atom),
-            (Expr::Constant(value, atom), Expr::Field(name)) => share(name, value, atom).map(|share| 1.0 - share),
+            (Expr::Constant(value, atom), Expr::Field(name)) => {
+                share(name, value, atom).map(|share| 1.0 - share)
+            }
             _ => None,
         }
     }
@@ -295,10 +305,12 @@ impl Profile {
 /// Two fields or expressions that a join makes equal.
 fn equality(condition: &Expr) -> Option<(&Expr, &Expr)> {
     match condition {
-        Expr::Call { function, args } if matches!(&**function, "eq" | "is_not_distinct") => match args.as_slice() {
-            [a, b] => Some((a, b)),
-            _ => None,
-        },
+        Expr::Call { function, args } if matches!(&**function, "eq" | "is_not_distinct") => {
+            match args.as_slice() {
+                [a, b] => Some((a, b)),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }

@@ -11,8 +11,8 @@ use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
 use datafusion_common::{Result as PlannerResult, ScalarValue, not_impl_err, plan_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use tessera_encodings::Chunk;
 use tessera_ops::expression::{Bound, Library};
@@ -408,4 +408,3 @@ impl AggregateUDFImpl for Aggregate {
         Ok(Vec::new())
     }
 }
-

@@ -46,13 +46,17 @@ impl<'a> Lowering<'a> {
         let needed: HashSet<Name> = output.iter().map(|(_, field)| field.clone()).collect();
         let made = self.lower(relation, &needed, &mut level)?;
         let unchanged = output.len() == made.tuple.len()
-            && output.iter().zip(made.tuple.fields()).all(|((name, field), made)| name == field && *field == made.name);
+            && output
+                .iter()
+                .zip(made.tuple.fields())
+                .all(|((name, field), made)| name == field && *field == made.name);
         let made = if unchanged {
             made
         } else if output.iter().all(|(name, field)| name == field) {
             self.project(&mut level, made, output.iter().map(|(name, _)| name.clone()).collect())?
         } else {
-            let exprs = output.iter().map(|(name, field)| (name.clone(), Expr::Field(field.clone()))).collect();
+            let exprs =
+                output.iter().map(|(name, field)| (name.clone(), Expr::Field(field.clone()))).collect();
             self.map(&mut level, made, exprs)?
         };
         let Level { parameters, nodes } = level;
@@ -66,7 +70,9 @@ impl<'a> Lowering<'a> {
 
     fn lower(&mut self, relation: &Relation, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {
         match relation {
-            Relation::Scan { table, columns, predicates } => self.scan(table, columns, predicates, needed, level),
+            Relation::Scan { table, columns, predicates } => {
+                self.scan(table, columns, predicates, needed, level)
+            }
             Relation::Values { tuple, rows } => {
                 let rows = rows
                     .iter()
@@ -92,7 +98,9 @@ impl<'a> Lowering<'a> {
             Relation::Join(join) if join.correlated => self.correlated(join, needed, level),
             Relation::Join(join) => self.join(join, needed, level),
             Relation::Aggregate(aggregate) => self.aggregate(aggregate, needed, level),
-            Relation::Sort { input, keys, offset, limit } => self.sort(input, keys, *offset, *limit, needed, level),
+            Relation::Sort { input, keys, offset, limit } => {
+                self.sort(input, keys, *offset, *limit, needed, level)
+            }
             Relation::Limit { input, offset, limit } => {
                 let made = self.lower(input, needed, level)?;
                 let mut params = Params::new();
@@ -123,7 +131,9 @@ impl<'a> Lowering<'a> {
         let mut renames: Vec<(Name, Expr)> = Vec::new();
         let mut stored: HashMap<Name, Name> = HashMap::new();
         for (name, index) in columns {
-            let Some(field) = table.tuple.fields().get(*index).filter(|_| read.contains(name)) else { continue };
+            let Some(field) = table.tuple.fields().get(*index).filter(|_| read.contains(name)) else {
+                continue;
+            };
             stored.insert(name.clone(), field.name.clone());
             renames.push((name.clone(), Expr::Field(field.name.clone())));
             fields.push(field.clone());
@@ -166,7 +176,8 @@ impl<'a> Lowering<'a> {
     }
 
     fn project(&mut self, level: &mut Level, made: Made, names: Vec<Name>) -> Result<Made> {
-        let fields = names.iter().map(|name| field(&made.tuple, name).cloned()).collect::<Result<Vec<_>>>()?;
+        let fields =
+            names.iter().map(|name| field(&made.tuple, name).cloned()).collect::<Result<Vec<_>>>()?;
         let params = Params::new().with("fields", Value::names(&names));
         Ok(add(level, "projection", &[made.id], params, Tuple::new(fields)))
     }
@@ -355,8 +366,14 @@ impl<'a> Lowering<'a> {
         self.prune(level, made, needed)
     }
 
-    fn aggregate(&mut self, aggregate: &Aggregate, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {
-        let calls: Vec<&(Name, Call)> = aggregate.calls.iter().filter(|(name, _)| needed.contains(name)).collect();
+    fn aggregate(
+        &mut self,
+        aggregate: &Aggregate,
+        needed: &HashSet<Name>,
+        level: &mut Level,
+    ) -> Result<Made> {
+        let calls: Vec<&(Name, Call)> =
+            aggregate.calls.iter().filter(|(name, _)| needed.contains(name)).collect();
         let mut read: Vec<&Expr> = aggregate.keys.iter().map(|(_, expr)| expr).collect();
         for (_, call) in &calls {
             read.extend(&call.args);
@@ -406,8 +423,15 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn group(&mut self, level: &mut Level, input: &Made, keys: &[Name], calls: &[(Name, Call)]) -> Result<Made> {
-        let mut fields = keys.iter().map(|name| field(&input.tuple, name).cloned()).collect::<Result<Vec<_>>>()?;
+    fn group(
+        &mut self,
+        level: &mut Level,
+        input: &Made,
+        keys: &[Name],
+        calls: &[(Name, Call)],
+    ) -> Result<Made> {
+        let mut fields =
+            keys.iter().map(|name| field(&input.tuple, name).cloned()).collect::<Result<Vec<_>>>()?;
         let mut entries: Vec<(Name, Value)> = Vec::new();
         for (name, call) in calls {
             let args = call
@@ -496,7 +520,11 @@ impl<'a> Lowering<'a> {
         let mut sort_keys: Vec<SortKey> = Vec::new();
         for (key, name) in keys.iter().zip(names) {
             if !sort_keys.iter().any(|known| known.field == name) {
-                sort_keys.push(SortKey { field: name, descending: key.descending, nulls_first: key.nulls_first });
+                sort_keys.push(SortKey {
+                    field: name,
+                    descending: key.descending,
+                    nulls_first: key.nulls_first,
+                });
             }
         }
         let values: Vec<Value> = sort_keys.iter().map(SortKey::to_value).collect();
@@ -606,13 +634,16 @@ impl Keyed {
         right_names: &HashSet<Name>,
         atoms: &HashMap<Name, Atom>,
     ) -> Keyed {
-        let plain = join.conditions.iter().any(|condition| pair(condition, left_names, right_names, "eq").is_some());
+        let plain =
+            join.conditions.iter().any(|condition| pair(condition, left_names, right_names, "eq").is_some());
         let function = if plain { "eq" } else { "is_not_distinct" };
         let mut keyed = Keyed { null_equal: !plain, ..Keyed::default() };
         for (position, condition) in join.conditions.iter().enumerate() {
             match pair(condition, left_names, right_names, function) {
                 // A key is computed for every tuple; one that can raise is, only where nothing stands before it.
-                Some((left, right)) if position == 0 || !(can_raise(&left, atoms) || can_raise(&right, atoms)) => {
+                Some((left, right))
+                    if position == 0 || !(can_raise(&left, atoms) || can_raise(&right, atoms)) =>
+                {
                     keyed.left.push(left);
                     keyed.right.push(right);
                 }

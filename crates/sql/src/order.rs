@@ -36,7 +36,14 @@ struct Ordering<'a> {
 enum Unit {
     Base(Relation),
     /// A join whose right side hangs on what its conditions read of the left.
-    Hanging { kind: Kind, right: Relation, conditions: Vec<Expr>, mark: Option<Name>, null_aware: bool, required: usize },
+    Hanging {
+        kind: Kind,
+        right: Relation,
+        conditions: Vec<Expr>,
+        mark: Option<Name>,
+        null_aware: bool,
+        required: usize,
+    },
 }
 
 struct Region<'a> {
@@ -107,7 +114,8 @@ impl Ordering<'_> {
         }
         let all: usize = (first..region.units.len()).map(|unit| 1 << unit).sum();
         let read: usize = region.mask(conditions.iter().flat_map(Expr::fields));
-        let careful = kind == Kind::Single || conditions.iter().any(|condition| can_raise(condition, self.atoms));
+        let careful =
+            kind == Kind::Single || conditions.iter().any(|condition| can_raise(condition, self.atoms));
         let required = if read == 0 || careful { all } else { read };
         let right = self.order(right);
         region.add(Unit::Hanging { kind, right, conditions, mark, null_aware, required });
@@ -180,8 +188,9 @@ impl Region<'_> {
     }
 
     fn unite(&mut self, a: Name, b: Name) {
-        let (mut joined, others): (Vec<Vec<Name>>, Vec<Vec<Name>>) =
-            std::mem::take(&mut self.classes).into_iter().partition(|class| class.contains(&a) || class.contains(&b));
+        let (mut joined, others): (Vec<Vec<Name>>, Vec<Vec<Name>>) = std::mem::take(&mut self.classes)
+            .into_iter()
+            .partition(|class| class.contains(&a) || class.contains(&b));
         let mut class: Vec<Name> = joined.drain(..).flatten().collect();
         for name in [a, b] {
             if !class.contains(&name) {
@@ -195,7 +204,8 @@ impl Region<'_> {
     /// What joins two sets of units: equalities of classes, and predicates that neither set could test alone.
     fn conditions(&self, left: usize, right: usize) -> Vec<Expr> {
         let mut conditions = Vec::new();
-        let within = |name: &Name, mask: usize| self.owner.get(name).is_some_and(|unit| mask >> unit & 1 == 1);
+        let within =
+            |name: &Name, mask: usize| self.owner.get(name).is_some_and(|unit| mask >> unit & 1 == 1);
         for class in &self.classes {
             let a = class.iter().find(|name| within(name, left));
             let b = class.iter().find(|name| within(name, right));
@@ -214,10 +224,17 @@ impl Region<'_> {
     }
 
     /// Joins two sets, if they can be; `cross` allows it without a condition.
-    fn combine(&self, left: (usize, &Candidate), right: (usize, &Candidate), cross: bool) -> Option<Candidate> {
+    fn combine(
+        &self,
+        left: (usize, &Candidate),
+        right: (usize, &Candidate),
+        cross: bool,
+    ) -> Option<Candidate> {
         let ((left_mask, left), (right_mask, right)) = (left, right);
         let single = right_mask.is_power_of_two().then(|| right_mask.trailing_zeros() as usize);
-        if let Some(Unit::Hanging { kind, conditions, mark, required, .. }) = single.and_then(|u| self.units.get(u)) {
+        if let Some(Unit::Hanging { kind, conditions, mark, required, .. }) =
+            single.and_then(|u| self.units.get(u))
+        {
             if required & !left_mask != 0 {
                 return None;
             }
@@ -333,7 +350,9 @@ impl Region<'_> {
         };
         let conditions = {
             let mut found = self.conditions(left, right);
-            found.sort_by_key(|condition| !matches!(condition, Expr::Call { function, .. } if &**function == "eq"));
+            found.sort_by_key(
+                |condition| !matches!(condition, Expr::Call { function, .. } if &**function == "eq"),
+            );
             found
         };
         let left_relation = self.tree(left, best, units);
@@ -344,8 +363,15 @@ impl Region<'_> {
             let Some(Unit::Hanging { kind, right, conditions: own, mark, null_aware, .. }) = unit else {
                 return left_relation;
             };
-            let join =
-                Join { kind, left: left_relation, right, conditions: own, mark, null_aware, correlated: false };
+            let join = Join {
+                kind,
+                left: left_relation,
+                right,
+                conditions: own,
+                mark,
+                null_aware,
+                correlated: false,
+            };
             return Relation::Join(Box::new(join)).filtered(conditions);
         }
         let right_relation = self.tree(right, best, units);

@@ -29,7 +29,8 @@ impl Push<'_> {
     fn push(&self, relation: Relation, incoming: Vec<Expr>) -> Relation {
         match relation {
             Relation::Filter { input, predicates } => {
-                let mut all: Vec<Expr> = predicates.into_iter().flat_map(conjuncts).flat_map(factored).collect();
+                let mut all: Vec<Expr> =
+                    predicates.into_iter().flat_map(conjuncts).flat_map(factored).collect();
                 all.retain(|predicate| !matches!(predicate, Expr::Constant(Scalar::Boolean(true), _)));
                 let (stay, mut go): (Vec<Expr>, Vec<Expr>) =
                     all.into_iter().partition(|predicate| self.raises(predicate));
@@ -186,7 +187,9 @@ impl Push<'_> {
         for branch in branches {
             let own: Vec<Expr> = conjuncts(branch.clone())
                 .into_iter()
-                .filter(|part| !part.fields().is_empty() && parameters(part).is_empty() && covered(part, side))
+                .filter(|part| {
+                    !part.fields().is_empty() && parameters(part).is_empty() && covered(part, side)
+                })
                 .collect();
             if own.is_empty() {
                 return None;
@@ -240,8 +243,26 @@ fn strict_fields(predicate: &Expr) -> HashSet<Name> {
 fn is_strict(function: &str) -> bool {
     matches!(
         function,
-        "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq" | "like" | "ilike" | "regex" | "iregex" | "add" | "sub" | "mul"
-            | "div" | "mod" | "neg" | "lower" | "upper" | "date_part" | "substr" | "concat_op"
+        "eq" | "not_eq"
+            | "lt"
+            | "lt_eq"
+            | "gt"
+            | "gt_eq"
+            | "like"
+            | "ilike"
+            | "regex"
+            | "iregex"
+            | "add"
+            | "sub"
+            | "mul"
+            | "div"
+            | "mod"
+            | "neg"
+            | "lower"
+            | "upper"
+            | "date_part"
+            | "substr"
+            | "concat_op"
     )
 }
 

@@ -9,10 +9,48 @@ use crate::relation::Name;
 
 /// Functions that give a value or NULL for every argument of the right type.
 const SAFE: [&str; 43] = [
-    "eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "is_distinct", "is_not_distinct", "like", "ilike", "lower", "upper",
-    "trim", "btrim", "ltrim", "rtrim", "length", "character_length", "octet_length", "bit_length", "starts_with",
-    "ends_with", "contains", "strpos", "concat", "concat_op", "date_part", "date_trunc", "substr", "left", "right",
-    "reverse", "nullif", "greatest", "least", "isnan", "iszero", "array_length", "cardinality", "md5", "ascii", "signum",
+    "eq",
+    "not_eq",
+    "lt",
+    "lt_eq",
+    "gt",
+    "gt_eq",
+    "is_distinct",
+    "is_not_distinct",
+    "like",
+    "ilike",
+    "lower",
+    "upper",
+    "trim",
+    "btrim",
+    "ltrim",
+    "rtrim",
+    "length",
+    "character_length",
+    "octet_length",
+    "bit_length",
+    "starts_with",
+    "ends_with",
+    "contains",
+    "strpos",
+    "concat",
+    "concat_op",
+    "date_part",
+    "date_trunc",
+    "substr",
+    "left",
+    "right",
+    "reverse",
+    "nullif",
+    "greatest",
+    "least",
+    "isnan",
+    "iszero",
+    "array_length",
+    "cardinality",
+    "md5",
+    "ascii",
+    "signum",
     "get_field",
 ];
 
@@ -20,10 +58,7 @@ const SAFE: [&str; 43] = [
 pub(crate) fn can_raise(expr: &Expr, atoms: &HashMap<Name, Atom>) -> bool {
     let own = match expr {
         Expr::Call { function, args } => match &**function {
-            "substr" => !matches!(
-                args.get(2),
-                None | Some(Expr::Constant(Scalar::Integer(0..), _))
-            ),
+            "substr" => !matches!(args.get(2), None | Some(Expr::Constant(Scalar::Integer(0..), _))),
             // A constant pattern was looked at when the query was planned.
             "like" | "ilike" => !matches!(args.get(1), Some(Expr::Constant(..))),
             "date_part" | "date_trunc" => !matches!(args.first(), Some(Expr::Constant(..))),
@@ -67,7 +102,10 @@ fn widens(from: &Atom, to: &Atom) -> bool {
             let (narrow, wide) = (a.width_bytes().unwrap_or(8), b.width_bytes().unwrap_or(0));
             narrow < wide && (b.is_signed_integer() || a.is_unsigned_integer())
         }
-        (Atom::Date, Atom::Timestamp(TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond, _)) => true,
+        (
+            Atom::Date,
+            Atom::Timestamp(TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond, _),
+        ) => true,
         _ => false,
     }
 }

@@ -171,7 +171,9 @@ impl Relation {
     /// The expressions of this relation itself.
     pub(crate) fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Relation::Scan { predicates, .. } | Relation::Filter { predicates, .. } => predicates.iter().collect(),
+            Relation::Scan { predicates, .. } | Relation::Filter { predicates, .. } => {
+                predicates.iter().collect()
+            }
             Relation::Values { rows, .. } => rows.iter().flatten().collect(),
             Relation::Map { exprs, .. } => exprs.iter().map(|(_, expr)| expr).collect(),
             Relation::Join(join) => join.conditions.iter().collect(),

@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion_expr::LogicalPlan;
-use datafusion_sql::parser::{CreateExternalTable as ParsedExternalTable, ResetStatement, Statement as Parsed};
+use datafusion_sql::parser::{
+    CreateExternalTable as ParsedExternalTable, ResetStatement, Statement as Parsed,
+};
 use sqlparser::ast::{
-    ColumnOption, ContextModifier, CreateTable, CreateView, Expr as SqlExpr, ObjectName, ObjectType, Query, Set,
-    Statement as SqlStatement, Value,
+    ColumnOption, ContextModifier, CreateTable, CreateView, Expr as SqlExpr, ObjectName, ObjectType, Query,
+    Set, Statement as SqlStatement, Value,
 };
 use tessera_ops::Registry;
 use tessera_ops::expression::Library;
@@ -236,7 +238,9 @@ fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
             Parsed::Reset(ResetStatement::Variable(name)) => {
                 Ok(Statement::Reset { name: name.to_string().to_ascii_lowercase() })
             }
-            Parsed::CopyTo(_) | Parsed::Explain(_) => Err(Error::internal("a statement the parser does not make")),
+            Parsed::CopyTo(_) | Parsed::Explain(_) => {
+                Err(Error::internal("a statement the parser does not make"))
+            }
         },
     }
 }
@@ -306,7 +310,16 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
         SqlStatement::Query(query) => planning.query(query).map(Statement::Query),
         SqlStatement::CreateTable(create) => create_table(create, planning),
         SqlStatement::CreateView(view) => create_view(view, planning),
-        SqlStatement::Drop { object_type, if_exists, names, cascade, restrict: _, purge, temporary, table } => {
+        SqlStatement::Drop {
+            object_type,
+            if_exists,
+            names,
+            cascade,
+            restrict: _,
+            purge,
+            temporary,
+            table,
+        } => {
             let view = match object_type {
                 ObjectType::Table => false,
                 ObjectType::View => true,
@@ -320,7 +333,8 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
         }
         SqlStatement::Set(set) => of_set(set),
         SqlStatement::ShowVariable { variable } => {
-            let name = variable.iter().map(|part| part.value.to_ascii_lowercase()).collect::<Vec<_>>().join(".");
+            let name =
+                variable.iter().map(|part| part.value.to_ascii_lowercase()).collect::<Vec<_>>().join(".");
             Ok(Statement::Show { name })
         }
         SqlStatement::ShowTables { .. } => Ok(Statement::ShowTables),
@@ -334,7 +348,12 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
 
 fn of_set(set: &Set) -> Result<Statement> {
     match set {
-        Set::SingleAssignment { scope: None | Some(ContextModifier::Session), hivevar: false, variable, values } => {
+        Set::SingleAssignment {
+            scope: None | Some(ContextModifier::Session),
+            hivevar: false,
+            variable,
+            values,
+        } => {
             let [value] = values.as_slice() else {
                 return Err(Error::unsupported(format!("SET {variable} to several values")));
             };
@@ -367,7 +386,8 @@ fn parts(name: &ObjectName) -> Result<Vec<String>> {
 }
 
 fn create_view(view: &CreateView, planning: &Planning<'_>) -> Result<Statement> {
-    if view.materialized || !view.columns.is_empty() || view.secure || view.to.is_some() || view.if_not_exists {
+    if view.materialized || !view.columns.is_empty() || view.secure || view.to.is_some() || view.if_not_exists
+    {
         return Err(Error::unsupported(
             "CREATE VIEW with MATERIALIZED, SECURE, IF NOT EXISTS or a list of columns; name columns in the query",
         ));
@@ -396,7 +416,11 @@ fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Result<Stateme
 }
 
 fn external_table(create: &ParsedExternalTable) -> Result<CreateExternalTable> {
-    if create.unbounded || create.temporary || !create.order_exprs.is_empty() || !create.constraints.is_empty() {
+    if create.unbounded
+        || create.temporary
+        || !create.order_exprs.is_empty()
+        || !create.constraints.is_empty()
+    {
         return Err(Error::unsupported(
             "CREATE EXTERNAL TABLE with UNBOUNDED, TEMPORARY, WITH ORDER or constraints",
         ));

@@ -110,9 +110,10 @@ fn scalar(value: &ScalarValue) -> Result<Scalar> {
         V::LargeList(list) => Scalar::Nested(array_items(list.value(0))?.into()),
         V::FixedSizeList(list) => Scalar::Nested(array_items(list.value(0))?.into()),
         V::Struct(slots) => {
-            let items = slots.columns().iter().map(|column| {
-                scalar(&V::try_from_array(column, 0).map_err(from_datafusion)?)
-            });
+            let items = slots
+                .columns()
+                .iter()
+                .map(|column| scalar(&V::try_from_array(column, 0).map_err(from_datafusion)?));
             Scalar::Nested(items.collect::<Result<Vec<_>>>()?.into())
         }
         V::Map(map) => {

@@ -1,18 +1,57 @@
 //! CSV, JSON lines and Arrow IPC: columns from a sample or a header.
 
+use std::sync::Arc;
+
 use tessera_files::FileFormat;
+use tessera_ops::RangeReader;
+use tessera_ops::scan::file::merge_tuples;
+use tessera_ops::scan::{csv, ipc, json};
 use tessera_plan::{Params, Value};
 use tessera_sql::Statistics;
-use tessera_types::{Error, Result, Tuple};
+use tessera_types::{Result, Tuple};
 
 use super::Source;
+
+/// Of a table of more files than this, the columns are those of the first ones; a later file that has others is an error
+/// when it is read.
+const SAMPLED_FILES_MAX: usize = 256;
+
+/// Bytes that a row of text takes, where nothing better is known.
+const ROW_BYTES: f64 = 64.0;
 
 /// Columns, statistics and the options that the scan needs.
 ///
 /// # Errors
 /// A file cannot be read, or the files do not agree.
 pub(super) fn describe(source: &Source) -> Result<(Tuple, Statistics, Params)> {
-    Err(Error::unsupported(format!("reading '{}'", source.paths[0])))
+    let sample = &source.paths[..source.paths.len().min(SAMPLED_FILES_MAX)];
+    let readers = sample.iter().map(|path| tessera_files::open(path)).collect::<Result<Vec<_>>>()?;
+    let bytes: u64 = readers.iter().map(|reader| reader.len()).sum();
+    let share = sample.len().max(1) as f64 / source.paths.len().max(1) as f64;
+    let rows = (bytes as f64 / ROW_BYTES / share).max(1.0);
+    let statistics = Statistics { rows: Some(rows), columns: Vec::new() };
+    let (tuple, params) = match source.format {
+        FileFormat::Json => json::infer(&readers, &source.options)?,
+        FileFormat::Ipc => {
+            let describe =
+                |reader: Arc<dyn RangeReader>| Ok((reader.path().to_string(), ipc::discover(reader)?));
+            let tuples = readers.into_iter().map(describe).collect::<Result<Vec<_>>>()?;
+            (merge_tuples(&tuples)?, source.options.clone())
+        }
+        _ => {
+            let (tuple, mut params) = csv::infer(&readers, &source.options)?;
+            // Without a header, declared columns name the fields in order.
+            if let (Some(declared), Some(_), None) =
+                (&source.declared, params.get("names"), source.options.get("names"))
+                && declared.len() == tuple.len()
+            {
+                let names = declared.iter().map(|field| Value::string(field.name.clone()));
+                params.set("names", names.collect::<Vec<_>>());
+            }
+            (tuple, params)
+        }
+    };
+    Ok((tuple, statistics, params))
 }
 
 /// Options as SQL writes them, as parameters of a scan or materialise sub-operator.

@@ -50,9 +50,14 @@ impl Converter<'_> {
                 return Err(Error::unsupported(format!("the window function {}", function.fun)));
             }
             Logical::AggregateFunction(function) => {
-                return Err(Error::semantic(format!("{} is an aggregate and cannot stand here", function.func.name())));
+                return Err(Error::semantic(format!(
+                    "{} is an aggregate and cannot stand here",
+                    function.func.name()
+                )));
             }
-            Logical::SimilarTo(_) => return Err(Error::unsupported("SIMILAR TO; use ~ with a regular expression")),
+            Logical::SimilarTo(_) => {
+                return Err(Error::unsupported("SIMILAR TO; use ~ with a regular expression"));
+            }
             Logical::Placeholder(placeholder) => {
                 return Err(Error::unsupported(format!("the parameter {}; write its value", placeholder.id)));
             }

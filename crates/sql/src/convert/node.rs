@@ -31,7 +31,10 @@ impl Converter<'_> {
                 let scope = Scope { schema: node.input.schema(), names: &names, outer };
                 let keys = self.keys(&node.expr, scope, &mut relation)?;
                 let limit = node.fetch.map(|fetch| fetch as u64);
-                Ok(Converted { relation: Relation::Sort { input: Box::new(relation), keys, offset: 0, limit }, names })
+                Ok(Converted {
+                    relation: Relation::Sort { input: Box::new(relation), keys, offset: 0, limit },
+                    names,
+                })
             }
             LogicalPlan::Limit(node) => self.limit(node, outer),
             LogicalPlan::Union(node) => self.union(node, outer),
@@ -69,16 +72,16 @@ impl Converter<'_> {
 
     fn scan(&mut self, node: &datafusion_expr::TableScan) -> Result<Converted> {
         let Some(source) = node.source.downcast_ref::<Source>() else {
-            let what = if node.source.is::<WorkTable>() { "recursive common table expression" } else { "table" };
+            let what =
+                if node.source.is::<WorkTable>() { "recursive common table expression" } else { "table" };
             return Err(Error::unsupported(format!("the {what} {}", node.table_name)));
         };
         let table = source.table.clone();
         let mut columns = Vec::new();
         for field in node.projected_schema.fields() {
-            let index = table
-                .tuple
-                .index_of(field.name())
-                .ok_or_else(|| Error::internal(format!("column {} left table {}", field.name(), table.name)))?;
+            let index = table.tuple.index_of(field.name()).ok_or_else(|| {
+                Error::internal(format!("column {} left table {}", field.name(), table.name))
+            })?;
             let atom = table.tuple.fields()[index]
                 .atom()
                 .ok_or_else(|| Error::internal(format!("column {} is a collection", field.name())))?;
@@ -88,7 +91,12 @@ impl Converter<'_> {
         Ok(Converted { relation: Relation::Scan { table, columns, predicates: Vec::new() }, names })
     }
 
-    fn projection(&mut self, exprs: &[Logical], input: &LogicalPlan, outer: Option<&Scope<'_>>) -> Result<Converted> {
+    fn projection(
+        &mut self,
+        exprs: &[Logical],
+        input: &LogicalPlan,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<Converted> {
         let Converted { mut relation, names } = self.node(input, outer)?;
         let scope = Scope { schema: input.schema(), names: &names, outer };
         let mut computed: Vec<(Name, Expr)> = Vec::new();
@@ -126,7 +134,12 @@ impl Converter<'_> {
         Ok(Converted { relation: Relation::Map { input: Box::new(relation), exprs: fields }, names: output })
     }
 
-    pub(super) fn keys(&mut self, exprs: &[SortExpr], scope: Scope<'_>, input: &mut Relation) -> Result<Vec<Key>> {
+    pub(super) fn keys(
+        &mut self,
+        exprs: &[SortExpr],
+        scope: Scope<'_>,
+        input: &mut Relation,
+    ) -> Result<Vec<Key>> {
         let mut keys = Vec::with_capacity(exprs.len());
         for key in exprs {
             let expr = self.expr(&key.expr, scope, input)?;
@@ -190,7 +203,12 @@ impl Converter<'_> {
     }
 
     /// Casts fields to these types where theirs differ.
-    fn as_types(&mut self, relation: Relation, given: Vec<Name>, atoms: &[Atom]) -> Result<(Relation, Vec<Name>)> {
+    fn as_types(
+        &mut self,
+        relation: Relation,
+        given: Vec<Name>,
+        atoms: &[Atom],
+    ) -> Result<(Relation, Vec<Name>)> {
         let differs = |name: &Name, atom: &Atom| self.atoms.get(name) != Some(atom);
         if !given.iter().zip(atoms).any(|(name, atom)| differs(name, atom)) {
             return Ok((relation, given));
@@ -272,7 +290,10 @@ impl Converter<'_> {
         let mut output = Vec::new();
         let mut elements = node.list_type_columns.iter();
         for (position, &from) in node.dependency_indices.iter().enumerate() {
-            let name = names.get(from).ok_or_else(|| Error::internal("unnest of a column that is not there"))?.clone();
+            let name = names
+                .get(from)
+                .ok_or_else(|| Error::internal("unnest of a column that is not there"))?
+                .clone();
             if !node.list_type_columns.iter().any(|(index, _)| *index == from) {
                 output.push(name);
                 continue;
@@ -303,7 +324,10 @@ impl Converter<'_> {
             relation = Relation::Map { input: Box::new(relation), exprs };
         }
         let outer = false;
-        Ok(Converted { relation: Relation::Unnest { input: Box::new(relation), lists, outer }, names: output })
+        Ok(Converted {
+            relation: Relation::Unnest { input: Box::new(relation), lists, outer },
+            names: output,
+        })
     }
 
     /// The slots of structs as fields.
@@ -321,7 +345,10 @@ impl Converter<'_> {
         let mut slot = 0;
         let mut last = None;
         for (position, &from) in node.dependency_indices.iter().enumerate() {
-            let name = names.get(from).ok_or_else(|| Error::internal("unnest of a column that is not there"))?.clone();
+            let name = names
+                .get(from)
+                .ok_or_else(|| Error::internal("unnest of a column that is not there"))?
+                .clone();
             if !node.struct_type_columns.contains(&from) {
                 exprs.push((name.clone(), Expr::Field(name.clone())));
                 output.push(name);
@@ -394,17 +421,26 @@ impl Converter<'_> {
         if correlated && (flip || kind == Kind::Full) {
             return Err(Error::unsupported("LATERAL on the right of a RIGHT or FULL join"));
         }
-        let (left, right) = if flip { (right.relation, left.relation) } else { (left.relation, right.relation) };
+        let (left, right) =
+            if flip { (right.relation, left.relation) } else { (left.relation, right.relation) };
         let join = Join { kind, left, right, conditions, mark: None, null_aware: false, correlated };
         Ok(Converted { relation: Relation::Join(Box::new(join)), names })
     }
 
-    fn aggregate(&mut self, node: &datafusion_expr::Aggregate, outer: Option<&Scope<'_>>) -> Result<Converted> {
+    fn aggregate(
+        &mut self,
+        node: &datafusion_expr::Aggregate,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<Converted> {
         let Converted { mut relation, names } = self.node(&node.input, outer)?;
         let scope = Scope { schema: node.input.schema(), names: &names, outer };
         let grouped = matches!(node.group_expr.as_slice(), [Logical::GroupingSet(_)]);
         let group_exprs: Vec<Logical> = if grouped {
-            grouping_set_to_exprlist(&node.group_expr).map_err(from_datafusion)?.into_iter().cloned().collect()
+            grouping_set_to_exprlist(&node.group_expr)
+                .map_err(from_datafusion)?
+                .into_iter()
+                .cloned()
+                .collect()
         } else {
             node.group_expr.clone()
         };
@@ -544,7 +580,9 @@ fn distinct(converted: Converted) -> Converted {
 /// Positions, among all key expressions, of the keys of each grouping.
 fn grouping_sets(group_expr: &[Logical], all: &[Logical]) -> Result<Vec<Vec<usize>>> {
     let position = |expr: &Logical| {
-        all.iter().position(|known| known == expr).ok_or_else(|| Error::internal(format!("grouping by {expr}")))
+        all.iter()
+            .position(|known| known == expr)
+            .ok_or_else(|| Error::internal(format!("grouping by {expr}")))
     };
     let [Logical::GroupingSet(set)] = group_expr else { return Err(Error::internal("no grouping sets")) };
     match set {
@@ -562,7 +600,12 @@ fn grouping_sets(group_expr: &[Logical], all: &[Logical]) -> Result<Vec<Vec<usiz
             }
             let subsets = (0..1_u32 << positions.len()).rev();
             let chosen = |bits: u32| {
-                positions.iter().enumerate().filter(move |(i, _)| bits >> i & 1 == 1).map(|(_, p)| *p).collect()
+                positions
+                    .iter()
+                    .enumerate()
+                    .filter(move |(i, _)| bits >> i & 1 == 1)
+                    .map(|(_, p)| *p)
+                    .collect()
             };
             Ok(subsets.map(chosen).collect())
         }

@@ -4,10 +4,10 @@
 //! mark is put in place of the subquery; three-valued where the difference of false and unknown can show. A scalar
 //! subquery becomes a single join, which refuses a second row.
 
+use datafusion_expr::Expr as Logical;
 use datafusion_expr::expr::{Exists, InSubquery};
 use datafusion_expr::logical_plan::Subquery;
 use datafusion_expr::utils::split_conjunction;
-use datafusion_expr::Expr as Logical;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result};
 
@@ -16,7 +16,12 @@ use crate::relation::{Join, Kind, Name, Relation, conjuncts};
 
 impl Converter<'_> {
     /// The relation filtered by a predicate.
-    pub(super) fn filter(&mut self, predicate: &Logical, scope: Scope<'_>, input: Relation) -> Result<Relation> {
+    pub(super) fn filter(
+        &mut self,
+        predicate: &Logical,
+        scope: Scope<'_>,
+        input: Relation,
+    ) -> Result<Relation> {
         let (joins, plain): (Vec<&Logical>, Vec<&Logical>) =
             split_conjunction(predicate).into_iter().partition(|conjunct| top_subquery(conjunct).is_some());
         let mut relation = input;
@@ -153,7 +158,13 @@ impl Converter<'_> {
         Ok(Expr::Field(column))
     }
 
-    fn mark(&mut self, input: &mut Relation, right: Relation, conditions: Vec<Expr>, null_aware: bool) -> Name {
+    fn mark(
+        &mut self,
+        input: &mut Relation,
+        right: Relation,
+        conditions: Vec<Expr>,
+        null_aware: bool,
+    ) -> Name {
         let mark = self.fresh("mark", Atom::Boolean);
         let left = std::mem::replace(input, placeholder());
         let mut joined = join(Kind::Mark, left, right, conditions, Some(mark.clone()));
@@ -174,7 +185,10 @@ impl Converter<'_> {
         let (relation, names) = self.subquery(subquery, scope)?;
         match names.as_slice() {
             [name] => Ok((relation, name.clone())),
-            _ => Err(Error::semantic(format!("a subquery in an expression gives one column, not {}", names.len()))),
+            _ => Err(Error::semantic(format!(
+                "a subquery in an expression gives one column, not {}",
+                names.len()
+            ))),
         }
     }
 }
