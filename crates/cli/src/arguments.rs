@@ -32,7 +32,7 @@ struct QueryLine {
     /// Directory whose files and folders are the tables: lineitem.parquet is lineitem
     database: Option<PathBuf>,
     /// Run these statements (can be repeated; runs in the order given, with -f)
-    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
     commands: Vec<String>,
     /// Run the statements of a file; `-` is the standard input, where a failed statement does not end the run
     #[arg(short = 'f', long = "file", value_name = "FILE")]
