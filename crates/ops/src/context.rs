@@ -187,6 +187,11 @@ impl Reservation {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// The query whose budget it counts against.
+    pub fn context(&self) -> Arc<dyn Context> {
+        self.context.clone()
+    }
 }
 
 impl Drop for Reservation {

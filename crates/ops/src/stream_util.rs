@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
-use tessera_encodings::{Chunk, concat_chunks};
+use tessera_encodings::{Chunk, Column, concat_chunks};
 use tessera_types::{Error, Result};
 
 use crate::operator::{Collected, Reader, SourceRun, Step, StreamRun, StreamWorker};
@@ -116,9 +116,27 @@ impl Packer {
     }
 }
 
+/// The most morsels that tuples with collections are cut into. Each such tuple may be the work of a whole nested plan, so
+/// that few of them are shared out one by one.
+const HANDLE_MORSELS_MAX: usize = 256;
+
 /// A source of chunks that are there: some chunks a morsel, in order; chunks larger than `chunk_rows` are sliced.
 pub fn chunks_source(chunks: impl Into<Arc<[Chunk]>>, chunk_rows: usize) -> Arc<dyn SourceRun> {
-    Arc::new(ChunksRun { chunks: chunks.into(), chunk_rows })
+    let chunks = chunks.into();
+    let holds_handles = |chunk: &Chunk| chunk.stored().iter().any(|c| matches!(c, Column::Handles(_)));
+    if !chunks.first().is_some_and(holds_handles) {
+        return Arc::new(ChunksRun { chunks, chunk_rows, morsel_chunks: MORSEL_CHUNKS });
+    }
+    let rows: usize = chunks.iter().map(Chunk::rows).sum();
+    let piece = rows.div_ceil(HANDLE_MORSELS_MAX).clamp(1, chunk_rows.max(1));
+    let pieces = |chunk: &Chunk| {
+        let chunk = chunk.clone();
+        let starts = (0..chunk.rows()).step_by(piece);
+        starts.map(move |start| chunk.slice(start, piece.min(chunk.rows() - start))).collect::<Vec<_>>()
+    };
+    let chunks: Vec<Chunk> = chunks.iter().flat_map(pieces).collect();
+    let morsel_chunks = chunks.len().div_ceil(HANDLE_MORSELS_MAX).max(1);
+    Arc::new(ChunksRun { chunks: chunks.into(), chunk_rows, morsel_chunks })
 }
 
 /// A source of the tuples of a complete input.
@@ -130,16 +148,17 @@ pub fn collected_source(collected: &Collected, chunk_rows: usize) -> Arc<dyn Sou
 struct ChunksRun {
     chunks: Arc<[Chunk]>,
     chunk_rows: usize,
+    morsel_chunks: usize,
 }
 
 impl SourceRun for ChunksRun {
     fn morsels(&self) -> usize {
-        self.chunks.len().div_ceil(MORSEL_CHUNKS)
+        self.chunks.len().div_ceil(self.morsel_chunks)
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let first = (morsel * MORSEL_CHUNKS).min(self.chunks.len());
-        let last = (first + MORSEL_CHUNKS).min(self.chunks.len());
+        let first = (morsel * self.morsel_chunks).min(self.chunks.len());
+        let last = (first + self.morsel_chunks).min(self.chunks.len());
         Ok(Box::new(ChunksReader::new(self.chunks[first..last].to_vec(), self.chunk_rows)))
     }
 }

@@ -126,6 +126,18 @@ impl Pages {
         }
     }
 
+    /// The words of a row.
+    #[inline(always)]
+    pub(crate) fn words(&self, row: usize) -> &[u64] {
+        let start = (row & ((1usize << self.shift) - 1)) * self.stride;
+        &self.pages[row >> self.shift][start..start + self.stride]
+    }
+
+    /// The words of some rows of contiguous pages; none where there are not so many rows.
+    pub(crate) fn words_mut(&mut self, row: usize, rows: usize) -> Option<&mut [u64]> {
+        self.pages.first_mut()?.get_mut(row * self.stride..(row + rows) * self.stride)
+    }
+
     /// The value at `offset` of a row.
     #[inline(always)]
     pub(crate) fn read<T: Fixed>(&self, row: usize, offset: usize) -> T {

@@ -25,7 +25,9 @@ mod layout;
 
 mod memory;
 mod nested;
+mod scatter;
 mod sealed;
+mod stream;
 
 pub use builder::RowsBuilder;
 pub use compare::{Candidates, NullKeys};
@@ -35,6 +37,7 @@ pub(crate) use layout::{FieldLayout, Kind};
 pub use layout::{HASH_OFFSET, RowLayout, VALIDITY_OFFSET};
 pub use memory::Fixed;
 pub(crate) use memory::{Pages, SharedPages, SharedWriter};
+pub(crate) use scatter::{Scatter, Scatterer, partition_of};
 pub use sealed::Rows;
 pub(crate) use sealed::{Part, Side};
 

@@ -1,5 +1,8 @@
 //! Sub-operators that read and write physical formats, one pair per format (rule R2).
 
+mod batch;
+mod batch_materialize;
+mod batch_scan;
 pub mod csv;
 mod display;
 pub mod file;
@@ -8,12 +11,24 @@ pub mod json;
 mod output;
 pub mod parquet;
 mod prune;
+mod rows_materialize;
+mod rows_scan;
 mod text;
+
+pub use batch::Batch;
+pub use batch_materialize::BatchMaterialize;
+pub use batch_scan::BatchScan;
+pub use rows_materialize::RowsMaterialize;
+pub use rows_scan::RowsScan;
 
 use crate::Registry;
 
 /// Registers the sub-operators of this folder.
 pub fn register(registry: &mut Registry) {
+    registry.register(BatchMaterialize);
+    registry.register(BatchScan);
+    registry.register(RowsMaterialize);
+    registry.register(RowsScan);
     registry.register(parquet::ParquetScan);
     registry.register(parquet::ParquetMaterialize);
     registry.register(csv::CsvScan);

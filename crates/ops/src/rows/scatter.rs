@@ -1,0 +1,275 @@
+//! Rows scattered over partitions whose sizes are known: the inner loop of `local_partition`.
+//!
+//! Each worker packs tuples into a small stage, and moves its rows from there into write-combining buffers, a few cache
+//! lines for each partition (Modularis §2.3.2; Balkesen et al.). A full buffer goes to its partition in one piece, with
+//! streaming stores: a row is written to memory once, and the caches keep stage and buffers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow::buffer::Buffer;
+
+use tessera_encodings::Chunk;
+use tessera_types::{Error, Result};
+
+use crate::context::{Context, Reservation};
+use crate::physical::Physical;
+
+use super::builder::RowsBuilder;
+use super::layout::{Kind, RowLayout};
+use super::memory::Pages;
+use super::sealed::{Part, Rows, Side};
+use super::stream::{fence, stream_copy};
+
+/// Bytes of a worker's buffer for one partition: four cache lines.
+const BUFFER_BYTES: usize = 256;
+/// Bytes of rows that are packed before they are scattered: they stay in the second-level cache.
+const STAGE_BYTES: usize = 128 << 10;
+/// Partitions that are smaller than this in all fit the caches, and are better left there for who reads them.
+const STREAMED_BYTES_MIN: usize = 16 << 20;
+
+/// Which partition a hash belongs to: `bits` bits of it, starting `shift` bits from the top.
+#[inline(always)]
+pub(crate) fn partition_of(hash: u64, bits: u32, shift: u32) -> usize {
+    // Two shifts: one by 64 would be undefined.
+    if bits == 0 { 0 } else { ((hash << shift) >> (64 - bits)) as usize }
+}
+
+/// Partitions being filled by many workers.
+#[derive(Debug)]
+pub(crate) struct Scatter {
+    layout: Arc<RowLayout>,
+    bits: u32,
+    shift: u32,
+    buffer_rows: usize,
+    streams: bool,
+    /// First word of each field that refers to the heap, and of each that refers to a side.
+    heap_words: Vec<usize>,
+    side_words: Vec<usize>,
+    targets: Vec<Mutex<Target>>,
+    shared: Mutex<Referred>,
+}
+
+/// A partition of exactly the right size.
+#[derive(Debug)]
+struct Target {
+    pages: Pages,
+    rows: usize,
+    filled: usize,
+    memory: Reservation,
+}
+
+/// What rows of all partitions refer to.
+#[derive(Debug)]
+struct Referred {
+    heap: Vec<Buffer>,
+    sides: Vec<Side>,
+    has_nulls: Vec<bool>,
+    reservations: Vec<Reservation>,
+}
+
+/// A worker's stage and buffers.
+#[derive(Debug)]
+pub(crate) struct Scatterer {
+    scatter: Arc<Scatter>,
+    context: Arc<dyn Context>,
+    stage: RowsBuilder,
+    buffers: Vec<u64>,
+    filled: Vec<usize>,
+    _memory: Reservation,
+}
+
+impl Scatter {
+    /// Partitions of `counts` rows each, one for each value of `bits` bits.
+    ///
+    /// # Errors
+    /// The memory budget is exhausted.
+    pub(crate) fn new(
+        layout: Arc<RowLayout>,
+        counts: &[usize],
+        (bits, shift): (u32, u32),
+        context: &Arc<dyn Context>,
+    ) -> Result<Arc<Scatter>> {
+        let stride = layout.stride_bytes();
+        let words = |wanted: fn(&Kind) -> bool| {
+            layout.fields.iter().filter(|field| wanted(&field.kind)).map(|field| field.offset / 8).collect()
+        };
+        let in_heap = |kind: &Kind| matches!(kind, Kind::Value(Physical::View, _));
+        let in_sides = |kind: &Kind| matches!(kind, Kind::Value(Physical::Nested, _) | Kind::Handle);
+        let target = |rows: &usize| {
+            let mut memory = Reservation::new(context.clone());
+            memory.grow(rows * stride)?;
+            Ok(Mutex::new(Target { pages: Pages::contiguous(stride, *rows), rows: *rows, filled: 0, memory }))
+        };
+        Ok(Arc::new(Scatter {
+            heap_words: words(in_heap),
+            side_words: words(in_sides),
+            targets: counts.iter().map(target).collect::<Result<_>>()?,
+            shared: Mutex::new(Referred {
+                heap: Vec::new(),
+                sides: Vec::new(),
+                has_nulls: vec![false; layout.fields.len()],
+                reservations: Vec::new(),
+            }),
+            buffer_rows: (BUFFER_BYTES / stride).max(2),
+            streams: counts.iter().sum::<usize>() * stride >= STREAMED_BYTES_MIN,
+            layout,
+            bits,
+            shift,
+        }))
+    }
+
+    /// A worker.
+    pub(crate) fn worker(self: &Arc<Self>, context: &Arc<dyn Context>) -> Result<Scatterer> {
+        let words = self.targets.len() * self.buffer_rows * self.layout.stride_bytes() / 8;
+        let mut memory = Reservation::new(context.clone());
+        memory.grow(words * 8)?;
+        Ok(Scatterer {
+            scatter: self.clone(),
+            context: context.clone(),
+            stage: RowsBuilder::new(self.layout.clone(), Reservation::new(context.clone())),
+            buffers: vec![0; words],
+            filled: vec![0; self.targets.len()],
+            _memory: memory,
+        })
+    }
+
+    /// The partitions; all workers must have been flushed.
+    ///
+    /// # Errors
+    /// The counts were other than those of the tuples.
+    pub(crate) fn finish(&self) -> Result<Vec<Rows>> {
+        let mut shared = self.shared();
+        let heap: Arc<[Buffer]> = std::mem::take(&mut shared.heap).into();
+        let sides = std::mem::take(&mut shared.sides);
+        let partition = |(number, target): (usize, &Mutex<Target>)| {
+            let mut target = lock(target);
+            if target.filled != target.rows {
+                return Err(wrong_count(number, target.rows, target.filled));
+            }
+            let pages = std::mem::replace(&mut target.pages, Pages::new(8, 0));
+            let memory = Reservation::new(target.memory.context());
+            let mut reservations = vec![std::mem::replace(&mut target.memory, memory)];
+            if number == 0 {
+                reservations.append(&mut shared.reservations);
+            }
+            let part = Part {
+                pages,
+                rows: target.rows,
+                heap: heap.clone(),
+                sides: sides.clone(),
+                has_nulls: shared.has_nulls.clone(),
+                reservations,
+            };
+            Ok(Rows::new(self.layout.clone(), vec![Arc::new(part)]))
+        };
+        self.targets.iter().enumerate().map(partition).collect()
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Referred> {
+        lock(&self.shared)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wrong_count(partition: usize, counted: usize, found: usize) -> Error {
+    Error::data(format!(
+        "the histogram counts {counted} tuples in partition {partition}, but there are {found} or more; it must be made \
+         of the same tuples with the same keys, bits and shift"
+    ))
+}
+
+impl Scatterer {
+    /// Takes the tuples of a chunk that count, to be partitioned by `keys`.
+    pub(crate) fn append(&mut self, chunk: &Chunk, keys: &[usize]) -> Result<()> {
+        self.stage.append_chunk(chunk, keys)?;
+        let full = self.stage.len() * self.scatter.layout.stride_bytes() >= STAGE_BYTES;
+        if full { self.scatter_stage() } else { Ok(()) }
+    }
+
+    /// Moves what is left to the partitions.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.scatter_stage()?;
+        for partition in 0..self.filled.len() {
+            self.empty_buffer(partition)?;
+        }
+        fence();
+        Ok(())
+    }
+
+    /// Makes what was moved visible to whoever takes over from this thread.
+    pub(crate) fn fence(&self) {
+        fence();
+    }
+
+    fn scatter_stage(&mut self) -> Result<()> {
+        self.context.check()?;
+        let next = RowsBuilder::new(self.scatter.layout.clone(), Reservation::new(self.context.clone()));
+        let Part { pages, rows, heap, sides, has_nulls, reservations } =
+            std::mem::replace(&mut self.stage, next).seal_part();
+        let (heap_base, side_base) = {
+            let mut shared = self.scatter.shared();
+            let bases = (shared.heap.len() as u64, shared.sides.len() as u64);
+            shared.heap.extend(heap.iter().cloned());
+            shared.sides.extend(sides);
+            shared.has_nulls.iter_mut().zip(has_nulls).for_each(|(any, more)| *any |= more);
+            bases
+        };
+        let scatter = self.scatter.clone();
+        let stride = scatter.layout.stride_bytes() / 8;
+        for row in 0..rows {
+            let words = pages.words(row);
+            // The hash is the first word of a row.
+            let partition = partition_of(words[0], scatter.bits, scatter.shift);
+            let place = (partition * scatter.buffer_rows + self.filled[partition]) * stride;
+            let copy = &mut self.buffers[place..place + stride];
+            copy.copy_from_slice(words);
+            for &word in &scatter.heap_words {
+                // A string of more than 12 bytes: its heap page is in the lower half of the second word.
+                if copy[word] as u32 > 12 {
+                    copy[word + 1] += heap_base;
+                }
+            }
+            for &word in &scatter.side_words {
+                copy[word] += side_base;
+            }
+            self.filled[partition] += 1;
+            if self.filled[partition] == scatter.buffer_rows {
+                self.empty_buffer(partition)?;
+            }
+        }
+        // The rows go, the heap they refer to stays.
+        let mut row_bytes = pages.memory_bytes();
+        drop(pages);
+        for mut reservation in reservations {
+            let given = row_bytes.min(reservation.bytes());
+            reservation.resize(reservation.bytes() - given)?;
+            row_bytes -= given;
+            if reservation.bytes() > 0 {
+                scatter.shared().reservations.push(reservation);
+            }
+        }
+        Ok(())
+    }
+
+    fn empty_buffer(&mut self, partition: usize) -> Result<()> {
+        let rows = std::mem::take(&mut self.filled[partition]);
+        if rows == 0 {
+            return Ok(());
+        }
+        let stride = self.scatter.layout.stride_bytes() / 8;
+        let start = partition * self.scatter.buffer_rows * stride;
+        let source = &self.buffers[start..start + rows * stride];
+        let mut target = lock(&self.scatter.targets[partition]);
+        let (first, counted) = (target.filled, target.rows);
+        target.filled += rows;
+        match target.pages.words_mut(first, rows) {
+            Some(place) if self.scatter.streams => stream_copy(place, source),
+            Some(place) => place.copy_from_slice(source),
+            None => return Err(wrong_count(partition, counted, first + rows)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! `rows_materialize`: tuples kept as `Rows`.
+
+use std::sync::Arc;
+
+use tessera_encodings::{Chunk, Column};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_types::{Field, Result, Tuple};
+
+use crate::describe::{edge, gives_one, wants_all};
+use crate::operator::{
+    Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
+};
+use crate::rows::{RowLayout, Rows, RowsBuilder};
+use crate::stream_util::chunks_source;
+use crate::{Reservation, Run, describe};
+
+/// Keeps all tuples in one collection in the `rows` layout, and yields it as the only field of one tuple
+/// (Modularis §2.3.2).
+///
+/// `<a>` = `1, 2` gives one `<data: rows<a>>`. Holds the tuples; ends its pipeline; the tuples inside are in the order of the
+/// source.
+#[derive(Debug)]
+pub struct RowsMaterialize;
+
+impl Descriptor for RowsMaterialize {
+    describe!("rows_materialize", "Keeps all tuples in one collection of rows.", [], 1, 1);
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = edge(inputs)?;
+        wants_all(edge, 0)?;
+        let data = Field::collection("data", "rows", edge.tuple.clone());
+        Ok(gives_one(edge, Tuple::new(vec![data]), Order::Source))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for RowsMaterialize {
+    fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let layout = RowLayout::new(&lowering.inputs[0].tuple)?;
+        Ok(Operator::Sink(Arc::new(Lowered { layout })))
+    }
+}
+
+#[derive(Debug)]
+struct Lowered {
+    layout: Arc<RowLayout>,
+}
+
+impl Sink for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        Ok(Arc::new(MaterializeRun { layout: self.layout.clone(), run: run.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct MaterializeRun {
+    layout: Arc<RowLayout>,
+    run: Run,
+}
+
+/// Rows by the position of their morsel.
+struct MaterializeWorker {
+    layout: Arc<RowLayout>,
+    run: Run,
+    position: u64,
+    builder: Option<RowsBuilder>,
+    morsels: Vec<(u64, Rows)>,
+}
+
+impl SinkRun for MaterializeRun {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        let (layout, run) = (self.layout.clone(), self.run.clone());
+        Ok(Box::new(MaterializeWorker { layout, run, position: 0, builder: None, morsels: Vec::new() }))
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        let mut morsels = Vec::new();
+        for mut worker in downcast_workers::<MaterializeWorker>(workers)? {
+            worker.end()?;
+            morsels.append(&mut worker.morsels);
+        }
+        morsels.sort_by_key(|(position, _)| *position);
+        let rows = Rows::concat(self.layout.clone(), morsels.into_iter().map(|(_, rows)| rows))?;
+        let chunk = Chunk::new(vec![Column::handle(rows)], 1);
+        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+    }
+}
+
+impl SinkWorker for MaterializeWorker {
+    fn begin(&mut self, position: u64) -> Result<()> {
+        self.position = position;
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.run.context.check()?;
+        let new = || RowsBuilder::new(self.layout.clone(), Reservation::new(self.run.context.clone()));
+        self.builder.get_or_insert_with(new).append_chunk(&chunk, &[])?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.morsels.extend(self.builder.take().map(|builder| (self.position, builder.seal())));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_plan::{Expr, Params, Value};
+
+    use crate::testing::{Numbers, SETTINGS, TestPlan, batch, names, rows, same};
+
+    #[test]
+    fn what_is_kept_comes_back_in_order() {
+        for format in ["rows", "batch"] {
+            let mut plan = TestPlan::new();
+            let mut numbers = Numbers::new(3);
+            let line = |_| match numbers.below(4) {
+                0 => "NULL NULL true".to_string(),
+                n => format!("{n} a-text-that-is-long-{n} NULL"),
+            };
+            let lines: Vec<String> = (0..3_000).map(line).collect();
+            let tuple = "<a: int64?, b: string?, c: boolean?>";
+            let table = plan.table(batch(tuple, &lines.join("|")));
+            let kept = plan.add(&format!("{format}_materialize"), &[table], Params::new());
+            let field = Params::new().with("field", Value::Expr(Expr::field("data")));
+            let root = plan.add(&format!("{format}_scan"), &[kept], field.clone());
+            for (chunk, workers) in SETTINGS {
+                let found = plan.run(root, chunk, workers).unwrap();
+                assert_eq!(rows(&found), lines, "{format}");
+            }
+            let mut plan = TestPlan::new();
+            let table = plan.table(batch("<a: int64?>", ""));
+            let kept = plan.add(&format!("{format}_materialize"), &[table], Params::new());
+            let root = plan.add(&format!("{format}_scan"), &[kept], field);
+            same(&plan.run(root, 7, 2).unwrap(), "<a: int64?>", "");
+        }
+    }
+
+    #[test]
+    fn another_format_is_rejected() {
+        let mut plan = TestPlan::new();
+        let table = plan.table(batch("<a: int64>", ""));
+        let kept = plan.add("rows_materialize", &[table], Params::new());
+        let field = Params::new().with("field", names(&["data"]));
+        let root = plan.add("batch_scan", &[kept], field);
+        assert!(plan.verify(root).is_err());
+        let mut plan = TestPlan::new();
+        let table = plan.table(batch("<a: int64>", ""));
+        let kept = plan.add("rows_materialize", &[table], Params::new());
+        let field = Params::new().with("field", Value::Expr(Expr::field("data")));
+        let root = plan.add("batch_scan", &[kept], field);
+        let message = plan.verify(root).unwrap_err().to_string();
+        assert!(message.contains("field data is rows<a: int64>"), "{message}");
+    }
+}
