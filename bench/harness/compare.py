@@ -45,7 +45,7 @@ def same_value(expected: object, given: object) -> bool:
             return False
     if isinstance(expected, (int, Decimal)) and not isinstance(expected, bool):
         return isinstance(given, (int, Decimal)) and expected == given
-    if isinstance(expected, datetime.datetime) and isinstance(given, datetime.date):
+    if isinstance(expected, datetime.datetime) and type(given) is datetime.date:
         return expected == datetime.datetime.combine(given, datetime.time())
     return type(expected) is type(given) and expected == given
 

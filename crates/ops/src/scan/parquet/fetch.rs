@@ -15,7 +15,7 @@ const JOINED_BYTES_MAX: u64 = 16 << 20;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fetched {
     file_len: u64,
-    /// Sorted by offset, not overlapping.
+    /// Sorted by offset.
     parts: Vec<(u64, Bytes)>,
 }
 
@@ -36,10 +36,13 @@ impl Fetched {
         self.parts.iter().map(|(_, bytes)| bytes.len()).sum()
     }
 
+    /// The bytes from `start` on, out of the part that reaches furthest: a later fetch joins ranges across what an
+    /// earlier one has brought, so parts may overlap.
     fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
-        let position = self.parts.partition_point(|(offset, _)| *offset <= start);
-        let part = position.checked_sub(1).and_then(|position| self.parts.get(position));
-        match part {
+        let before = self.parts.partition_point(|(offset, _)| *offset <= start);
+        let furthest =
+            self.parts[..before].iter().max_by_key(|(offset, bytes)| offset + bytes.len() as u64);
+        match furthest {
             Some((offset, bytes)) if start - offset <= bytes.len() as u64 => {
                 Ok(bytes.slice((start - offset) as usize..))
             }
@@ -109,6 +112,8 @@ mod tests {
         fetched.add(10, Bytes::from_static(b"xyz"));
         assert_eq!(&fetched.get_bytes(41, 2).unwrap()[..], b"bc");
         assert!(fetched.get_bytes(41, 4).is_err());
+        fetched.add(38, Bytes::from_static(b"--abcdef"));
+        assert_eq!(&fetched.get_bytes(41, 4).unwrap()[..], b"bcde");
         assert!(fetched.get_bytes(5, 1).is_err() && fetched.get_bytes(20, 1).is_err());
     }
 }
