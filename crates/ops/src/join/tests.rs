@@ -179,7 +179,7 @@ fn probes_agree_with_the_reference() {
                 let distinct = [3, 12, 60][random.below(3) as usize];
                 let nulls = random.below(3);
                 let (left, right) =
-                    (random.rows(l, distinct, nulls), random.rows(r, distinct, random.below(2)));
+                    (random.rows(l, distinct, nulls), random.rows(r, distinct, nulls / 2));
                 let case = Case { kind, keys, residual, null_equal, null_aware };
                 let mut plan = TestPlan::new();
                 let (l, r) = sides(&mut plan, &left, &right, atom);
