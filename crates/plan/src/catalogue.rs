@@ -63,6 +63,11 @@ pub trait Descriptor: Send + Sync + std::fmt::Debug {
     /// Checks the node and gives the type, traits and order of its output.
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge>;
 
+    /// Checks against the parameters of the nodes that make the inputs, in order: what no type tells. `edges` are theirs.
+    fn check_producers(&self, _node: &Node, _producers: &[&Node], _edges: &[&Edge]) -> Result<()> {
+        Ok(())
+    }
+
     /// How its inputs are consumed, which is where pipelines are cut.
     fn role(&self, node: &Node) -> Role;
 

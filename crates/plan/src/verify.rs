@@ -56,6 +56,7 @@ fn verify_at(plan: &Plan, catalogue: &Catalogue, start: Traits, depth: usize) ->
     for (position, node) in plan.nodes.iter().enumerate() {
         let (edge, nested) =
             verify_node(node, &plan.parameters, position, &verified.edges, catalogue, start, depth)
+                .and_then(|made| check_producers(plan, node, &verified.edges, catalogue).map(|()| made))
                 .map_err(|error| error.context(format!("sub-operator {} (%{position})", node.operator)))?;
         verified.edges.push(edge);
         verified.nested.push(nested);
@@ -65,6 +66,12 @@ fn verify_at(plan: &Plan, catalogue: &Catalogue, start: Traits, depth: usize) ->
         return Err(Error::semantic(message));
     }
     Ok(verified)
+}
+
+fn check_producers(plan: &Plan, node: &Node, edges: &[Edge], catalogue: &Catalogue) -> Result<()> {
+    let before = |input: &crate::NodeId| Some((plan.nodes.get(input.index())?, edges.get(input.index())?));
+    let (producers, edges): (Vec<&Node>, Vec<&Edge>) = node.inputs.iter().filter_map(before).unzip();
+    catalogue.descriptor(&node.operator)?.check_producers(node, &producers, &edges)
 }
 
 /// Checks one node whose inputs have these edges; `parameters` are those of the plan it stands in.

@@ -108,6 +108,18 @@ impl Descriptor for Probe {
         Ok(describe::passes(stream, output, Order::None))
     }
 
+    fn check_producers(&self, node: &Node, producers: &[&Node], edges: &[&Edge]) -> Result<()> {
+        let ([build, _], [side, stream]) = (producers, edges) else { return Ok(()) };
+        if &*build.operator != "build" {
+            // A table from elsewhere is checked when it is there.
+            return Ok(());
+        }
+        let (_, table) = describe::collection(&side.tuple, TABLE_FIELD, HASH_TABLE)?;
+        let mine = describe::keys(&stream.tuple, &node.params.names("keys")?, "key")?;
+        let theirs = describe::keys(&table.tuple, &build.params.names("keys")?, "key")?;
+        check_keys(&stream.tuple, &mine, &table.tuple, &theirs)
+    }
+
     fn role(&self, _node: &Node) -> Role {
         Role::Stream(1)
     }
@@ -136,7 +148,7 @@ impl Stream for ProbeStream {
         let side = sides.first().ok_or_else(|| Error::internal("a probe without a table"))?.single()?;
         let handle = side.stored().first().map(Column::handles).transpose()?.and_then(|h| h.first());
         let table = handle.ok_or_else(|| Error::internal("a probe without a table"))?.get::<JoinTable>()?;
-        self.check_keys(&table)?;
+        check_keys(&self.stream, &self.keys, table.tuple(), table.keys())?;
         let marked = if self.kind.marks_build() { table.len() } else { 0 };
         let mut reservation = Reservation::new(run.context.clone());
         reservation.grow(Matched::bytes(marked))?;
@@ -155,31 +167,28 @@ impl Stream for ProbeStream {
     }
 }
 
-impl ProbeStream {
-    /// Both sides' keys must have the same types: the maker of the plan casts.
-    fn check_keys(&self, table: &JoinTable) -> Result<()> {
-        let (mine, theirs) = (&self.keys, table.keys());
-        if mine.len() != theirs.len() {
+/// Both sides' keys must have the same types: the maker of the plan casts.
+fn check_keys(stream: &Tuple, mine: &[usize], build: &Tuple, theirs: &[usize]) -> Result<()> {
+    if mine.len() != theirs.len() {
+        return Err(Error::semantic(format!(
+            "probe has {} keys and its build {}; name as many on both sides",
+            mine.len(),
+            theirs.len()
+        )));
+    }
+    for (mine, theirs) in mine.iter().zip(theirs) {
+        let (a, b) = (&stream.fields()[*mine], &build.fields()[*theirs]);
+        if a.item != b.item {
             return Err(Error::semantic(format!(
-                "probe has {} keys and its build {}; name as many on both sides",
-                mine.len(),
-                theirs.len()
+                "probe's key {} is {} and its build's key {} is {}; cast one of them",
+                quote_name(&a.name),
+                a.item,
+                quote_name(&b.name),
+                b.item
             )));
         }
-        for (mine, theirs) in mine.iter().zip(theirs) {
-            let (a, b) = (&self.stream.fields()[*mine], &table.tuple().fields()[*theirs]);
-            if a.item != b.item {
-                return Err(Error::semantic(format!(
-                    "probe's key {} is {} and its build's key {} is {}; cast one of them",
-                    quote_name(&a.name),
-                    a.item,
-                    quote_name(&b.name),
-                    b.item
-                )));
-            }
-        }
-        Ok(())
     }
+    Ok(())
 }
 
 impl StreamRun for ProbeRun {

@@ -93,10 +93,15 @@ impl BuildBuffers {
 
     /// Adds the tuples of a chunk that count.
     pub(crate) fn push(&mut self, chunk: Chunk) -> Result<()> {
-        // Hashing and resolving go by stored rows: not worth it when few of them count.
-        let chunk = if chunk.rows() * 4 < chunk.rows_stored() * 3 { chunk.compact()? } else { chunk };
-        let keys: Vec<Column> = self.build.keys.iter().map(|key| chunk.stored()[*key].clone()).collect();
-        self.build.hash(&keys, chunk.rows_stored(), &mut self.hashes)?;
+        let keys = self.build.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
+        self.build.hash(&keys, chunk.rows(), &mut self.hashes)?;
+        if let Some(selection) = chunk.selection() {
+            // Appending goes by stored positions.
+            let mut stored = vec![0; chunk.rows_stored()];
+            let places = selection.values().iter().zip(&self.hashes);
+            places.for_each(|(place, hash)| stored[*place as usize] = *hash);
+            self.hashes = stored;
+        }
         let incoming = Incoming::of_chunk(&chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         if self.partitions.is_empty() && self.together.len() + chunk.rows() <= UNPARTITIONED_ROWS_MOST {

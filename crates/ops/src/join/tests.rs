@@ -178,8 +178,7 @@ fn probes_agree_with_the_reference() {
                 let (l, r) = sizes[random.below(sizes.len() as u64) as usize];
                 let distinct = [3, 12, 60][random.below(3) as usize];
                 let nulls = random.below(3);
-                let (left, right) =
-                    (random.rows(l, distinct, nulls), random.rows(r, distinct, nulls / 2));
+                let (left, right) = (random.rows(l, distinct, nulls), random.rows(r, distinct, nulls / 2));
                 let case = Case { kind, keys, residual, null_equal, null_aware };
                 let mut plan = TestPlan::new();
                 let (l, r) = sides(&mut plan, &left, &right, atom);
@@ -390,39 +389,45 @@ fn strings_survive_partitioning() {
     assert_eq!(found.column(0), found.column(2));
 }
 
-#[test]
-fn wrong_plans_are_rejected() {
+/// The message for a plan that is wrong.
+fn rejected(make: impl Fn(&mut TestPlan, NodeId, NodeId, NodeId) -> NodeId) -> String {
     let mut plan = TestPlan::new();
     let l = plan.table(batch("<la: int32, lv: int64>", ""));
     let r = plan.table(batch("<ra: int64, rv: int64>", ""));
     let table = plan.add("build", &[r], Params::new().with("keys", names(&["ra"])));
-    let probe = |plan: &mut TestPlan, params: Params| plan.add("probe", &[table, l], params);
-    let inner = Params::new().with("join", Value::name("inner"));
-    let message = |plan: &TestPlan, root| plan.verify(root).unwrap_err().to_string();
-    let root = probe(&mut plan, inner.clone().with("keys", names(&["lx"])));
-    assert!(message(&plan, root).contains("lx"), "{}", message(&plan, root));
-    let root = probe(&mut plan, inner.clone().with("keys", names(&[])));
-    assert!(message(&plan, root).contains("at least one"));
-    let root =
-        probe(&mut plan, Params::new().with("keys", names(&["la"])).with("join", Value::name("outer")));
-    assert!(message(&plan, root).contains("one of inner"));
-    let aware = inner.clone().with("keys", names(&["la"])).with("null_aware", true);
-    let root = probe(&mut plan, aware);
-    assert!(message(&plan, root).contains("null_aware"));
-    let odd = inner.clone().with("keys", names(&["la"])).with("residual", Expr::field("lv"));
-    let root = probe(&mut plan, odd);
-    assert!(message(&plan, root).contains("residual"), "{}", message(&plan, root));
-    let root = plan.add("probe", &[l, l], inner.clone().with("keys", names(&["la"])));
-    assert!(message(&plan, root).contains("table"));
-    let root = plan.add("build", &[r], Params::new().with("keys", names(&["zz"])));
-    assert!(message(&plan, root).contains("zz"));
-    // The table's keys are known when it is there.
-    let root = probe(&mut plan, inner.with("keys", names(&["la"])));
-    let error = plan.run(root, 2048, 1).unwrap_err().to_string();
-    assert!(error.contains("int32") && error.contains("int64") && error.contains("la"), "{error}");
-    let params = Params::new().with("left_keys", names(&["lv"])).with("right_keys", names(&["rv"]));
-    let root = plan.add("merge_join", &[l, r], params.with("join", Value::name("inner")));
-    assert!(message(&plan, root).contains("not sorted"));
+    let root = make(&mut plan, l, r, table);
+    plan.verify(root).unwrap_err().to_string()
+}
+
+#[test]
+fn wrong_plans_are_rejected() {
+    let probe = |keys: &[&str], join: &str, extra: Option<(&str, Value)>| {
+        let mut params = Params::new().with("keys", names(keys)).with("join", Value::name(join));
+        if let Some((name, value)) = extra {
+            params.set(name, value);
+        }
+        rejected(|plan, l, _, table| plan.add("probe", &[table, l], params.clone()))
+    };
+    for (message, parts) in [
+        (probe(&["lx"], "inner", None), vec!["lx", "not a field"]),
+        (probe(&[], "inner", None), vec!["keys", "at least one"]),
+        (probe(&["lv"], "outer", None), vec!["join", "one of", "inner"]),
+        (probe(&["lv"], "inner", Some(("null_aware", true.into()))), vec!["null_aware"]),
+        (probe(&["lv"], "inner", Some(("residual", Expr::field("lv").into()))), vec!["residual", "boolean"]),
+        (probe(&["la"], "inner", None), vec!["la", "int32", "ra", "int64", "cast"]),
+        (probe(&["lv", "la"], "inner", None), vec!["2 keys", "1"]),
+    ] {
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    }
+    let inner = || Params::new().with("join", Value::name("inner"));
+    let message = rejected(|plan, l, _, _| plan.add("probe", &[l, l], inner().with("keys", names(&["la"]))));
+    assert!(message.contains("table"), "{message}");
+    let message =
+        rejected(|plan, _, r, _| plan.add("build", &[r], Params::new().with("keys", names(&["zz"]))));
+    assert!(message.contains("zz"), "{message}");
+    let keys = || inner().with("left_keys", names(&["lv"])).with("right_keys", names(&["rv"]));
+    let message = rejected(|plan, l, r, _| plan.add("merge_join", &[l, r], keys()));
+    assert!(message.contains("not sorted"), "{message}");
 }
 
 #[test]
