@@ -1,0 +1,167 @@
+//! The plan of every query of the suites round-trips, and a plan that was tampered with is rejected, never a panic.
+
+use std::path::{Path, PathBuf};
+
+use tessera_generate::{Options, Suite, generate};
+use tessera_ops::Registry;
+use tessera_plan::{NodeId, Plan, Value, pass, pipeline, text, verify};
+use tessera_session::{Config, Session, StatementResult, with_big_stack};
+use tessera_types::{Atom, Field, Item, Tuple};
+
+/// The text that EXPLAIN prints for each query of a suite, with the file's name.
+fn explained(suite: Suite, queries: &str) -> Vec<(String, String)> {
+    let data = tempfile::tempdir().unwrap();
+    generate(suite, 0.001, data.path(), &Options { overwrite: true, ..Options::default() }).unwrap();
+    let config = Config { threads: 1, database: Some(data.path().into()), ..Config::default() };
+    let mut session = Session::new(config).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../queries").join(queries);
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "sql"));
+    files.sort();
+    let mut out = Vec::new();
+    for path in files {
+        let name = path.file_name().unwrap().to_string_lossy().to_string();
+        let sql = format!("EXPLAIN {}", std::fs::read_to_string(&path).unwrap());
+        let results = session.execute(&sql).unwrap_or_else(|error| panic!("{name}: {error}"));
+        match results.last() {
+            Some(StatementResult::Text(text)) => out.push((name, text.clone())),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    out
+}
+
+fn registry() -> Registry {
+    let mut registry = tessera_ops::standard_registry();
+    tessera_exec::Platform::register(&tessera_local::Local, &mut registry);
+    registry
+}
+
+/// Numbers that look random; the same ones every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % bound.max(1)
+    }
+}
+
+/// Everything that takes a plan must answer, one way or the other.
+fn accepted(plan: &Plan, registry: &Registry) -> bool {
+    let Ok(verified) = verify(plan, registry.catalogue()) else { return false };
+    let _ = text::explain(plan, &verified);
+    let _ = pipeline::cut(plan, registry.catalogue());
+    let _ = pass::optimise(plan, registry.catalogue());
+    let _ = tessera_exec::Program::lower(plan, registry);
+    true
+}
+
+/// The plan with every type declared.
+fn declared(written: &str, registry: &Registry) -> Plan {
+    let plan = text::parse(written).unwrap_or_else(|error| panic!("{error}\n{written}"));
+    assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
+    let verified = verify(&plan, registry.catalogue()).unwrap_or_else(|error| panic!("{error}\n{written}"));
+    let declared = text::explain(&plan, &verified);
+    let plan = text::parse(&declared).unwrap_or_else(|error| panic!("{error}\n{declared}"));
+    assert!(accepted(&plan, registry), "{declared}");
+    assert_eq!(text::explain(&plan, &verified), declared);
+    plan
+}
+
+/// A field of a scan's columns dropped, or of another type.
+fn change_columns(plan: &mut Plan, numbers: &mut Numbers) -> bool {
+    let count = plan.nodes.len();
+    let start = numbers.below(count);
+    for offset in 0..count {
+        let node = &mut plan.nodes[(start + offset) % count];
+        for inner in &mut node.nested {
+            if change_columns(inner, numbers) {
+                return true;
+            }
+        }
+        for value in node.params.values_mut() {
+            let Value::Tuple(tuple) = value else { continue };
+            let mut fields: Vec<Field> = tuple.fields().to_vec();
+            let at = numbers.below(fields.len());
+            match (numbers.below(2), fields.get_mut(at)) {
+                (0, Some(field)) => {
+                    let other = if field.atom() == Some(&Atom::Date) { Atom::Boolean } else { Atom::Date };
+                    field.item = Item::Atom(other);
+                }
+                (_, Some(_)) => drop(fields.remove(at)),
+                _ => continue,
+            }
+            *tuple = Tuple::new(fields);
+            return true;
+        }
+    }
+    false
+}
+
+/// One edge leads somewhere else.
+fn move_edge(plan: &mut Plan, numbers: &mut Numbers) {
+    let count = plan.nodes.len();
+    let node = &mut plan.nodes[numbers.below(count)];
+    if let Some(inner) = node.nested.first_mut() {
+        return move_edge(inner, numbers);
+    }
+    let inputs = node.inputs.len();
+    if let Some(input) = node.inputs.get_mut(numbers.below(inputs)) {
+        *input = NodeId(numbers.below(count + 2) as u32);
+    }
+}
+
+fn tamper(suite: Suite, queries: &str, expected: usize) {
+    let plans = explained(suite, queries);
+    assert_eq!(plans.len(), expected);
+    with_big_stack(|| {
+        let registry = registry();
+        let mut numbers = Numbers(42);
+        for (name, written) in &plans {
+            let plan = declared(written, &registry);
+            for _ in 0..20 {
+                let mut changed = plan.clone();
+                assert!(change_columns(&mut changed, &mut numbers));
+                assert!(!accepted(&changed, &registry), "{name}:\n{}", text::print(&changed));
+            }
+            let mut rejected = 0;
+            for _ in 0..40 {
+                let mut changed = plan.clone();
+                move_edge(&mut changed, &mut numbers);
+                rejected += usize::from(!accepted(&changed, &registry));
+            }
+            // An edge may have been moved to where it was, or to a node of the same type.
+            assert!(rejected > 0, "{name}");
+            // Anything else: characters taken out and put in.
+            let printed: Vec<char> = text::print(&plan).chars().collect();
+            for _ in 0..60 {
+                let mut changed = printed.clone();
+                for _ in 0..=numbers.below(3) {
+                    let at = numbers.below(changed.len());
+                    match numbers.below(3) {
+                        0 => drop(changed.remove(at)),
+                        1 => changed[at] = printed[numbers.below(printed.len())],
+                        _ => changed.truncate(at.max(1)),
+                    }
+                }
+                if let Ok(plan) = text::parse(&changed.into_iter().collect::<String>()) {
+                    accepted(&plan, &registry);
+                }
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn plans_of_tpch() {
+    tamper(Suite::Tpch, "tpch", 22);
+}
+
+#[test]
+fn plans_of_ssb() {
+    tamper(Suite::Ssb, "ssb", 13);
+}
