@@ -103,12 +103,12 @@ fn tuple(out: &mut String, tuple: &Tuple, indent: usize) {
         out.push_str(&flat);
         return;
     }
-    let _ = write!(out, "<\n{:indent$}   ", "");
+    let _ = write!(out, "<\n{:indent$} ", "");
     for (position, field) in tuple.fields().iter().enumerate() {
         let comma = if position + 1 < tuple.len() { "," } else { "" };
         let text = format!(" {field}{comma}");
         if position > 0 && !fits(out, &text, 0) {
-            let _ = write!(out, "\n{:indent$}   ", "");
+            let _ = write!(out, "\n{:indent$} ", "");
         }
         out.push_str(&text);
     }
@@ -157,7 +157,7 @@ fn broken(out: &mut String, value: &Value, indent: usize) {
         Value::Expr(Expr::And(list)) if list.len() > 1 => {
             for (position, item) in list.iter().enumerate() {
                 if position > 0 {
-                    let _ = write!(out, "\n{:indent$}AND ", "");
+                    let _ = write!(out, "\n{:indent$}  AND ", "");
                 }
                 expr(out, item, precedence::AND + 1);
             }
