@@ -52,12 +52,9 @@ def same_value(expected: object, given: object) -> bool:
 
 def sort_key(row: tuple) -> tuple:
     """Brings equal rows of two engines to the same place: numbers that may be rounded count least."""
-    exact = tuple(
-        (value is None, str(value)) for value in row if not isinstance(value, (float, Decimal, int))
-    )
-    numbers = tuple(
-        (value is None, float(value)) for value in row if isinstance(value, (float, Decimal, int))
-    )
+    rounded = [isinstance(value, (float, Decimal, int)) for value in row]
+    exact = tuple((value is None, "" if number else str(value)) for value, number in zip(row, rounded))
+    numbers = tuple(float(value) if number else 0.0 for value, number in zip(row, rounded))
     return exact, numbers
 
 
