@@ -130,10 +130,13 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
     match &node.kind {
         Kind::Call { kernel, args } => {
             let columns = args.iter().map(|arg| evaluate(arg, view)).collect::<Result<Vec<_>>>()?;
-            let constant = node.reads != Reads::Many
-                && columns.iter().all(|column| matches!(column, Column::Constant(..)));
-            let args =
-                columns.into_iter().map(|column| argument(column, constant)).collect::<Result<Vec<_>>>()?;
+            let all_constant = columns.iter().all(|column| matches!(column, Column::Constant(..)));
+            // Not once for all tuples where the function is volatile; a kernel then wants one argument per tuple.
+            let constant = all_constant && node.reads != Reads::Many;
+            let args = match all_constant && !constant {
+                true => columns.iter().map(spread).collect::<Result<Vec<_>>>()?,
+                false => columns.into_iter().map(|c| argument(c, constant)).collect::<Result<Vec<_>>>()?,
+            };
             match constant {
                 true => Ok(Column::Constant(kernel.call(&args, 1)?, view.rows)),
                 false => Ok(Column::Plain(kernel.call(&args, view.rows)?)),
@@ -158,6 +161,11 @@ fn argument(column: Column, all_constant: bool) -> Result<Argument> {
         Column::Constant(array, _) => Ok(Argument { array, constant: !all_constant }),
         column => Ok(Argument { array: column.plain()?, constant: false }),
     }
+}
+
+/// A column as a kernel takes it, one value per tuple.
+fn spread(column: &Column) -> Result<Argument> {
+    Ok(Argument { array: column.plain()?, constant: false })
 }
 
 /// The values of a node that reads only one field, a dictionary column here, by way of the dictionary; none when that does not

@@ -40,8 +40,7 @@ impl Fetched {
     /// earlier one has brought, so parts may overlap.
     fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
         let before = self.parts.partition_point(|(offset, _)| *offset <= start);
-        let furthest =
-            self.parts[..before].iter().max_by_key(|(offset, bytes)| offset + bytes.len() as u64);
+        let furthest = self.parts[..before].iter().max_by_key(|(offset, bytes)| offset + bytes.len() as u64);
         match furthest {
             Some((offset, bytes)) if start - offset <= bytes.len() as u64 => {
                 Ok(bytes.slice((start - offset) as usize..))
