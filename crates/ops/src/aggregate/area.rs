@@ -14,7 +14,9 @@ unsafe impl Pod for u64 {}
 // SAFETY: as above.
 unsafe impl Pod for f64 {}
 
-/// The states of the groups of one table: `stride` 8-byte words a group, all zero at first.
+/// The records of the groups of one table: `stride` 8-byte words a group, zero but for what is written.
+///
+/// `words` is longer than the records are: what lies beyond them is zero, so that a new group need not be cleared.
 #[derive(Debug)]
 pub(crate) struct Area {
     words: Vec<u64>,
@@ -33,20 +35,40 @@ impl Area {
         self.groups
     }
 
-    /// Makes room for this many groups; new ones are zero.
-    pub(crate) fn resize(&mut self, groups: usize) {
-        self.words.resize(groups * self.stride, 0);
-        self.groups = groups;
+    /// Makes room for this many groups in all.
+    pub(crate) fn reserve(&mut self, groups: usize) {
+        let words = groups * self.stride;
+        if words > self.words.len() {
+            self.words.resize(words.max(self.words.len() * 2), 0);
+        }
+    }
+
+    /// Adds a group; its record is zero.
+    pub(crate) fn add(&mut self) {
+        self.reserve(self.groups + 1);
+        self.groups += 1;
     }
 
     /// Adds a group whose record starts with these words; the others are zero.
     #[inline(always)]
     pub(crate) fn push(&mut self, start: &[u64]) -> u32 {
-        debug_assert!(start.len() <= self.stride);
-        self.words.extend_from_slice(start);
+        let (at, group) = (self.groups * self.stride, self.groups);
+        if at + self.stride > self.words.len() {
+            self.reserve(group + 1);
+        }
+        let target = &mut self.words[at..at + self.stride];
+        // Records are short: a loop of four words costs less than a call to copy them.
+        let mut parts = start.chunks_exact(4);
+        let mut targets = target.chunks_exact_mut(4);
+        for (from, to) in (&mut parts).zip(&mut targets) {
+            to.copy_from_slice(from);
+        }
+        let done = start.len() - parts.remainder().len();
+        for (to, from) in target[done..].iter_mut().zip(parts.remainder()) {
+            *to = *from;
+        }
         self.groups += 1;
-        self.words.resize(self.groups * self.stride, 0);
-        self.groups as u32 - 1
+        group as u32
     }
 
     /// The words of a group's record.
@@ -63,8 +85,13 @@ impl Area {
 
     /// Forgets all groups, keeping the memory.
     pub(crate) fn clear(&mut self) {
-        self.words.clear();
+        self.words[..self.groups * self.stride].fill(0);
         self.groups = 0;
+    }
+
+    /// Bytes of the records.
+    pub(crate) fn record_bytes(&self) -> usize {
+        self.groups * self.stride * 8
     }
 
     /// Bytes held.

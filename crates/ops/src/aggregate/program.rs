@@ -74,6 +74,12 @@ enum Family {
 }
 
 impl Program {
+    /// No aggregates.
+    pub(crate) fn nothing(base: usize) -> Program {
+        let (shared, stages) = (Vec::new(), Vec::new());
+        Program { shared, stages, states: Vec::new(), outputs: Vec::new(), stride: base }
+    }
+
     /// Binds aggregates over `tuple`. States start `base` words into a group's record.
     ///
     /// # Errors

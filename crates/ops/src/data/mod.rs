@@ -3,6 +3,7 @@
 mod build;
 mod cartesian_product;
 mod filter;
+mod group_by;
 mod limit;
 mod local_histogram;
 mod local_partition;
@@ -30,6 +31,7 @@ mod zip;
 pub use build::{Build, HASH_TABLE, TABLE_FIELD};
 pub use cartesian_product::CartesianProduct;
 pub use filter::Filter;
+pub use group_by::GroupBy;
 pub use limit::Limit;
 pub use local_histogram::LocalHistogram;
 pub use local_partition::LocalPartition;
@@ -58,6 +60,7 @@ pub fn register(registry: &mut Registry) {
     registry.register(Build);
     registry.register(CartesianProduct);
     registry.register(Filter);
+    registry.register(GroupBy);
     registry.register(Limit);
     registry.register(LocalHistogram);
     registry.register(LocalPartition);

@@ -90,7 +90,7 @@ impl Sink for Lowered {
 impl ReduceRun {
     fn new_worker(&self) -> Result<ReduceWorker> {
         let mut area = Area::new(self.program.stride());
-        area.resize(1);
+        area.add();
         Ok(ReduceWorker {
             inputs: self.inputs.clone(),
             program: self.program.clone(),

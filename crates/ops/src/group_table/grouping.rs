@@ -412,7 +412,7 @@ impl SourceRun for Partitions {
             // The only store of a run that was never flushed has distinct keys.
             (1, 1) => stores.pop().map(Store::finish).transpose()?,
             _ => {
-                let groups = stores.iter().map(Store::groups).max().unwrap_or(0);
+                let groups = stores.iter().map(Store::groups).sum();
                 let mut table = Table::new(self.spec.layout.clone(), self.spec.program.clone(), groups)?;
                 for mut store in stores {
                     self.run.context.check()?;

@@ -14,3 +14,5 @@ mod table;
 mod tests;
 
 pub(crate) use grouping::{Grouping, Limits, needed};
+pub(crate) use keys::{KeyLayout, Packed};
+pub(crate) use table::Table;

@@ -56,6 +56,7 @@ impl Store {
     pub(crate) fn append(&mut self, other: &mut Store, rows: &[u32]) -> Result<()> {
         let flat = self.program.is_flat();
         let first = self.groups() as u32;
+        self.area.reserve(self.groups() + rows.len());
         for &row in rows {
             self.push(&*other, row as usize, flat);
         }
@@ -95,12 +96,14 @@ impl Store {
 
     /// Bytes of the records and their strings.
     pub(crate) fn record_bytes(&self) -> usize {
-        self.area.memory() + self.heap.capacity()
+        self.area.record_bytes() + self.heap.len()
     }
 
     /// Bytes held in all.
     pub(crate) fn memory(&self) -> usize {
-        self.record_bytes() + self.states.iter().map(|state| state.memory()).sum::<usize>()
+        self.area.memory()
+            + self.heap.capacity()
+            + self.states.iter().map(|state| state.memory()).sum::<usize>()
     }
 }
 

@@ -43,6 +43,12 @@ impl Table {
         Ok(Table { store: Store::new(layout.clone(), program)?, layout, slots: vec![0; slots] })
     }
 
+    /// A table of keys alone.
+    pub(crate) fn of_keys(layout: Arc<KeyLayout>) -> Result<Self> {
+        let program = Arc::new(Program::nothing(layout.words()));
+        Table::new(layout, program, 0)
+    }
+
     /// Finds or makes the groups of rows `from..to`; their numbers are appended to `groups`.
     pub(crate) fn assign<K: Keys>(
         &mut self,
@@ -102,6 +108,7 @@ impl Table {
     /// Makes room for this many more groups.
     fn reserve(&mut self, more: usize) -> Result<()> {
         let groups = self.store.groups() + more;
+        self.store.area.reserve(groups);
         if groups >= u32::MAX as usize {
             return Err(Error::new(
                 Code::Limit,
