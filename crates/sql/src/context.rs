@@ -70,7 +70,6 @@ impl TableSource for WorkTable {
 pub(crate) struct Surroundings<'a> {
     catalog: &'a dyn Catalog,
     options: Arc<ConfigOptions>,
-    pub(crate) library: Arc<Library>,
     pub(crate) arithmetic: Arithmetic,
     planners: Vec<Arc<dyn ExprPlanner>>,
     scalars: HashMap<String, Arc<ScalarUDF>>,
@@ -127,7 +126,6 @@ impl<'a> Surroundings<'a> {
         Surroundings {
             catalog,
             options: Arc::new(options),
-            library: library.clone(),
             arithmetic,
             planners,
             scalars,

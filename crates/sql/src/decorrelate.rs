@@ -9,7 +9,10 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::Atom;
 
 use crate::convert::Converter;
+<<<<<<< HEAD
 use crate::raise::can_raise;
+=======
+>>>>>>> e21c546 (SQL: predicates that can raise asked of the library; dialect page; tests of plans; the front end lightly optimised)
 use crate::relation::{Aggregate, Join, Kind, Name, Relation, parameters, parameters_to_fields, substitute};
 
 /// A subquery without its conditions on outer fields.
@@ -164,7 +167,7 @@ impl Converter<'_> {
                 let mut moved = false;
                 for mut predicate in predicates.into_iter().flat_map(crate::relation::conjuncts) {
                     // What may raise stays behind a condition that moves out.
-                    if reads(&predicate) || moved && can_raise(&predicate, self.field_atoms()) {
+                    if reads(&predicate) || moved && self.types().stays(&predicate) {
                         parameters_to_fields(&mut predicate, outer);
                         conditions.push(predicate);
                         moved = true;

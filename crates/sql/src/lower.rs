@@ -3,13 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tessera_ops::expression::Library;
 use tessera_plan::{Expr, Functions, Node, NodeId, Params, Plan, Scope, SortKey, Value, type_of};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::catalog::Table;
 use crate::estimate::profile;
-use crate::raise::can_raise;
+use crate::raise::Types;
 use crate::relation::{Aggregate, Call, Join, Key, Kind, Name, Relation, covered};
 
 /// A node that has been made, and what it yields.
@@ -29,15 +28,14 @@ struct Level {
 /// Makes plans of relations.
 #[derive(Debug)]
 pub(crate) struct Lowering<'a> {
-    library: &'a Arc<Library>,
-    atoms: &'a HashMap<Name, Atom>,
+    types: Types<'a>,
     /// Numbers for names that no query can write.
     fresh: usize,
 }
 
 impl<'a> Lowering<'a> {
-    pub(crate) fn new(library: &'a Arc<Library>, atoms: &'a HashMap<Name, Atom>) -> Self {
-        Lowering { library, atoms, fresh: 0 }
+    pub(crate) fn new(types: Types<'a>) -> Self {
+        Lowering { types, fresh: 0 }
     }
 
     /// The plan that yields these fields of a relation, in this order, under these names.
@@ -198,7 +196,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn type_of(&self, expr: &Expr, tuple: &Tuple, level: &Level) -> Result<(Atom, bool)> {
-        type_of(expr, Scope { tuple, parameters: &level.parameters, functions: &**self.library })
+        type_of(expr, Scope { tuple, parameters: &level.parameters, functions: &**self.types.library })
     }
 
     /// The tuples of `made` with one more field for each expression that is no field yet; the fields' names.
@@ -235,7 +233,7 @@ impl<'a> Lowering<'a> {
     fn join(&mut self, join: &Join, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {
         let (left_names, right_names): (HashSet<Name>, HashSet<Name>) =
             (join.left.names().into_iter().collect(), join.right.names().into_iter().collect());
-        let keyed = Keyed::new(join, &left_names, &right_names, self.atoms);
+        let keyed = Keyed::new(join, &left_names, &right_names, self.types);
         let read = with_fields(needed, &join.conditions);
         let only = |names: &HashSet<Name>| read.intersection(names).cloned().collect::<HashSet<Name>>();
         if keyed.left.is_empty() {
@@ -439,7 +437,7 @@ impl<'a> Lowering<'a> {
                 .iter()
                 .map(|arg| self.type_of(arg, &input.tuple, level))
                 .collect::<Result<Vec<_>>>()?;
-            let (atom, nullable) = self.library.aggregate(&call.function, &args, call.distinct)?;
+            let (atom, nullable) = self.types.library.aggregate(&call.function, &args, call.distinct)?;
             fields.push(Field::new(name.clone(), atom).with_nullable(nullable));
             entries.push((name.clone(), call_value(call)?));
         }
@@ -482,7 +480,7 @@ impl<'a> Lowering<'a> {
             for (position, (name, _)) in aggregate.keys.iter().enumerate() {
                 let part = set.contains(&position);
                 bits = bits << 1 | i128::from(!part);
-                let atom = self.atoms.get(name).cloned().unwrap_or(Atom::Null);
+                let atom = self.types.atoms.get(name).cloned().unwrap_or(Atom::Null);
                 let value = if part { Expr::Field(key_fields[position].clone()) } else { Expr::null(atom) };
                 exprs.push((name.clone(), value));
             }
@@ -628,6 +626,7 @@ struct Keyed {
 }
 
 impl Keyed {
+<<<<<<< HEAD
     fn new(
         join: &Join,
         left_names: &HashSet<Name>,
@@ -636,14 +635,25 @@ impl Keyed {
     ) -> Keyed {
         let plain =
             join.conditions.iter().any(|condition| pair(condition, left_names, right_names, "eq").is_some());
+=======
+    fn new(join: &Join, left_names: &HashSet<Name>, right_names: &HashSet<Name>, types: Types<'_>) -> Keyed {
+        let plain = join
+            .conditions
+            .iter()
+            .any(|condition| pair(condition, left_names, right_names, "eq", join.null_aware).is_some());
+>>>>>>> e21c546 (SQL: predicates that can raise asked of the library; dialect page; tests of plans; the front end lightly optimised)
         let function = if plain { "eq" } else { "is_not_distinct" };
         let mut keyed = Keyed { null_equal: !plain, ..Keyed::default() };
         for (position, condition) in join.conditions.iter().enumerate() {
-            match pair(condition, left_names, right_names, function) {
+            match pair(condition, left_names, right_names, function, join.null_aware) {
                 // A key is computed for every tuple; one that can raise is, only where nothing stands before it.
+<<<<<<< HEAD
                 Some((left, right))
                     if position == 0 || !(can_raise(&left, atoms) || can_raise(&right, atoms)) =>
                 {
+=======
+                Some((left, right)) if position == 0 || !(types.stays(&left) || types.stays(&right)) => {
+>>>>>>> e21c546 (SQL: predicates that can raise asked of the library; dialect page; tests of plans; the front end lightly optimised)
                     keyed.left.push(left);
                     keyed.right.push(right);
                 }
@@ -663,16 +673,18 @@ impl Keyed {
     }
 }
 
-/// The sides of an equality between the left and the right.
+/// The sides of an equality between the left and the right; `constants` allows one of them to read no field.
 fn pair(
     condition: &Expr,
     left_names: &HashSet<Name>,
     right_names: &HashSet<Name>,
     wanted: &str,
+    constants: bool,
 ) -> Option<(Expr, Expr)> {
     let Expr::Call { function, args } = condition else { return None };
     let ([a, b], true) = (args.as_slice(), &**function == wanted) else { return None };
-    if a.fields().is_empty() || b.fields().is_empty() {
+    let fields = a.fields().len().min(b.fields().len());
+    if fields == 0 && !(constants && a.fields().len() + b.fields().len() > 0) {
         return None;
     }
     if covered(a, left_names) && covered(b, right_names) {
@@ -695,7 +707,7 @@ fn nested_loop(level: &mut Level, side: &Made, stream: &Made, name: &str, join: 
 
 fn set_mark(params: &mut Params, join: &Join) {
     if let Some(mark) = &join.mark {
-        params.set("mark", Expr::Field(mark.clone()));
+        params.set("mark", Value::string(mark.clone()));
     }
     if join.null_aware {
         params.set("null_aware", true);

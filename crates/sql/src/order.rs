@@ -9,10 +9,9 @@
 use std::collections::HashMap;
 
 use tessera_plan::Expr;
-use tessera_types::Atom;
 
 use crate::estimate::{Profile, join_profiles, profile};
-use crate::raise::can_raise;
+use crate::raise::Types;
 use crate::relation::{Join, Kind, Name, Relation};
 
 /// The most units of a region that are ordered by dynamic programming.
@@ -24,12 +23,12 @@ const PROBE_COST: f64 = 0.3;
 const PAIR_COST: f64 = 0.05;
 
 /// The relation with its joins in the order that is estimated cheapest.
-pub(crate) fn order_joins(relation: Relation, atoms: &HashMap<Name, Atom>) -> Relation {
-    Ordering { atoms }.order(relation)
+pub(crate) fn order_joins(relation: Relation, types: Types<'_>) -> Relation {
+    Ordering { types }.order(relation)
 }
 
 struct Ordering<'a> {
-    atoms: &'a HashMap<Name, Atom>,
+    types: Types<'a>,
 }
 
 /// What a region is made of.
@@ -58,7 +57,7 @@ struct Region<'a> {
     late: Vec<Expr>,
     /// Fields that are equal in the region's result.
     classes: Vec<Vec<Name>>,
-    atoms: &'a HashMap<Name, Atom>,
+    types: Types<'a>,
 }
 
 /// A joined set of units.
@@ -87,7 +86,7 @@ impl Ordering<'_> {
             hanging: 0,
             late: Vec::new(),
             classes: Vec::new(),
-            atoms: self.atoms,
+            types: self.types,
         };
         let mut predicates = Vec::new();
         self.flatten(relation, &mut region, &mut predicates);
@@ -114,8 +113,12 @@ impl Ordering<'_> {
         }
         let all: usize = (first..region.units.len()).map(|unit| 1 << unit).sum();
         let read: usize = region.mask(conditions.iter().flat_map(Expr::fields));
+<<<<<<< HEAD
         let careful =
             kind == Kind::Single || conditions.iter().any(|condition| can_raise(condition, self.atoms));
+=======
+        let careful = kind == Kind::Single || conditions.iter().any(|condition| self.types.stays(condition));
+>>>>>>> e21c546 (SQL: predicates that can raise asked of the library; dialect page; tests of plans; the front end lightly optimised)
         let required = if read == 0 || careful { all } else { read };
         let right = self.order(right);
         region.add(Unit::Hanging { kind, right, conditions, mark, null_aware, required });
@@ -160,7 +163,7 @@ impl Region<'_> {
     fn take_predicates(&mut self, predicates: Vec<Expr>) {
         for predicate in predicates {
             let mask = self.mask(predicate.fields().into_iter());
-            if mask == 0 || can_raise(&predicate, self.atoms) {
+            if mask == 0 || self.types.stays(&predicate) {
                 self.late.push(predicate);
                 continue;
             }
@@ -183,7 +186,7 @@ impl Region<'_> {
         let Expr::Call { function, args } = predicate else { return None };
         let ([Expr::Field(a), Expr::Field(b)], "eq") = (args.as_slice(), &**function) else { return None };
         let (x, y) = (self.owner.get(a)?, self.owner.get(b)?);
-        let same_type = self.atoms.get(a) == self.atoms.get(b);
+        let same_type = self.types.atoms.get(a) == self.types.atoms.get(b);
         (x != y && same_type && self.is_base(*x) && self.is_base(*y)).then(|| (a.clone(), b.clone()))
     }
 

@@ -3,26 +3,25 @@
 //! Only predicates that cannot raise move; one that can stays where it was written, behind what stood before it. An outer
 //! join whose added NULLs a predicate rejects becomes an inner one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use tessera_plan::{Expr, Scalar};
-use tessera_types::Atom;
 
-use crate::raise::can_raise;
+use crate::raise::Types;
 use crate::relation::{Aggregate, Join, Kind, Name, Relation, conjuncts, covered, parameters, substitute};
 
 /// The relation with all its predicates as far down as they can be.
-pub(crate) fn push_down(relation: Relation, atoms: &HashMap<Name, Atom>) -> Relation {
-    Push { atoms }.push(relation, Vec::new())
+pub(crate) fn push_down(relation: Relation, types: Types<'_>) -> Relation {
+    Push { types }.push(relation, Vec::new())
 }
 
 struct Push<'a> {
-    atoms: &'a HashMap<Name, Atom>,
+    types: Types<'a>,
 }
 
 impl Push<'_> {
     fn raises(&self, expr: &Expr) -> bool {
-        can_raise(expr, self.atoms)
+        self.types.stays(expr)
     }
 
     /// Pushes predicates, none of which can raise, into a relation.

@@ -1,12 +1,15 @@
 //! Which expressions can raise: they stay behind the predicates that were written before them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, TimeUnit};
+use tessera_ops::expression::Library;
+use tessera_plan::{Expr, Functions, Scope};
+use tessera_types::{Atom, Field, Tuple};
 
 use crate::relation::Name;
 
+<<<<<<< HEAD
 /// Functions that give a value or NULL for every argument of the right type.
 const SAFE: [&str; 43] = [
     "eq",
@@ -107,5 +110,37 @@ fn widens(from: &Atom, to: &Atom) -> bool {
             Atom::Timestamp(TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond, _),
         ) => true,
         _ => false,
+=======
+/// The types of all fields of a query, and the functions its expressions call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Types<'a> {
+    pub(crate) library: &'a Arc<Library>,
+    pub(crate) atoms: &'a HashMap<Name, Atom>,
+}
+
+impl Types<'_> {
+    /// Whether the expression must stay where it is: evaluating it can be an error for some tuple, or it gives another
+    /// value each time.
+    pub(crate) fn stays(self, expr: &Expr) -> bool {
+        let mut names = HashSet::new();
+        let mut volatile = false;
+        expr.walk(&mut |expr| match expr {
+            Expr::Field(name) | Expr::Parameter(name) => {
+                names.insert(name.clone());
+            }
+            Expr::Call { function, .. } => volatile |= self.library.is_volatile(function),
+            _ => {}
+        });
+        let fields = names.into_iter().filter_map(|name| {
+            let atom = self.atoms.get(&name)?.clone();
+            Some(Field::nullable(name, atom))
+        });
+        let tuple = Tuple::new(fields.collect::<Vec<_>>());
+        volatile
+            || tessera_plan::pass::can_raise(
+                expr,
+                Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library },
+            )
+>>>>>>> e21c546 (SQL: predicates that can raise asked of the library; dialect page; tests of plans; the front end lightly optimised)
     }
 }

@@ -23,6 +23,7 @@ use crate::lower::Lowering;
 use crate::order::order_joins;
 use crate::parse::{Kind, ParsedStatement};
 use crate::push::push_down;
+use crate::raise::Types;
 use crate::relation::Name;
 
 /// A query's plan, and the names its columns are shown under.
@@ -253,9 +254,10 @@ impl Planning<'_> {
         let Converted { relation, names } = converter.query(&logical)?;
         let relation = converter.decorrelate(relation);
         let atoms = converter.atoms();
-        let mut relation = push_down(relation, &atoms);
+        let types = Types { library: self.library, atoms: &atoms };
+        let mut relation = push_down(relation, types);
         if self.settings.join_order {
-            relation = order_joins(relation, &atoms);
+            relation = order_joins(relation, types);
         }
         let shown = shown_names(query, &logical);
         let mut used = HashSet::new();
@@ -272,7 +274,7 @@ impl Planning<'_> {
                 (unique, field.clone())
             })
             .collect();
-        let (plan, tuple) = Lowering::new(self.library, &atoms).query(&relation, &output)?;
+        let (plan, tuple) = Lowering::new(types).query(&relation, &output)?;
         Ok(Planned { plan, tuple, names: shown })
     }
 }

@@ -53,6 +53,11 @@ impl<'a> Converter<'a> {
         self.atoms
     }
 
+    /// The types of the fields named so far, and the functions.
+    pub(crate) fn types(&self) -> crate::raise::Types<'_> {
+        crate::raise::Types { library: self.library, atoms: &self.atoms }
+    }
+
     /// The types of the fields named so far.
     pub(crate) fn field_atoms(&self) -> &HashMap<Name, Atom> {
         &self.atoms
