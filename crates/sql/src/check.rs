@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Expr, Fetch, FunctionArguments, GroupByExpr, GroupByWithModifier, Ident, JoinOperator, LimitClause,
-    OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, TableFactor, TableWithJoins, Value,
-    VisitMut, VisitorMut, WildcardAdditionalOptions,
+    OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Spanned,
+    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use sqlparser::tokenizer::Span as Tokens;
 use tessera_types::{Error, Result, Span};
@@ -263,7 +263,10 @@ impl VisitorMut for Check {
 
 fn check_body(body: &SetExpr) -> Flow {
     match body {
-        SetExpr::SetOperation { left, right, .. } => {
+        SetExpr::SetOperation { left, right, op, set_quantifier } => {
+            let plain = matches!(set_quantifier, SetQuantifier::None | SetQuantifier::Distinct);
+            // The planner takes ALL for a semi or anti join, which counts differently.
+            refuse(*op != SetOperator::Union && !plain, &format!("{op} {set_quantifier}"), body.span())?;
             check_body(left)?;
             check_body(right)
         }

@@ -188,7 +188,7 @@ impl ContextProvider for Surroundings<'_> {
 
     fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> PlannerResult<Arc<dyn TableSource>> {
         Err(to_datafusion(Error::unsupported(format!(
-            "the table function {name}; name a file in quotes instead: FROM 'data.parquet'"
+            "the table function {name} is not supported; name a file in quotes instead: FROM 'data.parquet'"
         ))))
     }
 

@@ -9,10 +9,6 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::Atom;
 
 use crate::convert::Converter;
-<<<<<<< HEAD
-use crate::raise::can_raise;
-=======
->>>>>>> e21c546 (SQL: predicates that can raise asked of the library; dialect page; tests of plans; the front end lightly optimised)
 use crate::relation::{Aggregate, Join, Kind, Name, Relation, parameters, parameters_to_fields, substitute};
 
 /// A subquery without its conditions on outer fields.

@@ -346,7 +346,9 @@ impl<'a> Lowering<'a> {
             Kind::Anti => "anti",
             Kind::Mark => "mark",
             Kind::Single => "single",
-            Kind::Full => return Err(Error::unsupported("LATERAL on the right of a FULL join")),
+            Kind::Full => {
+                return Err(Error::unsupported("LATERAL on the right of a FULL join is not supported"));
+            }
         };
         let joined = nested_loop(&mut inner, &right, &outer, name, join);
         if matches!(join.kind, Kind::Mark | Kind::Single) {
@@ -626,34 +628,17 @@ struct Keyed {
 }
 
 impl Keyed {
-<<<<<<< HEAD
-    fn new(
-        join: &Join,
-        left_names: &HashSet<Name>,
-        right_names: &HashSet<Name>,
-        atoms: &HashMap<Name, Atom>,
-    ) -> Keyed {
-        let plain =
-            join.conditions.iter().any(|condition| pair(condition, left_names, right_names, "eq").is_some());
-=======
     fn new(join: &Join, left_names: &HashSet<Name>, right_names: &HashSet<Name>, types: Types<'_>) -> Keyed {
         let plain = join
             .conditions
             .iter()
             .any(|condition| pair(condition, left_names, right_names, "eq", join.null_aware).is_some());
->>>>>>> e21c546 (SQL: predicates that can raise asked of the library; dialect page; tests of plans; the front end lightly optimised)
         let function = if plain { "eq" } else { "is_not_distinct" };
         let mut keyed = Keyed { null_equal: !plain, ..Keyed::default() };
         for (position, condition) in join.conditions.iter().enumerate() {
             match pair(condition, left_names, right_names, function, join.null_aware) {
                 // A key is computed for every tuple; one that can raise is, only where nothing stands before it.
-<<<<<<< HEAD
-                Some((left, right))
-                    if position == 0 || !(can_raise(&left, atoms) || can_raise(&right, atoms)) =>
-                {
-=======
                 Some((left, right)) if position == 0 || !(types.stays(&left) || types.stays(&right)) => {
->>>>>>> e21c546 (SQL: predicates that can raise asked of the library; dialect page; tests of plans; the front end lightly optimised)
                     keyed.left.push(left);
                     keyed.right.push(right);
                 }

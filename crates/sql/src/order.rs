@@ -113,12 +113,7 @@ impl Ordering<'_> {
         }
         let all: usize = (first..region.units.len()).map(|unit| 1 << unit).sum();
         let read: usize = region.mask(conditions.iter().flat_map(Expr::fields));
-<<<<<<< HEAD
-        let careful =
-            kind == Kind::Single || conditions.iter().any(|condition| can_raise(condition, self.atoms));
-=======
         let careful = kind == Kind::Single || conditions.iter().any(|condition| self.types.stays(condition));
->>>>>>> e21c546 (SQL: predicates that can raise asked of the library; dialect page; tests of plans; the front end lightly optimised)
         let required = if read == 0 || careful { all } else { read };
         let right = self.order(right);
         region.add(Unit::Hanging { kind, right, conditions, mark, null_aware, required });

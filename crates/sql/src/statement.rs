@@ -218,7 +218,11 @@ fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
                 Statement::Query(query) => query,
                 Statement::CreateTableAs(create) => create.query,
                 Statement::CopyTo(copy) => copy.query,
-                _ => return Err(Error::unsupported("EXPLAIN of a statement that is no query")),
+                _ => {
+                    return Err(Error::unsupported(
+                        "EXPLAIN of a statement that is no query is not supported",
+                    ));
+                }
             };
             Ok(Statement::Explain(Box::new(Explain {
                 analyze: options.analyze,
@@ -325,10 +329,10 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
             let view = match object_type {
                 ObjectType::Table => false,
                 ObjectType::View => true,
-                other => return Err(Error::unsupported(format!("DROP {other}"))),
+                other => return Err(Error::unsupported(format!("DROP {other} is not supported"))),
             };
             if *cascade || *purge || *temporary || table.is_some() {
-                return Err(Error::unsupported("DROP with CASCADE, PURGE or TEMPORARY"));
+                return Err(Error::unsupported("DROP with CASCADE, PURGE or TEMPORARY is not supported"));
             }
             let names = names.iter().map(parts).collect::<Result<Vec<_>>>()?;
             Ok(Statement::Drop { names, view, if_exists: *if_exists })
@@ -343,7 +347,7 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
         other => {
             let text = other.to_string();
             let verb: Vec<&str> = text.split_whitespace().take(2).collect();
-            Err(Error::unsupported(format!("the statement {}", verb.join(" "))))
+            Err(Error::unsupported(format!("the statement {} is not supported", verb.join(" "))))
         }
     }
 }
@@ -357,7 +361,7 @@ fn of_set(set: &Set) -> Result<Statement> {
             values,
         } => {
             let [value] = values.as_slice() else {
-                return Err(Error::unsupported(format!("SET {variable} to several values")));
+                return Err(Error::unsupported(format!("SET {variable} to several values is not supported")));
             };
             let value = match value {
                 SqlExpr::Value(value) => match &value.value {
@@ -372,7 +376,7 @@ fn of_set(set: &Set) -> Result<Statement> {
             let value = value.to_string();
             Ok(Statement::Set { name: "timezone".to_string(), value: value.trim_matches('\'').to_string() })
         }
-        other => Err(Error::unsupported(other.to_string())),
+        other => Err(Error::unsupported(format!("{other} is not supported"))),
     }
 }
 
@@ -382,7 +386,7 @@ fn parts(name: &ObjectName) -> Result<Vec<String>> {
         .map(|part| match part.as_ident() {
             Some(ident) if ident.quote_style.is_some() => Ok(ident.value.clone()),
             Some(ident) => Ok(ident.value.to_lowercase()),
-            None => Err(Error::unsupported(format!("the name {name}"))),
+            None => Err(Error::unsupported(format!("the name {name} is not supported"))),
         })
         .collect()
 }
@@ -391,7 +395,7 @@ fn create_view(view: &CreateView, planning: &Planning<'_>) -> Result<Statement> 
     if view.materialized || !view.columns.is_empty() || view.secure || view.to.is_some() || view.if_not_exists
     {
         return Err(Error::unsupported(
-            "CREATE VIEW with MATERIALIZED, SECURE, IF NOT EXISTS or a list of columns; name columns in the query",
+            "CREATE VIEW with MATERIALIZED, SECURE, IF NOT EXISTS or a list of columns is not supported; name columns in the query",
         ));
     }
     // A view that cannot be planned now is refused now.
@@ -403,11 +407,13 @@ fn create_view(view: &CreateView, planning: &Planning<'_>) -> Result<Statement> 
 fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Result<Statement> {
     let Some(query) = &create.query else {
         return Err(Error::unsupported(
-            "CREATE TABLE without AS; use CREATE TABLE name AS query, or CREATE EXTERNAL TABLE",
+            "CREATE TABLE without AS is not supported; use CREATE TABLE name AS query, or CREATE EXTERNAL TABLE",
         ));
     };
     if !create.columns.is_empty() || !create.constraints.is_empty() || create.temporary || create.external {
-        return Err(Error::unsupported("CREATE TABLE AS with columns, constraints or TEMPORARY"));
+        return Err(Error::unsupported(
+            "CREATE TABLE AS with columns, constraints or TEMPORARY is not supported",
+        ));
     }
     Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
         name: parts(&create.name)?,
@@ -424,7 +430,7 @@ fn external_table(create: &ParsedExternalTable) -> Result<CreateExternalTable> {
         || !create.constraints.is_empty()
     {
         return Err(Error::unsupported(
-            "CREATE EXTERNAL TABLE with UNBOUNDED, TEMPORARY, WITH ORDER or constraints",
+            "CREATE EXTERNAL TABLE with UNBOUNDED, TEMPORARY, WITH ORDER or constraints is not supported",
         ));
     }
     let mut columns = Vec::new();
@@ -434,7 +440,9 @@ fn external_table(create: &ParsedExternalTable) -> Result<CreateExternalTable> {
             match &option.option {
                 ColumnOption::NotNull => nullable = false,
                 ColumnOption::Null => {}
-                other => return Err(Error::unsupported(format!("the column option {other}"))),
+                other => {
+                    return Err(Error::unsupported(format!("the column option {other} is not supported")));
+                }
             }
         }
         let atom = crate::logical::column_type(&column.data_type)?;

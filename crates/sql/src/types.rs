@@ -123,7 +123,12 @@ fn scalar(value: &ScalarValue) -> Result<Scalar> {
             Scalar::Nested(keys.into_iter().zip(values).flat_map(|(key, value)| [key, value]).collect())
         }
         V::Dictionary(_, value) => scalar(value)?,
-        other => return Err(Error::unsupported(format!("a constant of type {}", other.data_type()))),
+        other => {
+            return Err(Error::unsupported(format!(
+                "a constant of type {} is not supported",
+                other.data_type()
+            )));
+        }
     })
 }
 

@@ -47,7 +47,10 @@ impl Converter<'_> {
             Logical::Exists(exists) => self.exists(exists, scope, input)?,
             Logical::InSubquery(subquery) => self.in_subquery(subquery, scope, input)?,
             Logical::WindowFunction(function) => {
-                return Err(Error::unsupported(format!("the window function {}", function.fun)));
+                return Err(Error::unsupported(format!(
+                    "the window function {} is not supported",
+                    function.fun
+                )));
             }
             Logical::AggregateFunction(function) => {
                 return Err(Error::semantic(format!(
@@ -56,15 +59,20 @@ impl Converter<'_> {
                 )));
             }
             Logical::SimilarTo(_) => {
-                return Err(Error::unsupported("SIMILAR TO; use ~ with a regular expression"));
+                return Err(Error::unsupported(
+                    "SIMILAR TO is not supported; use ~ with a regular expression",
+                ));
             }
             Logical::Placeholder(placeholder) => {
-                return Err(Error::unsupported(format!("the parameter {}; write its value", placeholder.id)));
+                return Err(Error::unsupported(format!(
+                    "the parameter {} is not supported; write its value",
+                    placeholder.id
+                )));
             }
             Logical::ScalarVariable(_, names) => {
-                return Err(Error::unsupported(format!("the variable {}", names.join("."))));
+                return Err(Error::unsupported(format!("the variable {} is not supported", names.join("."))));
             }
-            other => return Err(Error::unsupported(format!("the expression {other}"))),
+            other => return Err(Error::unsupported(format!("the expression {other} is not supported"))),
         })
     }
 
@@ -120,12 +128,12 @@ impl Converter<'_> {
             Operator::NotLikeMatch => ("like", true),
             Operator::NotILikeMatch => ("ilike", true),
             Operator::StringConcat => ("concat_op", false),
-            Operator::BitwiseAnd => ("bit_and_op", false),
-            Operator::BitwiseOr => ("bit_or_op", false),
-            Operator::BitwiseXor => ("bit_xor_op", false),
+            Operator::BitwiseAnd => ("bit_and", false),
+            Operator::BitwiseOr => ("bit_or", false),
+            Operator::BitwiseXor => ("bit_xor", false),
             Operator::BitwiseShiftLeft => ("shift_left", false),
             Operator::BitwiseShiftRight => ("shift_right", false),
-            other => return Err(Error::unsupported(format!("the operator {other}"))),
+            other => return Err(Error::unsupported(format!("the operator {other} is not supported"))),
         };
         let call = match name {
             "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq" => self.compare(name, left, right),
@@ -143,7 +151,11 @@ impl Converter<'_> {
                     Expr::Constant(Scalar::String(with_backslash(&text, escape).into()), atom)
                 }
                 pattern if escape == '\\' => pattern,
-                _ => return Err(Error::unsupported("LIKE … ESCAPE with a pattern that is no constant")),
+                _ => {
+                    return Err(Error::unsupported(
+                        "LIKE … ESCAPE with a pattern that is no constant is not supported",
+                    ));
+                }
             };
         }
         let call = Expr::call(if like.case_insensitive { "ilike" } else { "like" }, vec![value, pattern]);

@@ -61,12 +61,13 @@ impl Converter<'_> {
             LogicalPlan::Unnest(node) => self.unnest(node, outer),
             LogicalPlan::Window(node) => {
                 let name = node.window_expr.first().map(|expr| expr.to_string()).unwrap_or_default();
-                Err(Error::unsupported(format!("the window function {name}")))
+                Err(Error::unsupported(format!("the window function {name} is not supported")))
             }
-            LogicalPlan::RecursiveQuery(node) => {
-                Err(Error::unsupported(format!("the recursive common table expression {}", node.name)))
-            }
-            other => Err(Error::unsupported(format!("{} in a query", other.display()))),
+            LogicalPlan::RecursiveQuery(node) => Err(Error::unsupported(format!(
+                "the recursive common table expression {} is not supported",
+                node.name
+            ))),
+            other => Err(Error::unsupported(format!("{} is not supported in a query", other.display()))),
         }
     }
 
@@ -74,7 +75,7 @@ impl Converter<'_> {
         let Some(source) = node.source.downcast_ref::<Source>() else {
             let what =
                 if node.source.is::<WorkTable>() { "recursive common table expression" } else { "table" };
-            return Err(Error::unsupported(format!("the {what} {}", node.table_name)));
+            return Err(Error::unsupported(format!("the {what} {} is not supported", node.table_name)));
         };
         let table = source.table.clone();
         let mut columns = Vec::new();
@@ -162,7 +163,9 @@ impl Converter<'_> {
                         .map_err(|_| Error::semantic(format!("{what} must not be negative, it is {number}"))),
                     _ => Err(Error::semantic(format!("{what} must be a whole number"))),
                 },
-                other => Err(Error::unsupported(format!("{what} that is no constant ({other})"))),
+                other => {
+                    Err(Error::unsupported(format!("{what} that is no constant ({other}) is not supported")))
+                }
             }
         };
         let (offset, limit) = (count(&node.skip, "OFFSET")?.unwrap_or(0), count(&node.fetch, "LIMIT")?);
@@ -301,7 +304,9 @@ impl Converter<'_> {
             if let Some((_, unnested)) = elements.next()
                 && unnested.depth > 1
             {
-                return Err(Error::unsupported("unnesting lists of lists at once; unnest twice"));
+                return Err(Error::unsupported(
+                    "unnesting lists of lists at once is not supported; unnest twice",
+                ));
             }
             let field = node.schema.field(position);
             let element = self.fresh(field.name(), Atom::from_arrow(field.data_type())?);
@@ -338,7 +343,7 @@ impl Converter<'_> {
         names: Vec<Name>,
     ) -> Result<Converted> {
         if !node.list_type_columns.is_empty() {
-            return Err(Error::unsupported("unnesting lists and structs in one SELECT"));
+            return Err(Error::unsupported("unnesting lists and structs in one SELECT is not supported"));
         }
         let mut exprs: Vec<(Name, Expr)> = Vec::new();
         let mut output = Vec::new();
@@ -396,7 +401,7 @@ impl Converter<'_> {
             let before = format!("{nothing:?}").len();
             conditions.extend(conjuncts(self.expr(filter, scope, &mut nothing)?));
             if format!("{nothing:?}").len() != before {
-                return Err(Error::unsupported("a subquery in ON; move it to WHERE"));
+                return Err(Error::unsupported("a subquery in ON is not supported; move it to WHERE"));
             }
         }
         let correlated = right.relation.parameters().iter().any(|name| left.names.contains(name));
@@ -419,7 +424,7 @@ impl Converter<'_> {
             _ => both_names,
         };
         if correlated && (flip || kind == Kind::Full) {
-            return Err(Error::unsupported("LATERAL on the right of a RIGHT or FULL join"));
+            return Err(Error::unsupported("LATERAL on the right of a RIGHT or FULL join is not supported"));
         }
         let (left, right) =
             if flip { (right.relation, left.relation) } else { (left.relation, right.relation) };
@@ -494,7 +499,7 @@ impl Converter<'_> {
             return Err(Error::internal(format!("{expr} is no aggregate")));
         };
         if params.null_treatment == Some(datafusion_expr::expr::NullTreatment::IgnoreNulls) {
-            return Err(Error::unsupported(format!("IGNORE NULLS of {}", func.name())));
+            return Err(Error::unsupported(format!("IGNORE NULLS of {} is not supported", func.name())));
         }
         let mut args = Vec::with_capacity(params.args.len());
         for arg in &params.args {
