@@ -5,7 +5,7 @@ mod tables;
 use std::path::Path;
 
 use tessera_ops::{Registry, standard_registry};
-use tessera_plan::{NodeId, Plan, Traits, verify};
+use tessera_plan::{NodeId, Plan, verify};
 use tessera_sql::{Planned, Settings, Statement, parse, plan};
 
 use tables::Tables;
@@ -21,7 +21,7 @@ fn planned(sql: &str, catalog: &Tables, registry: &Registry) -> Planned {
 }
 
 fn check(planned: &Planned, registry: &Registry, name: &str) {
-    let verified = verify(&planned.plan, registry.catalogue(), Traits::DRIVER).unwrap_or_else(|error| {
+    let verified = verify(&planned.plan, registry.catalogue()).unwrap_or_else(|error| {
         panic!("{name}: {error}\n{}", tessera_plan::text::print(&planned.plan));
     });
     assert_eq!(verified.edges[planned.plan.root.index()].tuple, planned.tuple, "{name}");
