@@ -226,3 +226,145 @@ fn damaged_files_never_panic() {
         }
     }
 }
+
+mod pruning {
+    //! A scan that prunes, masks and materialises late gives what a filter over all tuples gives.
+
+    use super::*;
+    use proptest::prelude::*;
+    use tessera_encodings::Chunk;
+    use tessera_ops::expression::Bound;
+    use tessera_plan::{Expr, Scalar};
+    use tessera_types::Atom;
+
+    /// Columns whose values cluster, so that row groups and pages can be skipped.
+    fn clustered(rows: usize) -> RecordBatch {
+        let words = ["", "PROMO A", "PROMO B", "STANDARD", "ä"];
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            (
+                "sorted",
+                Arc::new(Int64Array::from_iter((0..rows).map(|i| (i % 11 != 0).then_some((i / 10) as i64)))),
+            ),
+            ("few", Arc::new(Int32Array::from_iter((0..rows).map(|i| Some((i / 700) as i32 % 5))))),
+            (
+                "float",
+                Arc::new(Float64Array::from_iter((0..rows).map(|i| match i % 977 {
+                    0 => Some(f64::NAN),
+                    1 => Some(-0.0),
+                    2 => None,
+                    _ => Some((i / 100) as f64),
+                }))),
+            ),
+            (
+                "word",
+                Arc::new(StringViewArray::from_iter(
+                    (0..rows).map(|i| (i % 13 != 0).then_some(words[i / 900 % 5])),
+                )),
+            ),
+            (
+                "text",
+                Arc::new(StringViewArray::from_iter(
+                    (0..rows).map(|i| Some(format!("{:05} and a long tail of text", i / 3))),
+                )),
+            ),
+            (
+                "null",
+                Arc::new(Int64Array::from_iter((0..rows).map(|i| (i / 1_000 == 3).then_some(i as i64)))),
+            ),
+        ];
+        let fields: Vec<_> =
+            columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
+        RecordBatch::try_new(
+            Arc::new(Schema::new(fields)),
+            columns.into_iter().map(|(_, array)| array).collect(),
+        )
+        .unwrap()
+    }
+
+    fn comparison() -> impl Strategy<Value = Expr> {
+        let function = prop::sample::select(vec!["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq"]);
+        let side = prop_oneof![
+            (-5i64..900).prop_map(|v| ("sorted", Expr::Constant(Scalar::Integer(v.into()), Atom::Int64))),
+            (-1i64..6).prop_map(|v| ("few", Expr::Constant(Scalar::Integer(v.into()), Atom::Int32))),
+            prop::sample::select(vec![-1.0, -0.0, 0.0, 3.0, 44.5, 80.0, f64::NAN])
+                .prop_map(|v| ("float", Expr::Constant(Scalar::Float(v), Atom::Float64))),
+            prop::sample::select(vec!["", "PROMO", "PROMO B", "T", "ä", "ö"])
+                .prop_map(|v| ("word", Expr::string(v))),
+            (0usize..3_000).prop_map(|v| ("text", Expr::string(&format!("{v:05}")))),
+            (2_000i64..5_000).prop_map(|v| ("null", Expr::int64(v))),
+        ];
+        (function, side, any::<bool>()).prop_map(|(function, (field, constant), mirrored)| {
+            let mut args = vec![Expr::field(field), constant];
+            if mirrored {
+                args.reverse();
+            }
+            Expr::call(function, args)
+        })
+    }
+
+    fn predicate() -> impl Strategy<Value = Expr> {
+        let like = (
+            prop::sample::select(vec!["word", "text"]),
+            prop::sample::select(vec!["PROMO%", "%A%", "00%", "S_%", "zz%"]),
+        )
+            .prop_map(|(field, pattern)| Expr::call("like", vec![Expr::field(field), Expr::string(pattern)]));
+        let null = prop::sample::select(vec!["sorted", "few", "word", "null"])
+            .prop_map(|field| Expr::IsNull(Box::new(Expr::field(field))));
+        let across = Just(Expr::call("lt", vec![Expr::field("sorted"), Expr::field("null")]));
+        let leaf = prop_oneof![6 => comparison(), 1 => like, 1 => null, 1 => across];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 2..4).prop_map(Expr::And),
+                prop::collection::vec(inner.clone(), 2..4).prop_map(Expr::Or),
+                inner.prop_map(|e| Expr::Not(Box::new(e))),
+            ]
+        })
+    }
+
+    #[test]
+    fn gives_what_a_filter_gives() {
+        let folder = tempfile::tempdir().unwrap();
+        let batch = clustered(8_000);
+        let tuple = Tuple::from_arrow_schema(&batch.schema()).unwrap();
+        let paths: Vec<String> = settings()
+            .into_iter()
+            .enumerate()
+            .map(|(i, properties)| {
+                let path = folder.path().join(format!("{i}.parquet")).to_str().unwrap().to_string();
+                write(&path, &batch, properties);
+                path
+            })
+            .collect();
+        let registry = tessera_ops::standard_registry();
+        let (run, _) = common::run(2_048);
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+            cases: 120,
+            failure_persistence: None,
+            ..Default::default()
+        });
+        runner
+            .run(&(predicate(), 0..paths.len()), |(filter, file)| {
+                let bound = Bound::new(&filter, &tuple, &Tuple::empty(), registry.library()).unwrap();
+                let mut expected = Vec::new();
+                for start in (0..batch.num_rows()).step_by(2_000) {
+                    let chunk = Chunk::from_arrays(
+                        batch.slice(start, 2_000.min(batch.num_rows() - start)).columns().to_vec(),
+                    );
+                    expected.push(bound.select(chunk, &run).unwrap().to_batch(&tuple).unwrap());
+                }
+                let expected =
+                    arrow::compute::concat_batches(&Arc::new(tuple.arrow_schema().unwrap()), &expected)
+                        .unwrap();
+                let params = scan_params(&[&paths[file]], &tuple).with("filter", filter.clone());
+                let found = scan("parquet_scan", params, 2_048).unwrap();
+                prop_assert_eq!(found.num_rows(), expected.num_rows(), "{:?}", filter);
+                // As text: NaN equals NaN.
+                let text = |batch: &RecordBatch| {
+                    arrow::util::pretty::pretty_format_batches(&[batch.clone()]).unwrap().to_string()
+                };
+                prop_assert_eq!(text(&found), text(&expected));
+                Ok(())
+            })
+            .unwrap();
+    }
+}

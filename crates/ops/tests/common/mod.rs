@@ -1,5 +1,8 @@
 //! Runs one scan or one materialise sub-operator on real files.
 
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
