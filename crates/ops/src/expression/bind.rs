@@ -10,6 +10,7 @@ use tessera_types::{Atom, Error, Item, Result, Tuple};
 
 use super::cast::{Cast, cast_raises, check_cast};
 use super::evaluate::{View, evaluate};
+use super::in_set::{InSet, SET_MIN, in_set};
 use super::kernel::Kernel;
 use super::library::Library;
 use super::scalar::scalar_to_array;
@@ -183,13 +184,21 @@ impl Binder<'_> {
                     || branches.iter().any(|(_, value)| value.nullable);
                 Node::new(Kind::Case { branches, otherwise }, atom, nullable).over(5)
             }
-            Expr::And(list) => {
-                let list = self.nodes(list)?;
+            Expr::And(_) => {
+                let list = operands(expr, &|expr| match expr {
+                    Expr::And(list) => Some(list),
+                    _ => None,
+                });
+                let list = list.into_iter().map(|expr| self.node(expr)).collect::<Result<Vec<_>>>()?;
                 let nullable = list.iter().any(|node| node.nullable);
                 Node::new(Kind::And(list), Atom::Boolean, nullable).over(1)
             }
-            Expr::Or(list) => {
-                let list = self.nodes(list)?;
+            Expr::Or(_) => {
+                let list = operands(expr, &|expr| match expr {
+                    Expr::Or(list) => Some(list),
+                    _ => None,
+                });
+                let list = self.disjuncts(&list)?;
                 let nullable = list.iter().any(|node| node.nullable);
                 Node::new(Kind::Or(list), Atom::Boolean, nullable).over(1)
             }
@@ -219,6 +228,31 @@ impl Binder<'_> {
         Ok(folded(node))
     }
 
+    /// Binds disjuncts; equalities of one expression with constants, standing together, as membership in a set.
+    fn disjuncts(&self, list: &[&Expr]) -> Result<Vec<Node>> {
+        let same_value = |a: &&Expr, b: &&Expr| match (constant_equality(a), constant_equality(b)) {
+            (Some(a), Some(b)) => a == b,
+            _ => false,
+        };
+        let mut nodes = Vec::with_capacity(list.len());
+        for run in list.chunk_by(same_value) {
+            let bound = run.iter().map(|expr| self.node(expr)).collect::<Result<Vec<_>>>()?;
+            match if run.len() >= SET_MIN { membership(&bound) } else { None } {
+                Some((kernel, nullable)) => {
+                    let value = bound.into_iter().next().and_then(|node| match node.kind {
+                        Kind::Call { args, .. } => args.into_iter().next(),
+                        _ => None,
+                    });
+                    let value = value.ok_or_else(|| Error::internal("an equality without operands"))?;
+                    let kind = Kind::Call { kernel: Arc::new(kernel), args: vec![value] };
+                    nodes.push(folded(Node::new(kind, Atom::Boolean, nullable).over(2)));
+                }
+                None => nodes.extend(bound),
+            }
+        }
+        Ok(nodes)
+    }
+
     fn call(&self, function: &str, exprs: &[Expr]) -> Result<Node> {
         let args = self.nodes(exprs)?;
         let seen: Vec<Arg<'_>> = args
@@ -246,6 +280,46 @@ impl Binder<'_> {
         }
         Ok(node.over(resolved.cost))
     }
+}
+
+/// The operands of nested connectives of one kind, in order; the nesting means nothing.
+fn operands<'a>(expr: &'a Expr, below: &dyn Fn(&'a Expr) -> Option<&'a Vec<Expr>>) -> Vec<&'a Expr> {
+    let (mut pending, mut found) = (vec![expr], Vec::new());
+    while let Some(expr) = pending.pop() {
+        match below(expr) {
+            Some(list) => pending.extend(list.iter().rev()),
+            None => found.push(expr),
+        }
+    }
+    found
+}
+
+/// What is compared, if this is an equality with a constant.
+fn constant_equality(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Call { function, args } if &**function == "eq" => match args.as_slice() {
+            [value, Expr::Constant(..)] if !matches!(value, Expr::Constant(..)) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The set that equalities of one value with constants ask for, when all compare in the same type.
+fn membership(equalities: &[Node]) -> Option<(InSet, bool)> {
+    let mut atom: Option<&Atom> = None;
+    let mut constants = Vec::with_capacity(equalities.len());
+    for node in equalities {
+        let Kind::Call { args, .. } = &node.kind else { return None };
+        let [value, constant] = args.as_slice() else { return None };
+        if atom.is_some_and(|atom| *atom != value.atom) || value.raises {
+            return None;
+        }
+        atom = Some(&value.atom);
+        constants.push(constant.constant()?);
+    }
+    let nullable = equalities.iter().any(|node| node.nullable);
+    Some((in_set(atom?, &constants)?, nullable))
 }
 
 /// A cast, where one is needed.

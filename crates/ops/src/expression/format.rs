@@ -148,8 +148,10 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
     })
 }
 
+type WholeWriter = Box<dyn Fn(&mut String, i128)>;
+
 /// What writes an unscaled number of a type.
-fn whole_writer(atom: &Atom) -> Box<dyn Fn(&mut String, i128)> {
+fn whole_writer(atom: &Atom) -> WholeWriter {
     match atom.clone() {
         Atom::Decimal(_, scale) => Box::new(move |text, value| text.push_str(&decimal_text(value, scale))),
         Atom::Date => Box::new(|text, day| write_date(text, day as i64)),

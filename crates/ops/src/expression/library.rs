@@ -13,7 +13,7 @@ use super::cast::cast_raises;
 use super::compare::{Compare, Comparison};
 use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
-use super::{aggregate_types, bits, foreign, like, text};
+use super::{aggregate_types, bits, date_part, foreign, like, math, text};
 
 /// The functions expressions can call: ours first, then DataFusion's.
 pub struct Library {
@@ -81,6 +81,11 @@ impl Library {
         }
         match name {
             "neg" => return resolve_unary(name, true, args),
+            "date_part" | "datepart" => {
+                if let Some(resolved) = date_part::resolve(args) {
+                    return Ok(resolved);
+                }
+            }
             "abs" => return resolve_unary(name, false, args),
             "concat_op" => {
                 let list =
@@ -99,7 +104,7 @@ impl Library {
 
     fn foreign(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         match self.scalars.get(name) {
-            Some(udf) => foreign::resolve(udf, &self.config, args),
+            Some(udf) => Ok(math::checked(udf.name(), foreign::resolve(udf, &self.config, args)?)),
             None => Err(Error::semantic(format!("there is no function {name}"))),
         }
     }

@@ -25,15 +25,18 @@ mod bind;
 mod bits;
 pub mod cast;
 mod compare;
+mod date_part;
 mod datetime;
 mod decimal;
 mod evaluate;
 mod foreign;
 mod format;
+mod in_set;
 mod kernel;
 mod library;
 mod like;
 mod logic;
+mod math;
 mod parse;
 pub mod plain;
 pub mod scalar;
@@ -102,16 +105,14 @@ impl Bound {
     /// A value that overflows, divides by zero or does not convert; but never for a tuple that does not count, that an
     /// earlier conjunct rejected, or whose CASE branch is not taken.
     pub fn evaluate(&self, chunk: &Chunk, run: &Run) -> Result<Column> {
-        self.on_view(&view(chunk, run))
-    }
-
-    /// The values of several expressions, which share the columns that have to be gathered.
-    ///
-    /// # Errors
-    /// As [`Bound::evaluate`].
-    pub fn evaluate_all(bounds: &[Bound], chunk: &Chunk, run: &Run) -> Result<Vec<Column>> {
-        let view = view(chunk, run);
-        bounds.iter().map(|bound| bound.on_view(&view)).collect()
+        let view = match chunk.selection() {
+            None => View::all(chunk.stored(), chunk.rows_stored(), &run.parameters),
+            Some(selection) => View::at(chunk.stored(), selection.as_ref().clone(), &run.parameters),
+        };
+        match &*self.nodes {
+            [node] => evaluate(node, &view),
+            conjuncts => logic::connective(conjuncts, &view, false),
+        }
     }
 
     /// As a predicate: the tuples for which it is true.
@@ -126,19 +127,5 @@ impl Bound {
             ));
         }
         select::select(&self.nodes, chunk, &run.parameters)
-    }
-
-    fn on_view(&self, view: &View<'_>) -> Result<Column> {
-        match &*self.nodes {
-            [node] => evaluate(node, view),
-            conjuncts => logic::connective(conjuncts, view, false),
-        }
-    }
-}
-
-fn view<'a>(chunk: &'a Chunk, run: &'a Run) -> View<'a> {
-    match chunk.selection() {
-        None => View::all(chunk.stored(), chunk.rows_stored(), &run.parameters),
-        Some(selection) => View::at(chunk.stored(), selection.as_ref().clone(), &run.parameters),
     }
 }

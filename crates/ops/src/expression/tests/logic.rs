@@ -198,3 +198,37 @@ fn constants_stay_constant() {
         matches!(&found, Column::Constant(value, 1000) if array_value(value, 0).unwrap() == Scalar::Integer(5))
     );
 }
+
+#[test]
+fn disjunctions_of_equalities_are_sets() {
+    let of = |field: &str, list: Vec<Expr>| {
+        Expr::Or(list.into_iter().map(|c| call("eq", [Expr::field(field), c])).collect())
+    };
+    let tuple = "<a: int64?, s: string?>";
+    let a: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), None, Some(30)]));
+    let s = strings(&[Some("x"), Some("a rather long text"), Some("y"), None]);
+    for (list, field) in [
+        (vec![Expr::int64(2), Expr::int64(30), Expr::int64(7)], "a"),
+        ((0..40).map(|i| Expr::int64(i * 2)).collect(), "a"),
+        (vec![Expr::int64(2), Expr::null(Atom::Int64), Expr::int64(7)], "a"),
+        (vec![Expr::string("x"), Expr::string("a rather long text"), Expr::string("z")], "s"),
+        (vec![Expr::string("x"), Expr::null(Atom::String), Expr::string("z"), Expr::string("w")], "s"),
+    ] {
+        let set = of(field, list.clone());
+        assert!(format!("{:?}", bind(&set, tuple).unwrap()).contains("InSet"));
+        // A comparison between two of them keeps them apart.
+        let apart = Expr::Or(
+            list.into_iter()
+                .flat_map(|c| {
+                    [call("eq", [Expr::field(field), c]), call("lt", [Expr::field("a"), Expr::int64(-1)])]
+                })
+                .collect(),
+        );
+        let expected = values(&evaluate(&apart, tuple, vec![a.clone(), s.clone()]).unwrap());
+        let found = values(&evaluate(&set, tuple, vec![a.clone(), s.clone()]).unwrap());
+        // Where `a` is NULL the comparison in between is unknown.
+        for row in [0, 1, 3] {
+            assert_eq!(found[row], expected[row], "{set:?} {row}");
+        }
+    }
+}

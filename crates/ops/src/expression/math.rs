@@ -1,0 +1,65 @@
+//! The domain of functions on floats: where DataFusion gives NaN or infinity for a finite argument, SQL has an error.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{Float32Type, Float64Type};
+use tessera_types::{Code, Error, Result};
+
+use super::kernel::{Argument, Kernel};
+use super::types::Resolved;
+
+/// The functions that are checked.
+const CHECKED: [&str; 14] = [
+    "sqrt", "ln", "log", "log2", "log10", "exp", "power", "acos", "asin", "acosh", "atanh", "cosh", "sinh",
+    "cot",
+];
+
+/// The call with its results checked, if the function is one of those.
+pub(crate) fn checked(name: &str, mut resolved: Resolved) -> Resolved {
+    // `pow` and other aliases come under the name of the function.
+    if let Some(&function) = CHECKED.iter().find(|checked| **checked == name)
+        && resolved.atom.is_float()
+    {
+        resolved.kernel = Arc::new(Domain { function, inner: resolved.kernel });
+        resolved.raises = true;
+    }
+    resolved
+}
+
+#[derive(Debug)]
+struct Domain {
+    function: &'static str,
+    inner: Arc<dyn Kernel>,
+}
+
+impl Kernel for Domain {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let result = self.inner.call(args, rows)?;
+        let odd = |row: usize| value(&result, row).is_some_and(|value| !value.is_finite());
+        let finite = |row: usize| {
+            args.iter().all(|argument| value(&argument.array, argument.at(row)).is_none_or(f64::is_finite))
+        };
+        for row in 0..rows {
+            if odd(row) && result.is_valid(row) && finite(row) {
+                let given: Vec<String> = args
+                    .iter()
+                    .map(|argument| {
+                        value(&argument.array, argument.at(row)).map_or("…".into(), |v| v.to_string())
+                    })
+                    .collect();
+                let message = format!("{}({}) has no finite value", self.function, given.join(", "));
+                return Err(Error::new(Code::Overflow, message));
+            }
+        }
+        Ok(result)
+    }
+}
+
+/// The value of a float array; none for other types, all of whose values are finite.
+fn value(array: &ArrayRef, row: usize) -> Option<f64> {
+    if let Some(array) = array.as_primitive_opt::<Float64Type>() {
+        return Some(array.value(row));
+    }
+    array.as_primitive_opt::<Float32Type>().map(|array| array.value(row).into())
+}
