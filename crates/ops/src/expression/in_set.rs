@@ -32,7 +32,7 @@ pub(crate) fn in_set(atom: &Atom, constants: &[&ArrayRef]) -> Option<InSet> {
     let set = match atom {
         Atom::String => {
             let text = |constant: &&ArrayRef| Some(constant.as_string_view_opt()?.value(0).as_bytes().into());
-            Set::Texts(valid().map(|constant| text(constant)).collect::<Option<_>>()?)
+            Set::Texts(valid().map(text).collect::<Option<_>>()?)
         }
         whole_number => with_whole_number!(whole_number, numbers, return None),
     };

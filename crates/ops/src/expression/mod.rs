@@ -38,6 +38,7 @@ mod like;
 mod logic;
 mod math;
 mod parse;
+mod parse_interval;
 pub mod plain;
 pub mod scalar;
 mod select;

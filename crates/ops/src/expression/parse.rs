@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
 use arrow::array::*;
-use arrow::datatypes::IntervalMonthDayNano;
 use chrono::{DateTime, Offset, TimeZone};
 use tessera_types::{Atom, Code, Error, Result};
 
 use super::datetime::{civil, day_number};
 use super::kernel::unexpected;
+use super::parse_interval::interval;
 use super::scalar::{per_second, with_whole_number};
 
 /// Each text as a value of a type.
@@ -72,7 +72,7 @@ pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<Arr
 
 /// Why a text is not a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Failure {
+pub(crate) enum Failure {
     Invalid,
     Range,
 }
@@ -316,88 +316,6 @@ fn offset(text: &str) -> Option<Option<i64>> {
     (rest.is_empty() && hours < 24 && minutes < 60).then_some(Some(sign * (hours * 3_600 + minutes * 60)))
 }
 
-/// Amounts with units and a time, in any order: `1 year -2 months 3 days 04:05:06.5`; with `ago` at the end, negated. A number
-/// alone counts seconds. Fractions go to the next smaller unit, a month having 30 days.
-fn interval(text: &str) -> Result<IntervalMonthDayNano, Failure> {
-    const DAY: f64 = 86_400e9;
-    let (mut months, mut days, mut nanos) = (0.0, 0.0, 0.0);
-    let mut add = |amount: f64, unit: &str| -> Result<(), Failure> {
-        let mut add_days = |amount: f64| {
-            days += amount.trunc();
-            nanos += amount.fract() * DAY;
-        };
-        let in_months = |factor: f64| amount * factor;
-        let in_nanos = match unit.to_ascii_lowercase().as_str() {
-            "century" | "centuries" => return Ok(months += in_months(1_200.0)),
-            "decade" | "decades" => return Ok(months += in_months(120.0)),
-            "year" | "years" | "y" | "yr" | "yrs" => return Ok(months += in_months(12.0).round()),
-            "quarter" | "quarters" => return Ok(months += in_months(3.0)),
-            "month" | "months" | "mon" | "mons" => {
-                months += amount.trunc();
-                add_days(amount.fract() * 30.0);
-                return Ok(());
-            }
-            "week" | "weeks" | "w" => return Ok(add_days(amount * 7.0)),
-            "day" | "days" | "d" => return Ok(add_days(amount)),
-            "hour" | "hours" | "h" | "hr" | "hrs" => 3_600e9,
-            "minute" | "minutes" | "m" | "min" | "mins" => 60e9,
-            "second" | "seconds" | "s" | "sec" | "secs" => 1e9,
-            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => 1e6,
-            "microsecond" | "microseconds" | "us" | "usec" | "usecs" => 1e3,
-            "nanosecond" | "nanoseconds" | "ns" => 1.0,
-            _ => return Err(Failure::Invalid),
-        };
-        nanos += amount * in_nanos;
-        Ok(())
-    };
-    let mut words = text.split_ascii_whitespace().peekable();
-    let mut ago = false;
-    if words.peek().is_none() {
-        return Err(Failure::Invalid);
-    }
-    while let Some(word) = words.next() {
-        if word == "ago" && words.peek().is_none() {
-            ago = true;
-            continue;
-        }
-        if word.contains(':') {
-            let (sign, clock) = match word.as_bytes()[0] {
-                b'-' => (-1.0, &word[1..]),
-                b'+' => (1.0, &word[1..]),
-                _ => (1.0, word),
-            };
-            let mut unit = 3_600.0;
-            for part in clock.split(':') {
-                if unit < 1.0 || part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
-                    return Err(Failure::Invalid);
-                }
-                let amount: f64 = part.parse().map_err(|_| Failure::Invalid)?;
-                add(sign * amount * unit, "s")?;
-                unit /= 60.0;
-            }
-            continue;
-        }
-        let end = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
-        let amount: f64 = word[..end].parse().map_err(|_| Failure::Invalid)?;
-        match (&word[end..], words.peek()) {
-            ("", None) => add(amount, "s")?,
-            ("", Some(unit)) => {
-                add(amount, unit)?;
-                words.next();
-            }
-            (unit, _) => add(amount, unit)?,
-        }
-    }
-    let sign = if ago { -1.0 } else { 1.0 };
-    let whole = |value: f64| {
-        (value.abs() <= f64::from(i32::MAX)).then_some((sign * value) as i32).ok_or(Failure::Range)
-    };
-    if nanos.abs() >= 9.2e18 {
-        return Err(Failure::Range);
-    }
-    Ok(IntervalMonthDayNano::new(whole(months)?, whole(days)?, (sign * nanos).round() as i64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -428,26 +346,6 @@ mod tests {
             ("1e", Err(Failure::Invalid)),
         ] {
             assert_eq!(decimal(text, 5, 2), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn intervals_are_read() {
-        for (text, months, days, nanos) in [
-            ("1 year 2 months 3 days 04:05:06.5", 14, 3, 14_706_500_000_000),
-            ("1y -2mons", 10, 0, 0),
-            ("1.5 months", 1, 15, 0),
-            ("1.5 days", 0, 1, 43_200_000_000_000),
-            ("2 weeks", 0, 14, 0),
-            ("90", 0, 0, 90_000_000_000),
-            ("-01:30", 0, 0, -5_400_000_000_000),
-            ("1 day ago", 0, -1, 0),
-            ("250 ms", 0, 0, 250_000_000),
-        ] {
-            assert_eq!(interval(text), Ok(IntervalMonthDayNano::new(months, days, nanos)), "{text}");
-        }
-        for text in ["", "soon", "1 parsec", "1:2:3:4", "days", "1 day 2:x", "1e99 days", "é"] {
-            assert!(interval(text).is_err(), "{text}");
         }
     }
 
