@@ -14,6 +14,7 @@ use crate::rows::{
 };
 
 use super::directory::Directory;
+use super::heap::{HeapJoiner, Moved};
 use super::table::JoinTable;
 
 /// Partitions of a buffer that has many rows, as a power of two.
@@ -60,8 +61,9 @@ pub(crate) struct BuildBuffers {
 struct Share {
     part: Arc<Part>,
     rows: Option<Vec<u32>>,
-    /// What is added to heap pages and side stores to find them in the table.
-    heap_base: u32,
+    /// Where its heap pages have gone in the table's heap.
+    moved: Arc<[Moved]>,
+    /// What is added to side stores to find them in the table.
     side_base: u32,
 }
 
@@ -149,15 +151,14 @@ impl PendingTable {
         let partitioned = buffers.iter().any(|buffer| !buffer.partitions.is_empty());
         let partition_bits = if partitioned { PARTITION_BITS } else { 0 };
         let mut shares: Vec<Vec<Share>> = (0..1 << partition_bits).map(|_| Vec::new()).collect();
-        let (mut heap, mut sides) = (Vec::new(), Vec::new());
+        let (mut heap, mut sides) = (HeapJoiner::default(), Vec::new());
         let mut has_nulls = vec![false; build.layout.fields.len()];
         let mut take = |builder: RowsBuilder| -> Share {
             let part = builder.seal_part();
-            let (heap_base, side_base) = (heap.len() as u32, sides.len() as u32);
-            heap.extend(part.heap.iter().cloned());
+            let (moved, side_base) = (heap.add(&part.heap), sides.len() as u32);
             sides.extend(part.sides.iter().cloned());
             has_nulls.iter_mut().zip(&part.has_nulls).for_each(|(any, one)| *any |= one);
-            Share { part: Arc::new(part), rows: None, heap_base, side_base }
+            Share { part: Arc::new(part), rows: None, moved, side_base }
         };
         for buffer in buffers {
             let together = take(buffer.together);
@@ -168,7 +169,8 @@ impl PendingTable {
                     lists[(hash >> (64 - partition_bits)) as usize].push(row as u32);
                 }
                 for (list, shares) in lists.into_iter().zip(&mut shares) {
-                    shares.push(Share { part: together.part.clone(), rows: Some(list), ..together });
+                    let (part, moved) = (together.part.clone(), together.moved.clone());
+                    shares.push(Share { part, rows: Some(list), moved, side_base: together.side_base });
                 }
             } else {
                 shares[0].push(together);
@@ -190,7 +192,7 @@ impl PendingTable {
             directory,
             pages,
             rows,
-            heap: Mutex::new(Some(heap.into())),
+            heap: Mutex::new(Some(heap.finish())),
             sides,
             has_nulls,
             reservations: Mutex::new(vec![reservation]),
@@ -307,13 +309,21 @@ impl Share {
     /// Makes a copied header or reference point into the table's heap or sides.
     #[inline(always)]
     fn patch(&self, bytes: &mut [u8], in_heap: bool) {
-        let (at, base) = if in_heap { (8, self.heap_base) } else { (0, self.side_base) };
-        let read = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        if in_heap && read(bytes) <= 12 {
+        let read = |bytes: &[u8], at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        if !in_heap {
+            let moved = read(bytes, 0) + self.side_base;
+            bytes[..4].copy_from_slice(&moved.to_le_bytes());
             return;
         }
-        let moved = read(&bytes[at..]) + base;
-        bytes[at..at + 4].copy_from_slice(&moved.to_le_bytes());
+        if read(bytes, 0) <= 12 {
+            return;
+        }
+        let moved = self.moved[read(bytes, 8) as usize];
+        let offset = read(bytes, 12) + moved.offset;
+        bytes[8..12].copy_from_slice(&moved.buffer.to_le_bytes());
+        bytes[12..16].copy_from_slice(&offset.to_le_bytes());
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod buffers;
 mod directory;
+mod heap;
 mod kind;
 mod matched;
 mod output;
