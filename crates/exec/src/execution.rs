@@ -86,7 +86,8 @@ struct ChainRun {
     source: Arc<dyn SourceRun>,
     morsels: MorselRanges,
     streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
-    /// The node behind each level, for the profile; none for the output of another pipeline.
+    /// The node behind each level, for the profile, and that of the sink; none for the output of another pipeline
+    /// and for collecting.
     nodes: Vec<Option<NodeId>>,
 }
 
@@ -385,7 +386,7 @@ impl Execution {
                 streams.insert(node, stream.clone());
                 chain_streams.push((node, stream));
             }
-            let nodes = self.level_nodes(node.or(self.sink_behind(chain.start)), &chain.streams);
+            let nodes = self.level_nodes(index, node.or(self.sink_behind(chain.start)), &chain.streams);
             chains.push(Arc::new(self.chain_run(source, chain_streams, nodes, sink.in_order())));
         }
         let mut ordered: Vec<_> = streams.into_iter().collect();
@@ -415,8 +416,18 @@ impl Execution {
         ChainRun { source, morsels, streams, nodes }
     }
 
-    fn level_nodes(&self, source: Option<NodeId>, streams: &[NodeId]) -> Vec<Option<NodeId>> {
-        std::iter::once(source).chain(streams.iter().copied().map(Some)).collect()
+    fn level_nodes(
+        &self,
+        pipeline: usize,
+        source: Option<NodeId>,
+        streams: &[NodeId],
+    ) -> Vec<Option<NodeId>> {
+        let sink = match self.program.pipelines.pipelines[pipeline].end {
+            End::Sink(node) => Some(node),
+            End::Collect(_) => None,
+        };
+        let streams = streams.iter().copied().map(Some);
+        std::iter::once(source).chain(streams).chain(std::iter::once(sink)).collect()
     }
 
     /// The sink whose output a chain starts with: what its source does counts for that sub-operator.
@@ -453,7 +464,7 @@ impl Execution {
             });
             let streams = behind.ok_or_else(|| Error::internal("a stream outside its chain"))?;
             let ids: Vec<_> = streams.iter().map(|(id, _)| *id).collect();
-            let nodes = self.level_nodes(Some(node), &ids);
+            let nodes = self.level_nodes(index, Some(node), &ids);
             let in_order = pipeline.sink.as_ref().is_some_and(|sink| sink.in_order());
             pipeline.chains.push(Arc::new(self.chain_run(source, streams, nodes, in_order)));
             pipeline.phase = Phase::Running;

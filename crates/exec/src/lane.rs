@@ -19,6 +19,7 @@ pub(crate) struct Lane {
     level: usize,
     /// The reader is done: streams `0..ended` have been told that the morsel ends.
     ended: Option<usize>,
+    /// By level; the last one is the sink's.
     figures: Vec<LocalFigures>,
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct Surroundings<'a> {
 
 impl Lane {
     pub(crate) fn new(chain: usize, streams: Vec<Box<dyn StreamWorker>>) -> Self {
-        let figures = vec![LocalFigures::default(); streams.len() + 1];
+        let figures = vec![LocalFigures::default(); streams.len() + 2];
         Lane { chain, reader: None, streams, level: 0, ended: None, figures }
     }
 
@@ -115,6 +116,7 @@ impl Lane {
             }
             None => {
                 sink.push(chunk)?;
+                self.figures[self.level + 1].nanoseconds += start.elapsed().as_nanos() as u64;
                 Ok(around.sink.satisfied())
             }
         }
