@@ -394,8 +394,7 @@ impl ProbeWorker {
                 unknown[position] = candidates > 0;
                 continue;
             }
-            for candidate in 0..candidates {
-                let row = if null_key { candidate as u64 } else { null_rows[candidate] };
+            for row in (0..candidates).map(|i| if null_key { i as u64 } else { null_rows[i] }) {
                 self.pairs.push(row, position as u32);
                 if self.pairs.len() == limit {
                     self.settle(input, &mut unknown)?;

@@ -317,7 +317,8 @@ impl GroupingWorker {
             let partition = || Store::new(spec.layout.clone(), spec.program.clone());
             self.partitions = (0..PARTITIONS).map(|_| partition()).collect::<Result<_>>()?;
         }
-        let mut rows: Vec<Vec<u32>> = vec![Vec::with_capacity(groups / PARTITIONS * 2); PARTITIONS];
+        let mut rows: Vec<Vec<u32>> =
+            (0..PARTITIONS).map(|_| Vec::with_capacity(groups / PARTITIONS * 2)).collect();
         for group in 0..groups {
             rows[(store.area.record(group)[0] >> (64 - PARTITION_BITS)) as usize].push(group as u32);
         }

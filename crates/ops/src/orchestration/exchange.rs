@@ -16,7 +16,7 @@ pub const PARAMETERS: &[&str] = &["keys", "broadcast"];
 pub fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
     let edge = describe::edge(inputs)?;
     let keys = node.params.names_opt("keys")?;
-    if keys.is_empty() == !node.params.flag("broadcast")? {
+    if keys.is_empty() != node.params.flag("broadcast")? {
         return Err(Error::semantic("takes either keys or broadcast = true"));
     }
     describe::keys(&edge.tuple, &keys, "key")?;

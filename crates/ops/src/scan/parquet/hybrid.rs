@@ -50,7 +50,7 @@ impl Hybrid {
             let start = self.position;
             // The last run of a page may be cut short: what is missing is padding.
             let available = bytes.min(self.data.len() - start);
-            let len = if self.width == 0 { count * 8 } else { available * 8 / self.width };
+            let len = (available * 8).checked_div(self.width).unwrap_or(count * 8);
             self.position = start + available;
             self.run = Run::Packed { start, next: 0, len: len.min(count * 8) };
         } else {

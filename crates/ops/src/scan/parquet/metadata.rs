@@ -120,7 +120,7 @@ impl Metadata {
                 let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
                 let size = column.compressed_size();
                 let end = start.checked_add(size).filter(|_| start >= 0 && size >= 0);
-                if !end.is_some_and(|end| end as u64 <= len) {
+                if end.is_none_or(|end| end as u64 > len) {
                     let name = column.column_path();
                     return Err(damaged(
                         path,
