@@ -9,7 +9,7 @@ use tessera_types::{Result, Tuple};
 
 /// Tables by name.
 #[derive(Debug, Default)]
-pub struct Tables {
+pub(crate) struct Tables {
     tables: BTreeMap<String, Arc<Table>>,
 }
 
@@ -28,7 +28,7 @@ impl Catalog for Tables {
 
 impl Tables {
     /// Adds a table; a range stands for the smallest and the largest value of a column.
-    pub fn add(&mut self, name: &str, tuple: &str, rows: f64, ranges: &[(&str, i128, i128)]) {
+    pub(crate) fn add(&mut self, name: &str, tuple: &str, rows: f64, ranges: &[(&str, i128, i128)]) {
         let tuple: Tuple = tuple.parse().unwrap();
         let columns = tuple
             .fields()
@@ -57,7 +57,7 @@ impl Tables {
     }
 
     /// The eight tables of TPC-H.
-    pub fn tpch() -> Tables {
+    pub(crate) fn tpch() -> Tables {
         let mut tables = Tables::default();
         tables.add(
             "region",
@@ -129,7 +129,7 @@ impl Tables {
     }
 
     /// The five tables of the Star Schema Benchmark.
-    pub fn ssb() -> Tables {
+    pub(crate) fn ssb() -> Tables {
         let mut tables = Tables::default();
         tables.add(
             "lineorder",

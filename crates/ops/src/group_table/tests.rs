@@ -58,7 +58,7 @@ impl Random {
 /// A table of keys and values of many types; `keys` is about how many distinct keys there are.
 fn table(rows: usize, keys: u64, seed: u64) -> RecordBatch {
     let mut random = Random(seed | 1);
-    let mut many = |make: &mut dyn FnMut(&mut Random) -> ()| (0..rows).for_each(|_| make(&mut random));
+    let mut many = |make: &mut dyn FnMut(&mut Random)| (0..rows).for_each(|_| make(&mut random));
     macro_rules! column {
         ($array:ty, $make:expr) => {{
             let mut values = Vec::new();

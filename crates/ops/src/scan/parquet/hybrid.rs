@@ -208,7 +208,7 @@ mod tests {
         for run in runs {
             match run {
                 Ok(values) => {
-                    varint(&mut out, values.len() / 8 << 1 | 1);
+                    varint(&mut out, (values.len() / 8) << 1 | 1);
                     let mut bits = vec![false; values.len() * width];
                     for (i, value) in values.iter().enumerate() {
                         (0..width).for_each(|bit| bits[i * width + bit] = value >> bit & 1 == 1);
