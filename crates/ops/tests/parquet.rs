@@ -23,7 +23,7 @@ fn hash(i: usize) -> u64 {
 }
 
 fn nulls(rows: usize, every: u64) -> Option<NullBuffer> {
-    (every > 0).then(|| NullBuffer::from_iter((0..rows).map(|i| hash(i * 7) % every != 0)))
+    (every > 0).then(|| NullBuffer::from_iter((0..rows).map(|i| !hash(i * 7).is_multiple_of(every))))
 }
 
 /// Columns of every type, plain and with NULLs.
@@ -45,7 +45,7 @@ fn sample(rows: usize) -> RecordBatch {
         ("few", Arc::new(Int64Array::from_iter_values((0..rows).map(|i| (hash(i) % 7) as i64)))),
         ("f32", Arc::new(Float32Array::from_iter_values((0..rows).map(|i| int(i) as f32 / 7.0)))),
         ("f64", Arc::new(Float64Array::from_iter_values((0..rows).map(|i| int(i) as f64 / 7.0)))),
-        ("bool", Arc::new(BooleanArray::from_iter((0..rows).map(|i| Some(hash(i) % 3 == 0))))),
+        ("bool", Arc::new(BooleanArray::from_iter((0..rows).map(|i| Some(hash(i).is_multiple_of(3)))))),
         ("date", Arc::new(Date32Array::from_iter_values((0..rows).map(|i| (hash(i) % 20_000) as i32)))),
         (
             "time",
@@ -92,7 +92,8 @@ fn sample(rows: usize) -> RecordBatch {
         ("bytes", Arc::new(BinaryViewArray::from_iter_values((0..rows).map(|i| hash(i).to_le_bytes())))),
     ];
     let list = ListArray::from_iter_primitive::<Int64Type, _, _>((0..rows).map(|i| {
-        (hash(i) % 4 > 0).then(|| (0..hash(i) % 4).map(|j| (j != 2).then_some(j as i64)).collect::<Vec<_>>())
+        (!hash(i).is_multiple_of(4))
+            .then(|| (0..hash(i) % 4).map(|j| (j != 2).then_some(j as i64)).collect::<Vec<_>>())
     }));
     columns.push(("list", Arc::new(list)));
     let mut fields = Vec::new();
@@ -360,7 +361,9 @@ mod pruning {
                 prop_assert_eq!(found.num_rows(), expected.num_rows(), "{:?}", filter);
                 // As text: NaN equals NaN.
                 let text = |batch: &RecordBatch| {
-                    arrow::util::pretty::pretty_format_batches(&[batch.clone()]).unwrap().to_string()
+                    arrow::util::pretty::pretty_format_batches(std::slice::from_ref(batch))
+                        .unwrap()
+                        .to_string()
                 };
                 prop_assert_eq!(text(&found), text(&expected));
                 Ok(())

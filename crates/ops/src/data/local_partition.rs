@@ -172,7 +172,11 @@ mod tests {
         let line = |i: usize| {
             let key = numbers.below(40);
             let key = if key == 0 { "NULL".into() } else { format!("k{key}") };
-            let text = if i.is_multiple_of(3) { "short".into() } else { format!("a-text-of-more-than-12-bytes-{i}") };
+            let text = if i.is_multiple_of(3) {
+                "short".into()
+            } else {
+                format!("a-text-of-more-than-12-bytes-{i}")
+            };
             format!("{key} {i} {text} {}", i.is_multiple_of(2))
         };
         (0..count).map(line).collect::<Vec<_>>().join("|")
