@@ -14,9 +14,7 @@ unsafe impl Pod for u64 {}
 // SAFETY: as above.
 unsafe impl Pod for f64 {}
 
-/// The records of the groups of one table: `stride` 8-byte words a group, zero but for what is written.
-///
-/// `words` is longer than the records are: what lies beyond them is zero, so that a new group need not be cleared.
+/// The records of the groups of one table: `stride` 8-byte words a group. `words` is longer than the records are.
 #[derive(Debug)]
 pub(crate) struct Area {
     words: Vec<u64>,
@@ -38,15 +36,17 @@ impl Area {
     /// Makes room for this many groups in all.
     pub(crate) fn reserve(&mut self, groups: usize) {
         let words = groups * self.stride;
-        if words > self.words.len() {
+        if self.words.is_empty() {
+            // Fresh zeros come from the system page by page, when they are touched.
+            self.words = vec![0; words];
+        } else if words > self.words.len() {
             self.words.resize(words.max(self.words.len() * 2), 0);
         }
     }
 
     /// Adds a group; its record is zero.
     pub(crate) fn add(&mut self) {
-        self.reserve(self.groups + 1);
-        self.groups += 1;
+        self.push(&[]);
     }
 
     /// Adds a group whose record starts with these words; the others are zero.
@@ -67,6 +67,9 @@ impl Area {
         for (to, from) in target[done..].iter_mut().zip(parts.remainder()) {
             *to = *from;
         }
+        for word in &mut target[start.len()..] {
+            *word = 0;
+        }
         self.groups += 1;
         group as u32
     }
@@ -85,7 +88,6 @@ impl Area {
 
     /// Forgets all groups, keeping the memory.
     pub(crate) fn clear(&mut self) {
-        self.words[..self.groups * self.stride].fill(0);
         self.groups = 0;
     }
 

@@ -24,6 +24,12 @@ const CLUSTERED_GROUPS_MAX: usize = 64;
 /// Rows of a partition that are merged at once.
 const MERGE_ROWS: usize = 2_048;
 
+/// Workers' tables up to this many bytes together are merged by one worker, larger ones by partitions.
+const MERGE_BYTES_MAX: usize = 1 << 20;
+
+/// A store of a partition that has this many groups is full.
+const STORE_GROUPS_FULL: usize = 128;
+
 /// A full table that took fewer rows per group than this (in sixteenths) did not reduce enough to be worth its probes.
 const REDUCTION_MIN_SIXTEENTHS: usize = 20;
 
@@ -129,7 +135,7 @@ struct GroupingWorker {
     spec: Arc<Spec>,
     run: Run,
     table: Table,
-    partitions: Vec<Store>,
+    partitions: Vec<Vec<Store>>,
     partition_bytes: usize,
     reservation: Reservation,
     direct: Direct,
@@ -175,7 +181,7 @@ impl SinkRun for GroupingRun {
         let flushed: usize = workers.iter().map(|worker| worker.flushes).sum();
         self.run.counters.add("flushes", flushed as u64);
         let bytes: usize = workers.iter().map(|worker| worker.table.table_bytes()).sum();
-        let small = bytes <= self.spec.limits.table_bytes_max || workers.len() <= 1;
+        let small = bytes <= self.spec.limits.table_bytes_max.min(MERGE_BYTES_MAX) || workers.len() <= 1;
         if flushed == 0 && small && workers.iter().all(|worker| worker.distinct) {
             workers.sort_by_key(|worker| std::cmp::Reverse(worker.table.store.groups()));
             let mut workers = workers.into_iter();
@@ -202,10 +208,8 @@ impl SinkRun for GroupingRun {
             let output = output.clone();
             let task: Task = Box::new(move || {
                 worker.flush()?;
-                for (part, store) in output.parts.iter().zip(worker.partitions) {
-                    if store.groups() > 0 {
-                        part.lock().unwrap_or_else(PoisonError::into_inner).push(store);
-                    }
+                for (part, stores) in output.parts.iter().zip(worker.partitions) {
+                    part.lock().unwrap_or_else(PoisonError::into_inner).extend(stores);
                 }
                 worker.reservation.resize(worker.partition_bytes)?;
                 let mut held = output.reservation.lock().unwrap_or_else(PoisonError::into_inner);
@@ -314,18 +318,27 @@ impl GroupingWorker {
         }
         store.seal()?;
         if self.partitions.is_empty() {
-            let partition = || Store::new(spec.layout.clone(), spec.program.clone());
-            self.partitions = (0..PARTITIONS).map(|_| partition()).collect::<Result<_>>()?;
+            self.partitions.resize_with(PARTITIONS, Vec::new);
         }
         let mut rows: Vec<Vec<u32>> =
             (0..PARTITIONS).map(|_| Vec::with_capacity(groups / PARTITIONS * 2)).collect();
         for group in 0..groups {
             rows[(store.area.record(group)[0] >> (64 - PARTITION_BITS)) as usize].push(group as u32);
         }
-        for (partition, rows) in self.partitions.iter_mut().zip(&rows) {
-            partition.append(store, rows)?;
+        for (stores, rows) in self.partitions.iter_mut().zip(&rows) {
+            if rows.is_empty() {
+                continue;
+            }
+            // A full store would have to be moved to grow: the next rows get a store of their own.
+            if stores.last().is_none_or(|last| last.groups() >= STORE_GROUPS_FULL) {
+                stores.push(Store::new(spec.layout.clone(), spec.program.clone())?);
+            }
+            if let Some(last) = stores.last_mut() {
+                let before = last.memory();
+                last.append(store, rows)?;
+                self.partition_bytes += last.memory().saturating_sub(before);
+            }
         }
-        self.partition_bytes = self.partitions.iter().map(Store::memory).sum();
         self.straight = match self.straight {
             0 if self.rows_since_flush * 16 < groups * REDUCTION_MIN_SIXTEENTHS && spec.program.is_flat() => {
                 STRAIGHT_FILLS
