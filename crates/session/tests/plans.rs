@@ -109,7 +109,7 @@ fn a_changed_plan_is_rejected_with_the_place() {
             "join-radix.plan",
             "%result = rows_materialize(%joined)",
             "%result = filter(%joined) {predicate = o_orderkey = 1}",
-            "nested_map",
+            "rows_scan: field data is not a field",
         ),
         ("join-radix.plan", "return %result\n  }", "return %rezult\n  }", "%rezult"),
     ] {
