@@ -1,7 +1,7 @@
 //! Conversions between types, with PostgreSQL's meaning.
 //!
 //! Floats become integers by rounding half to even, decimals by rounding half away from zero. A value that does not fit is an error, or NULL
-//! in the safe form. Text is read by [`super::parse`] and written by [`super::format`]. Where Arrow's cast means the same it is used.
+//! in the safe form. Text is read by `parse` and written by `format`. Where Arrow's cast means the same it is used.
 
 use std::str::FromStr;
 use std::sync::Arc;

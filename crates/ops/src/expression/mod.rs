@@ -1,8 +1,8 @@
 //! Expressions: the function library, binding, evaluation.
 //!
 //! [`Library`] names and types functions: ours first (comparisons, checked arithmetic, dates, patterns, bits), one family a
-//! file, then DataFusion's ([`foreign`]). [`Bound`] is an expression bound to a tuple; it gives columns or narrows a chunk's
-//! selection. Evaluation is described in [`evaluate`], conversions between types in [`cast`].
+//! file, then DataFusion's (`foreign`). [`Bound`] is an expression bound to a tuple; it gives columns or narrows a chunk's
+//! selection. Evaluation is described in `evaluate`, conversions between types in [`cast`].
 //!
 //! ```
 //! use std::sync::Arc;
