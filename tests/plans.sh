@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
-"$tessera" generate tpch --sf 0.01 --out "$data/tpch" >/dev/null
+"$tessera" generate tpch --sf 0.01 --out "$data/tpch" >"$data/log" 2>&1 || { cat "$data/log" >&2; exit 1; }
 cd "$data/tpch"
 
 # same NAME SQL: the plan and the SQL print the same.
