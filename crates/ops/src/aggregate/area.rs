@@ -67,9 +67,7 @@ impl Area {
         for (to, from) in target[done..].iter_mut().zip(parts.remainder()) {
             *to = *from;
         }
-        for word in &mut target[start.len()..] {
-            *word = 0;
-        }
+        target[start.len()..].fill(0);
         self.groups += 1;
         group as u32
     }

@@ -16,8 +16,8 @@ use crate::operator::{Lowering, Operator, SubOperator};
 ///   keys. No input, no output.
 /// * **Parameters** `keys` = `[names]`; `aggregates` as for [`super::Reduce`].
 /// * Keys that are NULL are one key, as are `-0.0` and `0.0`, and all NaNs.
-/// * **Memory** a record per group; each worker has a table of its own up to a megabyte, then groups flow to
-///   partitions. **Blocks** until all input has come. **Order** none is promised.
+/// * **Memory** a record per group; each worker has a table of its own up to the size of a cache, then groups
+///   flow to partitions. **Blocks** until all input has come. **Order** none is promised.
 /// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.
 ///
 /// | in: k, x | `keys = [k], aggregates = {s = {function = sum, args = [x]}}` |
