@@ -143,10 +143,28 @@ impl Column {
     /// Bytes of the values themselves, as if they had been copied out: what is counted as flowing.
     pub fn value_bytes(&self) -> usize {
         match self {
-            Column::Plain(array) => array.to_data().get_slice_memory_size().unwrap_or(0),
+            Column::Plain(array) => plain_bytes(array),
             Column::Dictionary(array) => array.len() * 4,
             Column::Constant(..) | Column::Handles(_) => 16,
         }
+    }
+}
+
+/// Asked for every chunk that flows: types whose values tell it do not build the array's generic form, which for strings
+/// would copy the list of their buffers.
+fn plain_bytes(array: &ArrayRef) -> usize {
+    let views = |views: &[u128]| {
+        let long = |view: &u128| if *view as u32 > 12 { *view as u32 as usize } else { 0 };
+        views.len() * 16 + views.iter().map(long).sum::<usize>()
+    };
+    if let Some(width) = array.data_type().primitive_width() {
+        array.len() * width
+    } else if let Some(strings) = array.as_string_view_opt() {
+        views(strings.views())
+    } else if let Some(bytes) = array.as_binary_view_opt() {
+        views(bytes.views())
+    } else {
+        array.to_data().get_slice_memory_size().unwrap_or(0)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::rows::prefetch;
+
 /// Ways to choose 4 of 16 bits.
 const TAGS: usize = 1_820;
 
@@ -95,6 +97,12 @@ impl Directory {
         let value = entry.load(Ordering::Relaxed);
         entry.store(value + (1 << 16), Ordering::Relaxed);
         value >> 16
+    }
+
+    /// Asks the processor for the entries of a hash.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(self.entries.as_ptr().wrapping_add(self.slot(hash)));
     }
 
     /// The rows whose hash may be this one: first, and behind the last. Equal when the tag rules all out.

@@ -12,6 +12,10 @@ use crate::rows::{Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLa
 use super::buffers::TableBuild;
 use super::directory::Directory;
 
+/// How many directory entries are on their way to the cache at once: the loop around one is about 40 instructions, so that the
+/// processor by itself would look ahead to 10.
+const PREFETCH_AHEAD: usize = 24;
+
 /// A hash table of tuples, complete; read by all workers.
 #[derive(Debug)]
 pub struct JoinTable {
@@ -78,19 +82,24 @@ impl JoinTable {
         let incoming = Incoming::new(&columns, rows)?;
         let Lookup { hashes, positions, ranges, .. } = lookup;
         self.build.hash(&columns, rows, hashes)?;
-        positions.clear();
+        // Whatever earlier lookups left is overwritten or cut off.
         positions.resize(rows, 0);
-        ranges.clear();
         ranges.resize(rows, (0, 0));
         let skip_nulls = incoming.has_nulls() && !self.build.null_equal;
         let mut found = 0;
         if !self.is_empty() {
-            for (position, hash) in hashes.iter().enumerate() {
+            let (positions, ranges) = (&mut positions[..rows], &mut ranges[..rows]);
+            for (position, hash) in hashes[..rows].iter().enumerate() {
+                if let Some(ahead) = hashes.get(position + PREFETCH_AHEAD) {
+                    self.directory.prefetch(*ahead);
+                }
                 let (begin, end) = self.directory.range(*hash);
-                self.part.pages.prefetch(begin as usize);
                 positions[found] = position as u32;
                 ranges[found] = (begin, end);
                 found += usize::from(begin < end && !(skip_nulls && incoming.any_null(position)));
+            }
+            for (begin, _) in &ranges[..found] {
+                self.part.pages.prefetch(*begin as usize);
             }
         }
         positions.truncate(found);

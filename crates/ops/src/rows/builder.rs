@@ -23,7 +23,7 @@ use super::sealed::{Part, Rows, Side};
 const PAGE_BYTES: usize = 1 << 18;
 /// Bytes of the first heap page; each later one is twice as long as the one before it, up to the most.
 const HEAP_PAGE_BYTES_FIRST: usize = 1 << 12;
-const HEAP_PAGE_BYTES_MOST: usize = 1 << 20;
+const HEAP_PAGE_BYTES_MOST: usize = 1 << 22;
 /// The longest string a view can describe.
 const VIEW_BYTES_MAX: usize = i32::MAX as usize;
 /// Dictionaries of at most this many values keep a translation of their views, so that each string is copied once.

@@ -36,7 +36,7 @@ pub(crate) use incoming::Values;
 pub(crate) use layout::{FieldLayout, Kind};
 pub use layout::{HASH_OFFSET, RowLayout, VALIDITY_OFFSET};
 pub use memory::Fixed;
-pub(crate) use memory::{Pages, SharedPages, SharedWriter};
+pub(crate) use memory::{Pages, SharedPages, SharedWriter, prefetch};
 pub(crate) use scatter::{Scatter, Scatterer, partition_of};
 pub use sealed::Rows;
 pub(crate) use sealed::{Part, Side};
