@@ -169,7 +169,7 @@ impl SourceRun for MorselRun {
 }
 
 impl LoweredScan {
-    /// The files with their footers. Read again when a file has another length than before.
+    /// The files with their footers, read once per plan; a file that changes after that is an error when it is read.
     fn files(&self, run: &Run) -> Result<Arc<[FileState]>> {
         let mut kept = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = &*kept {
