@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::DataType;
 use arrow::row::Rows;
 
 use tessera_encodings::{Chunk, Column, concat_chunks, interleave_columns};
@@ -173,7 +175,7 @@ impl SinkWorker for SortWorker {
         if self.chunks.is_empty() {
             return Ok(());
         }
-        let tuples = concat_chunks(&std::mem::take(&mut self.chunks))?;
+        let tuples = collected_strings(concat_chunks(&std::mem::take(&mut self.chunks))?);
         let rows = std::mem::take(&mut self.rows);
         let keys = self.encoder.encode(&tuples)?;
         let whole = self.encoder.fixed_bytes().is_some_and(|bytes| bytes <= PREFIX_BYTES);
@@ -198,6 +200,22 @@ impl SinkWorker for SortWorker {
     }
 }
 
+/// The same tuples with the bytes of each column's strings in one piece: the columns of many chunks refer to as many
+/// buffers, and whatever is gathered from several runs would carry all of them along.
+pub(crate) fn collected_strings(chunk: Chunk) -> Chunk {
+    let column = |column: &Column| match column {
+        Column::Plain(array) if *array.data_type() == DataType::Utf8View => {
+            Column::Plain(Arc::new(array.as_string_view().gc()))
+        }
+        Column::Plain(array) if *array.data_type() == DataType::BinaryView => {
+            Column::Plain(Arc::new(array.as_binary_view().gc()))
+        }
+        other => other.clone(),
+    };
+    let columns = chunk.stored().iter().map(column).collect();
+    chunk.with_stored(columns)
+}
+
 /// The first bytes of a key, as numbers that compare alike; zeros where the key is shorter.
 fn prefix(key: &[u8]) -> [u64; 2] {
     let mut bytes = [0; PREFIX_BYTES];
@@ -205,6 +223,24 @@ fn prefix(key: &[u8]) -> [u64; 2] {
     bytes[..len].copy_from_slice(&key[..len]);
     let number = u128::from_be_bytes(bytes);
     [(number >> 64) as u64, number as u64]
+}
+
+/// What is left of a run in a merge.
+struct Cursor<'a> {
+    run: u32,
+    entries: &'a [Entry],
+}
+
+impl Cursor<'_> {
+    fn peek(&self) -> Option<Entry> {
+        self.entries.first().map(|entry| Entry { run: self.run, ..*entry })
+    }
+
+    fn take(&mut self) -> Option<Entry> {
+        let (first, rest) = self.entries.split_first()?;
+        self.entries = rest;
+        Some(Entry { run: self.run, ..*first })
+    }
 }
 
 /// All runs, in the order of the source.
@@ -247,8 +283,7 @@ impl Sorted {
 
     /// The tuples from one border up to (not including) the next, in order.
     fn merge(&self, from: Option<&Entry>, upto: Option<&Entry>) -> Result<Vec<Entry>> {
-        self.context.check()?;
-        let mut entries = Vec::new();
+        let mut cursors = Vec::new();
         for (run, sorted) in self.runs.iter().enumerate() {
             let place = |border: &Entry| {
                 let before = |entry: &Entry| {
@@ -257,11 +292,57 @@ impl Sorted {
                 sorted.entries.partition_point(before)
             };
             let range = from.map_or(0, place)..upto.map_or(sorted.entries.len(), place);
-            entries.extend(self.of_run(run, range));
+            if !range.is_empty() {
+                cursors.push(Cursor { run: run as u32, entries: &sorted.entries[range] });
+            }
         }
-        // Stable, and quick on runs that are sorted already: it finds and merges them.
-        entries.sort_by(|a, b| self.compare(a, b));
-        Ok(entries)
+        self.merge_cursors(cursors)
+    }
+
+    /// Merges with a tree of losers: each tuple is compared with the first ones of other runs only, whose keys stay in
+    /// the cache; sorting anew would fetch every key again in each of its passes.
+    fn merge_cursors(&self, mut cursors: Vec<Cursor<'_>>) -> Result<Vec<Entry>> {
+        let count = cursors.len();
+        let mut merged = Vec::with_capacity(cursors.iter().map(|cursor| cursor.entries.len()).sum());
+        if count < 2 {
+            merged.extend(cursors.iter_mut().flat_map(|cursor| std::iter::from_fn(|| cursor.take())));
+            return Ok(merged);
+        }
+        // Leaf `i` is node `count + i`; node 1 is the root; `losers` has the loser of each inner node.
+        let mut losers = vec![0; count];
+        let mut winners: Vec<usize> = vec![0; 2 * count];
+        for (leaf, node) in (count..2 * count).enumerate() {
+            winners[node] = leaf;
+        }
+        for node in (1..count).rev() {
+            let (left, right) = (winners[2 * node], winners[2 * node + 1]);
+            let left_first = self.is_first(&cursors, left, right);
+            (winners[node], losers[node]) = if left_first { (left, right) } else { (right, left) };
+        }
+        let mut winner = winners[1];
+        while let Some(entry) = cursors[winner].take() {
+            merged.push(entry);
+            if merged.len() % TASK_ROWS_MIN == 0 {
+                self.context.check()?;
+            }
+            let mut node = (winner + count) / 2;
+            while node > 0 {
+                if self.is_first(&cursors, losers[node], winner) {
+                    std::mem::swap(&mut losers[node], &mut winner);
+                }
+                node /= 2;
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Whether the next tuple of cursor `a` comes before that of `b`; of equal keys the earlier run comes first.
+    fn is_first(&self, cursors: &[Cursor<'_>], a: usize, b: usize) -> bool {
+        match (cursors[a].peek(), cursors[b].peek()) {
+            (Some(x), Some(y)) => self.compare(&x, &y).then(a.cmp(&b)) == Ordering::Less,
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
     }
 
     /// The tuples at these places.

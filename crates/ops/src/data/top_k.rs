@@ -10,6 +10,7 @@ use tessera_encodings::{Chunk, Column, interleave_columns};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Error, Result};
 
+use crate::data::sort::collected_strings;
 use crate::data::sort_keys::{KeyEncoder, checked_keys};
 use crate::describe::{count, edge, gives_one, wants_all};
 use crate::operator::{
@@ -259,7 +260,7 @@ impl TopKWorker {
     fn throw_away(&mut self) -> Result<()> {
         self.candidates.sort_unstable_by(|a, b| a.rank.cmp(&b.rank));
         self.candidates.truncate(self.lowered.kept());
-        let tuples = gather(&self.chunks, &self.candidates)?;
+        let tuples = collected_strings(gather(&self.chunks, &self.candidates)?);
         for (row, candidate) in self.candidates.iter_mut().enumerate() {
             (candidate.chunk, candidate.row) = (0, row as u32);
         }
