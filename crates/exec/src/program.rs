@@ -100,9 +100,10 @@ impl Program {
         &self.edges[self.root.index()].tuple
     }
 
-    /// How many pipelines it was cut into, nested plans not counted.
+    /// How many pipelines it was cut into, those of nested plans counted once each.
     pub fn pipeline_count(&self) -> usize {
-        self.pipelines.pipelines.len()
+        let nested = self.nested.iter().flatten().map(|nested| nested.program.pipeline_count());
+        self.pipelines.pipelines.len() + nested.sum::<usize>()
     }
 
     /// The figures of all runs so far.
