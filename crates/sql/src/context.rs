@@ -284,12 +284,20 @@ impl ExprPlanner for Operators {
             _ => return Ok(Attempt::Original(raw)),
         };
         let (left, right) = (raw.left, raw.right);
-        let right_type = right.get_type(schema)?;
-        let left_type = left.get_type(schema)?;
-        let left = typed_literal(left, &right_type, name);
-        let right = typed_literal(right, &left_type, name);
+        // Types are asked for only where a literal takes one from the other side: asking is dear in long chains.
+        let left_type = if is_text(&right) { Some(left.get_type(schema)?) } else { None };
+        let right_type = if is_text(&left) { Some(right.get_type(schema)?) } else { None };
+        let typed = |operand, beside: Option<DataType>| match beside {
+            Some(beside) => typed_literal(operand, &beside, name),
+            None => operand,
+        };
+        let (left, right) = (typed(left, right_type), typed(right, left_type));
         self.arithmetic.call(name, vec![left, right]).map(Attempt::Planned)
     }
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(datafusion_common::ScalarValue::Utf8(_), _))
 }
 
 /// A string literal beside another type is a literal of a type that fits it, as PostgreSQL's are.

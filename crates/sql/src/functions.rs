@@ -27,33 +27,77 @@ use crate::types::{from_scalar_value, plain, planning_type};
 const OPERATORS: [(&str, &str); 6] =
     [("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/"), ("mod", "%"), ("neg", "-")];
 
+/// From this many operators in a chain on, a call is named by a number instead of its text. The planner writes the name
+/// of every sub-expression whenever it asks for a type, which makes chains of hundreds of terms take minutes.
+const SPELT_OUT_MAX: usize = 32;
+
 /// The scalar functions behind the arithmetic operators.
 #[derive(Debug, Clone)]
 pub(crate) struct Arithmetic {
     functions: Vec<Arc<ScalarUDF>>,
+    library: Arc<Library>,
 }
 
 impl Arithmetic {
     pub(crate) fn new(library: &Arc<Library>) -> Self {
-        let function = |(name, sign)| {
-            let signature = Signature::user_defined(Volatility::Immutable);
-            Arc::new(ScalarUDF::from(Operator { name, sign, signature, library: library.clone() }))
-        };
-        Arithmetic { functions: OPERATORS.into_iter().map(function).collect() }
+        let function = |(name, sign)| Arc::new(operator(name, sign, None, library));
+        Arithmetic { functions: OPERATORS.into_iter().map(function).collect(), library: library.clone() }
     }
 
     /// A call of one of the functions.
     pub(crate) fn call(&self, name: &str, args: Vec<Expr>) -> PlannerResult<Expr> {
         match self.functions.iter().find(|function| function.name() == name) {
+            Some(function) if args.first().is_some_and(is_long) => {
+                let number = structure(function.name(), &args);
+                let found = OPERATORS.into_iter().find(|(other, _)| *other == name);
+                let named = found.map(|(name, sign)| operator(name, sign, Some(number), &self.library));
+                match named {
+                    Some(named) => Ok(named.call(args)),
+                    None => Ok(function.call(args)),
+                }
+            }
             Some(function) => Ok(function.call(args)),
             None => plan_err!("there is no operator {name}"),
         }
     }
 }
 
+fn operator(
+    name: &'static str,
+    sign: &'static str,
+    number: Option<[u64; 2]>,
+    library: &Arc<Library>,
+) -> ScalarUDF {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    ScalarUDF::from(Operator { name, sign, number, signature, library: library.clone() })
+}
+
+/// Whether at least [`SPELT_OUT_MAX`] calls stand one in the first operand of the other.
+fn is_long(expr: &Expr) -> bool {
+    let mut next = Some(expr);
+    for _ in 0..SPELT_OUT_MAX {
+        next = match next {
+            Some(Expr::ScalarFunction(call)) => call.args.first(),
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// A number that equal calls share and others do not: two hashes of its structure.
+fn structure(name: &str, args: &[Expr]) -> [u64; 2] {
+    [0u64, 1].map(|seed| {
+        let mut hasher = std::hash::DefaultHasher::new();
+        (seed, name, args).hash(&mut hasher);
+        hasher.finish()
+    })
+}
+
 struct Operator {
     name: &'static str,
     sign: &'static str,
+    /// What a long call is named by.
+    number: Option<[u64; 2]>,
     signature: Signature,
     library: Arc<Library>,
 }
@@ -98,10 +142,16 @@ impl ScalarUDFImpl for Operator {
     }
 
     fn display_name(&self, args: &[Expr]) -> PlannerResult<String> {
+        if let Some([high, low]) = self.number {
+            return Ok(format!("{}#{high:016x}{low:016x}", self.name));
+        }
         Ok(self.written(args.iter().map(|arg| bracketed(arg.to_string(), arg)).collect()))
     }
 
     fn schema_name(&self, args: &[Expr]) -> PlannerResult<String> {
+        if let Some([high, low]) = self.number {
+            return Ok(format!("{}#{high:016x}{low:016x}", self.name));
+        }
         Ok(self.written(args.iter().map(|arg| bracketed(arg.schema_name().to_string(), arg)).collect()))
     }
 

@@ -7,7 +7,7 @@ mod table;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use tessera_session::{Error, QueryResult};
 
@@ -163,5 +163,10 @@ fn distinct(result: &QueryResult) -> SchemaRef {
 
 fn renamed(result: &QueryResult) -> impl Iterator<Item = Result<RecordBatch, Failure>> + '_ {
     let schema = distinct(result);
-    result.batches().map(move |batch| Ok(batch?.with_schema(schema.clone())?))
+    result.batches().map(move |batch| {
+        let batch = batch?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = batch.columns().to_vec();
+        Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+    })
 }

@@ -54,15 +54,8 @@ fn arithmetic_that_has_no_answer() {
     assert!(
         error("select l_orderkey / (l_linenumber - l_linenumber) from lineitem").contains("division by zero")
     );
-    assert!(
-        error("select 9223372036854775807 + 1").contains("out of range")
-            || error("select 9223372036854775807 + 1").contains("verflow")
-    );
-    assert!(
-        error("select sum(l_orderkey * 9223372036854775807) from lineitem")
-            .to_lowercase()
-            .contains("overflow")
-    );
+    assert!(error("select 9223372036854775807 + 1").contains("out of range"));
+    assert!(error("select sum(l_orderkey * 9223372036854775807) from lineitem").contains("out of range"));
     assert!(error("select cast('x' as integer)").contains('x'));
 }
 

@@ -47,7 +47,7 @@ fn files_stop_at_the_first_error_and_tell_its_line() {
     let script = file(
         &folder,
         "script.sql",
-        "-- a comment;\nselect 1 as x;\n\nselect 'a;b' as\n  y, selec from;\nselect 3;",
+        "-- a comment;\nselect 1 as x;\n\nselect 'a;b' as\n  y, no_such;\nselect 3;",
     );
     let ran = run(&["--format", "csv", "-f", &script]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "x\n1\n"));
