@@ -134,12 +134,6 @@ impl<W: Write + Send> Printer<W> {
     pub(crate) fn done(&mut self, text: &str) -> Result<(), Failure> {
         if self.format == Format::Table { self.text(text) } else { Ok(()) }
     }
-
-    /// What has been written to.
-    #[cfg(test)]
-    pub(crate) fn into_inner(self) -> W {
-        self.out
-    }
 }
 
 /// The schema with a number behind names that repeat: readers of these formats look columns up by name.
