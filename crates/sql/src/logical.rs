@@ -1,9 +1,11 @@
 //! SQL to an optimised logical plan, by DataFusion's planner with our functions and the rewrites we trust.
 
-use datafusion_common::ScalarValue;
+use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
+use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::{Expr, LogicalPlan};
+use datafusion_expr::utils::merge_schema;
+use datafusion_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
@@ -105,16 +107,17 @@ fn apply(
     }
 }
 
-/// Integer literals are 32-bit where they fit, and unary minus is ours.
+/// Integer literals are 32-bit where they fit, unary minus is ours, and a decimal beside a float becomes one.
 fn own_literals(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerResult<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
         if matches!(node, LogicalPlan::Limit(_)) {
             return Ok(Transformed::no(node));
         }
         let names = NamePreserver::new(&node);
+        let schema = merge_schema(&node.inputs());
         let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| own_literal(expr, surroundings))?;
+            let changed = expr.transform_up(|expr| own_expr(expr, &schema, surroundings))?;
             Ok(changed.update_data(|expr| name.restore(expr)))
         })?;
         if changed.transformed {
@@ -126,15 +129,74 @@ fn own_literals(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerRe
     Ok(changed.data)
 }
 
-fn own_literal(expr: Expr, surroundings: &Surroundings<'_>) -> PlannerResult<Transformed<Expr>> {
+fn own_expr(
+    expr: Expr,
+    schema: &DFSchema,
+    surroundings: &Surroundings<'_>,
+) -> PlannerResult<Transformed<Expr>> {
     Ok(match expr {
         Expr::Literal(ScalarValue::Int64(Some(number)), metadata) => match i32::try_from(number) {
             Ok(small) => Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(small)), metadata)),
             Err(_) => Transformed::no(Expr::Literal(ScalarValue::Int64(Some(number)), metadata)),
         },
         Expr::Negative(inner) => Transformed::yes(surroundings.arithmetic.call("neg", vec![*inner])?),
+        Expr::BinaryExpr(mut binary) if compares(binary.op) => {
+            let changed = decimals_to_floats(vec![&mut binary.left, &mut binary.right], schema);
+            with_flag(Expr::BinaryExpr(binary), changed)
+        }
+        Expr::Between(mut between) => {
+            let changed =
+                decimals_to_floats(vec![&mut between.expr, &mut between.low, &mut between.high], schema);
+            with_flag(Expr::Between(between), changed)
+        }
+        Expr::InList(mut list) => {
+            let mut operands: Vec<&mut Expr> = list.list.iter_mut().collect();
+            operands.push(&mut list.expr);
+            let changed = decimals_to_floats(operands, schema);
+            with_flag(Expr::InList(list), changed)
+        }
+        Expr::Case(mut case) => {
+            let mut values: Vec<&mut Expr> =
+                case.when_then_expr.iter_mut().map(|(_, then)| &mut **then).collect();
+            values.extend(case.else_expr.as_deref_mut());
+            let changed = decimals_to_floats(values, schema);
+            with_flag(Expr::Case(case), changed)
+        }
+        Expr::ScalarFunction(mut function)
+            if matches!(function.name(), "coalesce" | "nvl" | "greatest" | "least" | "nullif") =>
+        {
+            let changed = decimals_to_floats(function.args.iter_mut().collect(), schema);
+            with_flag(Expr::ScalarFunction(function), changed)
+        }
         other => Transformed::no(other),
     })
+}
+
+fn compares(operator: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+fn with_flag(expr: Expr, changed: bool) -> Transformed<Expr> {
+    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+}
+
+/// Where decimals stand beside floats, the decimals become floats, as in PostgreSQL; DataFusion would make the floats
+/// decimals, which hold less.
+fn decimals_to_floats(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Vec<Option<DataType>> = operands.iter().map(|expr| expr.get_type(schema).ok()).collect();
+    let float = types.iter().flatten().any(DataType::is_floating);
+    let decimal = types.iter().flatten().any(DataType::is_decimal);
+    if !(float && decimal) {
+        return false;
+    }
+    for (operand, data_type) in operands.into_iter().zip(types) {
+        if data_type.is_some_and(|data_type| data_type.is_decimal()) {
+            let inner = std::mem::take(operand);
+            *operand = Expr::Cast(Cast::new(Box::new(inner), DataType::Float64));
+        }
+    }
+    true
 }
 
 /// The type a column is declared with.

@@ -2,6 +2,7 @@
 
 use datafusion_expr::expr::{InList, Like, ScalarFunction};
 use datafusion_expr::{Between, BinaryExpr, Case, Expr as Logical, ExprSchemable, Operator};
+use tessera_ops::expression::common_type;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, TimeUnit};
 
@@ -136,7 +137,9 @@ impl Converter<'_> {
             other => return Err(Error::unsupported(format!("the operator {other} is not supported"))),
         };
         let call = match name {
-            "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq" => self.compare(name, left, right),
+            "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq" | "is_distinct" | "is_not_distinct" => {
+                self.compare(name, left, right)
+            }
             _ => Expr::call(name, vec![left, right]),
         };
         Ok(if negated { Expr::Not(Box::new(call)) } else { call })
@@ -299,7 +302,26 @@ impl Converter<'_> {
             let day = Expr::Constant(Scalar::Integer(day), Atom::Date);
             return Expr::call(name, vec![Expr::Field(field.clone()), day]);
         }
+        let (left, right) = self.unified(left, right);
         Expr::call(name, vec![left, right])
+    }
+
+    /// Both sides in one type. The planner's coercion sees to that but where it goes by a stale type, which it keeps for
+    /// fields of outer queries.
+    fn unified(&self, left: Expr, right: Expr) -> (Expr, Expr) {
+        let (Ok(a), Ok(b)) = (self.atom_of(&left), self.atom_of(&right)) else { return (left, right) };
+        if a == b || a == Atom::Null || b == Atom::Null {
+            return (left, right);
+        }
+        let Some(common) = common_type(&a, &b) else { return (left, right) };
+        let convert = |expr: Expr, from: &Atom| match expr {
+            expr if *from == common => expr,
+            Expr::Constant(Scalar::Integer(number), atom) if atom.is_integer() && common.is_integer() => {
+                Expr::Constant(Scalar::Integer(number), common.clone())
+            }
+            expr => expr.cast(common.clone()),
+        };
+        (convert(left, &a), convert(right, &b))
     }
 }
 
@@ -329,6 +351,8 @@ fn flipped(name: &str) -> &'static str {
         "gt" => "lt",
         "gt_eq" => "lt_eq",
         "not_eq" => "not_eq",
+        "is_distinct" => "is_distinct",
+        "is_not_distinct" => "is_not_distinct",
         _ => "eq",
     }
 }

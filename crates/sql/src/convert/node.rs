@@ -114,7 +114,7 @@ impl Converter<'_> {
                 continue;
             }
             let atom = self.atom_of(&value)?;
-            let name = self.fresh(&expr.qualified_name().1, atom);
+            let name = self.fresh(&readable(&expr.qualified_name().1), atom);
             output.push(name.clone());
             computed.push((name, value));
         }
@@ -389,7 +389,7 @@ impl Converter<'_> {
             let a = self.expr(a, left_scope, &mut nothing)?;
             let b = self.expr(b, right_scope, &mut nothing)?;
             conditions.push(if null_equal {
-                Expr::call("is_not_distinct", vec![a, b])
+                self.compare("is_not_distinct", a, b)
             } else {
                 self.compare("eq", a, b)
             });
@@ -620,11 +620,11 @@ fn grouping_sets(group_expr: &[Logical], all: &[Logical]) -> Result<Vec<Vec<usiz
 /// A name of an aggregate's result without the planner's types of literals: `sum(Int32(1))` is `sum(1)`.
 fn readable(name: &str) -> String {
     let mut out = name.to_string();
-    for prefix in ["Int32(", "Int64(", "Utf8(", "Boolean(", "Float64("] {
+    for prefix in ["Int32(", "Int64(", "Boolean(", "Float64(", "Decimal128("] {
         while let Some(start) = out.find(prefix) {
             let inner = start + prefix.len();
             let Some(len) = out[inner..].find(')') else { return out };
-            let value = out[inner..inner + len].to_string();
+            let value = out[inner..inner + len].split(',').next().unwrap_or_default().to_string();
             out.replace_range(start..inner + len + 1, &value);
         }
     }
