@@ -168,7 +168,11 @@ fn number(bytes: &[u8], start: usize) -> Result<usize, String> {
         }
         (position > first).then_some(position).ok_or_else(|| "a malformed JSON number".to_string())
     };
-    let mut position = digits(start + usize::from(bytes.get(start) == Some(&b'-')))?;
+    let first = start + usize::from(bytes.get(start) == Some(&b'-'));
+    let mut position = digits(first)?;
+    if bytes[first] == b'0' && position > first + 1 {
+        return Err("a JSON number with a leading zero".to_string());
+    }
     if bytes.get(position) == Some(&b'.') {
         position = digits(position + 1)?;
     }
