@@ -2,7 +2,7 @@
 //!
 //! A [`Plan`] is a list of [`Node`]s in topological order. A node is a *name*, inputs, parameters and nested
 //! plans; this room lists no sub-operators. What a name means for typing, traits, blocking and order is told by
-//! the [`Descriptor`] registered under it in a [`Catalogue`], which each room above fills. [`verify`] uses it to
+//! the [`Descriptor`] registered under it in a [`Catalogue`], which each room above fills. [`verify()`] uses it to
 //! give every edge a tuple type and four traits, or to say what is wrong where.
 //!
 //! Parts: [`Expr`] the expression language, [`Value`] parameters, [`Builder`] to make plans in Rust,
