@@ -91,6 +91,7 @@ impl Ordering<'_> {
         let mut predicates = Vec::new();
         self.flatten(relation, &mut region, &mut predicates);
         region.take_predicates(predicates);
+        region.compare_within_units();
         region.solve()
     }
 
@@ -197,6 +198,23 @@ impl Region<'_> {
         }
         self.classes = others;
         self.classes.push(class);
+    }
+
+    /// Fields of one unit that a class makes equal are compared there: joins test one field a side.
+    fn compare_within_units(&mut self) {
+        for class in &self.classes {
+            for (position, name) in class.iter().enumerate() {
+                let unit = self.owner.get(name);
+                let Some(first) = class[..position].iter().find(|other| self.owner.get(*other) == unit)
+                else {
+                    continue;
+                };
+                let equal = Expr::call("eq", vec![Expr::Field(first.clone()), Expr::Field(name.clone())]);
+                if let Some(Unit::Base(relation)) = unit.and_then(|unit| self.units.get_mut(*unit)) {
+                    *relation = std::mem::replace(relation, nothing()).filtered(vec![equal]);
+                }
+            }
+        }
     }
 
     /// What joins two sets of units: equalities of classes, and predicates that neither set could test alone.

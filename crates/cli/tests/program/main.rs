@@ -1,5 +1,6 @@
 //! The program from outside: what it prints, how it ends, what it leaves behind.
 
+mod answers;
 mod bad_input;
 mod catalog;
 mod copy;

@@ -451,7 +451,12 @@ impl Converter<'_> {
         };
         let mut keys: Vec<(Name, Expr)> = Vec::new();
         let mut output = Vec::new();
-        for expr in &group_exprs {
+        // An expression that is grouped by twice stands once in the schema.
+        let once = node.schema.fields().len() < group_exprs.len() + node.aggr_expr.len();
+        for (position, expr) in group_exprs.iter().enumerate() {
+            if once && !grouped && group_exprs[..position].contains(expr) {
+                continue;
+            }
             let value = self.expr(expr, scope, &mut relation)?;
             let known = keys.iter().find(|(_, known)| *known == value).map(|(name, _)| name.clone());
             let name = match (&value, known) {
