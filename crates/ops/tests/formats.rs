@@ -194,7 +194,7 @@ fn json_corner_cases() {
     let (types, rows) =
         json("{\"a\": 1, \"b\": \"x\"}\n\n{\"b\": null, \"c\": [1, 2]}\r\n{\"a\": 2.5}").unwrap();
     assert_eq!(types, "<a: float64?, b: string?, c: list<int64?>?>");
-    assert_eq!(rows, "1.0,x,\n,,\"[1,2]\"\n2.5,,\n");
+    assert_eq!(rows, "1.0,x,\n,,\"[1, 2]\"\n2.5,,\n");
     let (types, rows) = json("{\"a\": {\"x\": 1}}\n{\"a\": \"text\"}\n{\"a\": \"\"}\n").unwrap();
     assert_eq!((types.as_str(), rows.as_str()), ("<a: string?>", "\"{\"\"x\"\": 1}\"\ntext\n\"\"\n"));
     let (types, rows) = json("{\"s\": {\"x\": 1, \"y\": \"\\u00e4\"}}\n{\"s\": {\"y\": null}}\n").unwrap();

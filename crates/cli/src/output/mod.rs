@@ -1,6 +1,5 @@
 //! Rows as people and programs read them.
 
-mod cells;
 mod csv;
 mod table;
 

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use arrow::array::RecordBatch;
+use tessera_ops::scan::display::Texts;
 use tessera_session::QueryResult;
 use unicode_width::UnicodeWidthStr;
 
 use super::Failure;
-use super::cells::{Cells, is_number};
 
 /// Values wider than this are cut where the number of rows is limited too.
 const CELL_WIDTH_MAX: usize = 80;
@@ -15,7 +15,7 @@ const CELL_WIDTH_MAX: usize = 80;
 pub(super) fn write(out: &mut impl Write, result: &QueryResult, rows_max: usize) -> Result<(), Failure> {
     let names: Vec<String> = result.names().iter().map(|name| printable(name)).collect();
     let numbers: Vec<bool> =
-        result.schema().fields().iter().map(|field| is_number(field.data_type())).collect();
+        result.schema().fields().iter().map(|field| field.data_type().is_numeric()).collect();
     let rows = cells(result, rows_max)?;
     let width = |column: usize| {
         let widths = rows.iter().map(|row| row[column].width());
@@ -44,7 +44,7 @@ fn cells(result: &QueryResult, rows_max: usize) -> Result<Vec<Vec<String>>, Fail
     let mut rows = Vec::new();
     for batch in result.batches() {
         let batch: RecordBatch = batch?;
-        let columns = batch.columns().iter().map(Cells::new).collect::<Result<Vec<_>, _>>()?;
+        let columns = batch.columns().iter().map(Texts::new).collect::<Result<Vec<_>, _>>()?;
         for row in 0..batch.num_rows() {
             if rows.len() == rows_max {
                 return Ok(rows);

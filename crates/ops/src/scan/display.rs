@@ -1,6 +1,6 @@
 //! Values as text, the same in every text format: dates ISO, decimals exact, bytes in hexadecimal.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
@@ -15,41 +15,57 @@ const OPTIONS: FormatOptions<'static> = FormatOptions::new()
     .with_datetime_format(Some("%Y-%m-%d %H:%M:%S%.f"))
     .with_duration_format(DurationFormat::Pretty);
 
-/// The values of one column of a batch, as text.
-pub(crate) enum Texts<'a> {
-    Strings(&'a ArrayRef),
-    Bytes(&'a ArrayRef),
-    Other(&'a ArrayRef, ArrayFormatter<'a>),
+/// The values of one column of a batch (in plain forms), as text.
+pub struct Texts<'a> {
+    array: &'a ArrayRef,
+    form: Form<'a>,
+}
+
+enum Form<'a> {
+    Strings,
+    Bytes,
+    Other(ArrayFormatter<'a>),
+}
+
+impl fmt::Debug for Texts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Texts").field("array", self.array).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Texts<'a> {
-    pub(crate) fn new(array: &'a ArrayRef) -> Result<Self> {
-        Ok(match array.data_type() {
-            DataType::Utf8View => Texts::Strings(array),
-            DataType::BinaryView => Texts::Bytes(array),
-            _ => Texts::Other(array, ArrayFormatter::try_new(array, &OPTIONS)?),
-        })
+    /// Of this column.
+    ///
+    /// # Errors
+    /// Its type has no text form.
+    pub fn new(array: &'a ArrayRef) -> Result<Self> {
+        let form = match array.data_type() {
+            DataType::Utf8View => Form::Strings,
+            DataType::BinaryView => Form::Bytes,
+            _ => Form::Other(ArrayFormatter::try_new(array, &OPTIONS)?),
+        };
+        Ok(Texts { array, form })
     }
 
     /// Whether the value is NULL.
-    pub(crate) fn is_null(&self, row: usize) -> bool {
-        match self {
-            Texts::Strings(array) | Texts::Bytes(array) => array.is_null(row),
-            Texts::Other(array, _) => array.is_null(row) || *array.data_type() == DataType::Null,
-        }
+    pub fn is_null(&self, row: usize) -> bool {
+        self.array.is_null(row) || *self.array.data_type() == DataType::Null
     }
 
     /// Appends the value, which is not NULL.
-    pub(crate) fn append(&self, row: usize, out: &mut String) -> Result<()> {
-        match self {
-            Texts::Strings(array) => out.push_str(array.as_string_view().value(row)),
-            Texts::Bytes(array) => {
+    ///
+    /// # Errors
+    /// The value has no text form, such as a date out of the calendar's range.
+    pub fn append(&self, row: usize, out: &mut String) -> Result<()> {
+        match &self.form {
+            Form::Strings => out.push_str(self.array.as_string_view().value(row)),
+            Form::Bytes => {
                 out.push_str("\\x");
-                for byte in array.as_binary_view().value(row) {
+                for byte in self.array.as_binary_view().value(row) {
                     let _ = write!(out, "{byte:02x}");
                 }
             }
-            Texts::Other(_, formatter) => {
+            Form::Other(formatter) => {
                 formatter.value(row).write(out).map_err(|error| Error::data(error.to_string()))?;
             }
         }

@@ -4,7 +4,7 @@ mod batch;
 mod batch_materialize;
 mod batch_scan;
 pub mod csv;
-mod display;
+pub mod display;
 pub mod file;
 pub mod ipc;
 pub mod json;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::Schema;
 
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
@@ -58,7 +58,7 @@ pub(crate) struct CsvEncoder {
 
 impl Encoder for CsvEncoder {
     fn encode(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
-        write_rows(batch, &self.options, out)
+        write_rows(batch, &self.options, Nested::Json, out)
     }
 
     fn is_text(&self) -> bool {
@@ -79,12 +79,22 @@ pub fn write_header(schema: &Schema, out: &mut Vec<u8>) {
     write_names(schema, &default_options(), out);
 }
 
-/// Appends the rows of a batch (in plain forms) as CSV in the default form, without a header.
+/// Appends the rows of a batch (in plain forms) as CSV in the default form, without a header; nested values as people
+/// read them.
 ///
 /// # Errors
 /// A value has no text form.
 pub fn write_batch(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
-    write_rows(batch, &default_options(), out)
+    write_rows(batch, &default_options(), Nested::Shown, out)
+}
+
+/// What lists, structs and maps are written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nested {
+    /// JSON, for programs; not every map has such a form.
+    Json,
+    /// As every other value is shown to people.
+    Shown,
 }
 
 fn default_options() -> CsvOptions {
@@ -108,21 +118,17 @@ fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-fn write_rows(batch: &RecordBatch, options: &CsvOptions, out: &mut Vec<u8>) -> Result<()> {
+fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &mut Vec<u8>) -> Result<()> {
     enum Source<'a> {
         Texts(Texts<'a>),
         Json(Vec<Option<String>>),
     }
-    let nested = |data_type: &DataType| data_type.is_nested();
     let columns = batch
         .columns()
         .iter()
-        .map(|array| {
-            Ok(if nested(array.data_type()) {
-                Source::Json(json_texts(array)?)
-            } else {
-                Source::Texts(Texts::new(array)?)
-            })
+        .map(|array| match nested {
+            Nested::Json if array.data_type().is_nested() => json_texts(array).map(Source::Json),
+            _ => Texts::new(array).map(Source::Texts),
         })
         .collect::<Result<Vec<_>>>()?;
     let null = options.null.as_deref().unwrap_or_default().as_bytes();
@@ -170,4 +176,38 @@ fn write_field(text: &str, options: &CsvOptions, out: &mut Vec<u8>) {
         out.push(byte);
     }
     out.push(quote);
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, ListArray};
+    use arrow::datatypes::Int64Type;
+
+    use super::*;
+
+    #[test]
+    fn quotes_only_where_needed() {
+        let written = |text: &str| {
+            let mut out = Vec::new();
+            write_field(text, &default_options(), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written("a b"), "a b");
+        assert_eq!(written(""), "\"\"");
+        assert_eq!(written("a\"b,c"), "\"a\"\"b,c\"");
+    }
+
+    #[test]
+    fn lists_for_programs_and_for_people() {
+        let lists = [Some(vec![Some(1), None]), None];
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists));
+        let batch = RecordBatch::try_from_iter([("l", lists)]).unwrap();
+        let written = |nested| {
+            let mut out = Vec::new();
+            write_rows(&batch, &default_options(), nested, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(Nested::Json), "\"[1,null]\"\n\n");
+        assert_eq!(written(Nested::Shown), "\"[1, NULL]\"\n\n");
+    }
 }
