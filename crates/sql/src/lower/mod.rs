@@ -1,0 +1,120 @@
+//! Relations to sub-operators.
+
+mod aggregate;
+mod correlated;
+mod join;
+mod node;
+mod scan;
+mod sort;
+mod union;
+mod unnest;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tessera_plan::{Expr, Node, NodeId, Params, Plan, Value};
+use tessera_types::{Result, Tuple};
+
+use self::node::{add, fields_of, filter, with_fields};
+use self::sort::counted;
+use crate::raise::Types;
+use crate::relation::{Name, Relation};
+
+/// A node that has been made, and what it yields.
+#[derive(Debug, Clone)]
+struct Made {
+    id: NodeId,
+    tuple: Tuple,
+}
+
+/// A plan in the making: the top one, or a nested one.
+#[derive(Debug)]
+struct Level {
+    parameters: Tuple,
+    nodes: Vec<Node>,
+}
+
+/// Makes plans of relations.
+#[derive(Debug)]
+pub(crate) struct Lowering<'a> {
+    types: Types<'a>,
+    /// Numbers for names that no query can write.
+    fresh: usize,
+}
+
+impl<'a> Lowering<'a> {
+    pub(crate) fn new(types: Types<'a>) -> Self {
+        Lowering { types, fresh: 0 }
+    }
+
+    /// The plan that yields these fields of a relation, in this order, under these names.
+    pub(crate) fn query(&mut self, relation: &Relation, output: &[(Name, Name)]) -> Result<(Plan, Tuple)> {
+        let mut level = Level { parameters: Tuple::empty(), nodes: Vec::new() };
+        let needed: HashSet<Name> = output.iter().map(|(_, field)| field.clone()).collect();
+        let made = self.lower(relation, &needed, &mut level)?;
+        let unchanged = output.len() == made.tuple.len()
+            && output
+                .iter()
+                .zip(made.tuple.fields())
+                .all(|((name, field), made)| name == field && *field == made.name);
+        let made = if unchanged {
+            made
+        } else if output.iter().all(|(name, field)| name == field) {
+            self.project(&mut level, made, output.iter().map(|(name, _)| name.clone()).collect())?
+        } else {
+            let exprs =
+                output.iter().map(|(name, field)| (name.clone(), Expr::Field(field.clone()))).collect();
+            self.map(&mut level, made, exprs)?
+        };
+        let Level { parameters, nodes } = level;
+        Ok((Plan { parameters, nodes, root: made.id }, made.tuple))
+    }
+
+    fn name(&mut self, base: &str) -> Name {
+        self.fresh += 1;
+        Arc::from(format!("{base}${}", self.fresh))
+    }
+
+    fn lower(&mut self, relation: &Relation, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {
+        match relation {
+            Relation::Scan { table, columns, predicates } => {
+                self.scan(table, columns, predicates, needed, level)
+            }
+            Relation::Values { tuple, rows } => {
+                let rows = rows
+                    .iter()
+                    .map(|row| Value::List(row.iter().cloned().map(Value::Expr).collect()))
+                    .collect::<Vec<_>>();
+                let params = Params::new().with("columns", tuple.clone()).with("rows", rows);
+                Ok(add(level, "values", &[], params, tuple.clone()))
+            }
+            Relation::Filter { input, predicates } => {
+                let made = self.lower(input, &with_fields(needed, predicates), level)?;
+                Ok(filter(level, made, predicates))
+            }
+            Relation::Map { input, exprs } => {
+                let wanted: Vec<(Name, Expr)> =
+                    exprs.iter().filter(|(name, _)| needed.contains(name)).cloned().collect();
+                let below = fields_of(wanted.iter().map(|(_, expr)| expr));
+                let made = self.lower(input, &below, level)?;
+                if wanted.iter().all(|(name, expr)| matches!(expr, Expr::Field(field) if field == name)) {
+                    return Ok(made);
+                }
+                self.map(level, made, wanted)
+            }
+            Relation::Join(join) if join.correlated => self.correlated(join, needed, level),
+            Relation::Join(join) => self.join(join, needed, level),
+            Relation::Aggregate(aggregate) => self.aggregate(aggregate, needed, level),
+            Relation::Sort { input, keys, offset, limit } => {
+                self.sort(input, keys, *offset, *limit, needed, level)
+            }
+            Relation::Limit { input, offset, limit } => {
+                let made = self.lower(input, needed, level)?;
+                let tuple = made.tuple.clone();
+                Ok(add(level, "limit", &[made.id], counted(Params::new(), *offset, *limit)?, tuple))
+            }
+            Relation::Union { inputs, names } => self.union(inputs, names, needed, level),
+            Relation::Unnest { input, lists, outer } => self.unnest(input, lists, *outer, needed, level),
+        }
+    }
+}
