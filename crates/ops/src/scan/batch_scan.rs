@@ -1,16 +1,13 @@
 //! `batch_scan`: the tuples in Arrow batches.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
 use tessera_encodings::{Chunk, Column};
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
-use crate::describe::{collection, edge, field_name, passes};
-use crate::operator::{Collected, Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
+use super::collection_scan::{Scanned, derive, lower};
+use crate::describe;
+use crate::operator::{Lowering, Operator, SubOperator};
 use crate::scan::Batch;
-use crate::{Context, Run, describe};
 
 /// Yields the tuples in the `batch` collections of field `field`, one collection after the other (Modularis §2.3.2).
 ///
@@ -23,10 +20,7 @@ impl Descriptor for BatchScan {
     describe!("batch_scan", "Yields the tuples in collections of Arrow batches.", ["field"], 1, 1);
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        let edge = edge(inputs)?;
-        let (_, collection) = collection(&edge.tuple, &field_name(node, "field")?, "batch")?;
-        let order = if edge.order == Order::None { Order::None } else { Order::Source };
-        Ok(passes(edge, collection.tuple.clone(), order))
+        derive::<Batch>(node, inputs)
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -36,70 +30,27 @@ impl Descriptor for BatchScan {
 
 impl SubOperator for BatchScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let (field, _) = collection(&lowering.inputs[0].tuple, &field_name(node, "field")?, "batch")?;
-        Ok(Operator::Stream(Arc::new(Lowered { field })))
+        lower::<Batch>(node, lowering)
     }
 }
 
-#[derive(Debug)]
-struct Lowered {
-    field: usize,
-}
+impl Scanned for Batch {
+    const FORMAT: &'static str = "batch";
 
-impl Stream for Lowered {
-    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        Ok(Arc::new(ScanRun { field: self.field, context: run.context.clone() }))
-    }
-}
+    /// A batch, and a row of it.
+    type Place = (usize, usize);
 
-#[derive(Debug)]
-struct ScanRun {
-    field: usize,
-    context: Arc<dyn Context>,
-}
-
-impl StreamRun for ScanRun {
-    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        let (field, context) = (self.field, self.context.clone());
-        Ok(Box::new(ScanWorker { field, context, pending: VecDeque::new(), next: (0, 0) }))
-    }
-}
-
-struct ScanWorker {
-    field: usize,
-    context: Arc<dyn Context>,
-    /// Collections to be read; let go of as soon as they have been.
-    pending: VecDeque<Arc<Batch>>,
-    /// Where in the first of them: the batch, and the row in it.
-    next: (usize, usize),
-}
-
-impl StreamWorker for ScanWorker {
-    fn push(&mut self, chunk: Chunk) -> Result<()> {
-        for handle in chunk.column(self.field)?.handles()? {
-            self.pending.push_back(handle.get::<Batch>()?);
-        }
-        Ok(())
-    }
-
-    fn step(&mut self) -> Result<Step> {
-        self.context.check()?;
-        while let Some(collection) = self.pending.front() {
-            let (batch, row) = self.next;
-            let Some(current) = collection.batches().get(batch) else {
-                self.pending.pop_front();
-                self.next = (0, 0);
-                continue;
-            };
-            let len = self.context.chunk_rows().min(current.num_rows() - row);
+    fn next(&self, (batch, row): &mut (usize, usize), rows: usize) -> Result<Option<Chunk>> {
+        while let Some(current) = self.batches().get(*batch) {
+            let (start, len) = (*row, rows.min(current.num_rows() - *row));
             if len == 0 {
-                self.next = (batch + 1, 0);
+                (*batch, *row) = (*batch + 1, 0);
                 continue;
             }
-            self.next = (batch, row + len);
-            let columns = current.columns().iter().map(|array| Column::new(array.slice(row, len)));
-            return Ok(Step::HasOutput(Chunk::new(columns.collect(), len)));
+            *row += len;
+            let columns = current.columns().iter().map(|array| Column::new(array.slice(start, len)));
+            return Ok(Some(Chunk::new(columns.collect(), len)));
         }
-        Ok(Step::NeedInput)
+        Ok(None)
     }
 }

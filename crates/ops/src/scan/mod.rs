@@ -3,6 +3,7 @@
 mod batch;
 mod batch_materialize;
 mod batch_scan;
+mod collection_scan;
 pub mod csv;
 pub mod display;
 pub mod file;

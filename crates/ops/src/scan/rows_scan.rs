@@ -1,16 +1,13 @@
 //! `rows_scan`: the tuples in `Rows`.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
 use tessera_encodings::Chunk;
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
-use crate::describe::{collection, edge, field_name, passes};
-use crate::operator::{Collected, Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
+use super::collection_scan::{Scanned, derive, lower};
+use crate::describe;
+use crate::operator::{Lowering, Operator, SubOperator};
 use crate::rows::Rows;
-use crate::{Context, Run, describe};
 
 /// Yields the tuples in the `rows` collections of field `field`, one collection after the other (Modularis §2.3.2).
 ///
@@ -23,10 +20,7 @@ impl Descriptor for RowsScan {
     describe!("rows_scan", "Yields the tuples in collections of rows.", ["field"], 1, 1);
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        let edge = edge(inputs)?;
-        let (_, collection) = collection(&edge.tuple, &field_name(node, "field")?, "rows")?;
-        let order = if edge.order == Order::None { Order::None } else { Order::Source };
-        Ok(passes(edge, collection.tuple.clone(), order))
+        derive::<Rows>(node, inputs)
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -36,64 +30,22 @@ impl Descriptor for RowsScan {
 
 impl SubOperator for RowsScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let (field, _) = collection(&lowering.inputs[0].tuple, &field_name(node, "field")?, "rows")?;
-        Ok(Operator::Stream(Arc::new(Lowered { field })))
+        lower::<Rows>(node, lowering)
     }
 }
 
-#[derive(Debug)]
-struct Lowered {
-    field: usize,
-}
+impl Scanned for Rows {
+    const FORMAT: &'static str = "rows";
 
-impl Stream for Lowered {
-    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        Ok(Arc::new(ScanRun { field: self.field, context: run.context.clone() }))
-    }
-}
+    /// A row.
+    type Place = usize;
 
-#[derive(Debug)]
-struct ScanRun {
-    field: usize,
-    context: Arc<dyn Context>,
-}
-
-impl StreamRun for ScanRun {
-    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        let (field, context) = (self.field, self.context.clone());
-        Ok(Box::new(ScanWorker { field, context, pending: VecDeque::new(), next: 0 }))
-    }
-}
-
-struct ScanWorker {
-    field: usize,
-    context: Arc<dyn Context>,
-    /// Collections to be read; let go of as soon as they have been.
-    pending: VecDeque<Arc<Rows>>,
-    /// The next row of the first of them.
-    next: usize,
-}
-
-impl StreamWorker for ScanWorker {
-    fn push(&mut self, chunk: Chunk) -> Result<()> {
-        for handle in chunk.column(self.field)?.handles()? {
-            self.pending.push_back(handle.get::<Rows>()?);
+    fn next(&self, row: &mut usize, rows: usize) -> Result<Option<Chunk>> {
+        let (start, end) = (*row, self.len().min(*row + rows));
+        if start == end {
+            return Ok(None);
         }
-        Ok(())
-    }
-
-    fn step(&mut self) -> Result<Step> {
-        self.context.check()?;
-        while let Some(rows) = self.pending.front() {
-            let last = rows.len().min(self.next + self.context.chunk_rows());
-            if self.next < last {
-                let chunk = rows.chunk(self.next as u64..last as u64)?;
-                self.next = last;
-                return Ok(Step::HasOutput(chunk));
-            }
-            self.pending.pop_front();
-            self.next = 0;
-        }
-        Ok(Step::NeedInput)
+        *row = end;
+        self.chunk(start as u64..end as u64).map(Some)
     }
 }
