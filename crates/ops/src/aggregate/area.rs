@@ -115,6 +115,11 @@ impl Area {
         unsafe { &mut *self.words.as_mut_ptr().add(at).cast::<T>() }
     }
 
+    /// That part of every group's state.
+    pub(crate) fn states<T: Pod>(&self, offset: usize) -> impl Iterator<Item = T> {
+        (0..self.groups as u32).map(move |group| self.get(group, offset))
+    }
+
     #[inline(always)]
     fn place<T: Pod>(&self, group: u32, offset: usize) -> usize {
         const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() <= 8) };

@@ -1,16 +1,15 @@
 //! `count`: rows, or rows whose arguments are not NULL.
 
 use std::any::Any;
-use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 use tessera_encodings::Column;
 use tessera_types::Result;
 
 use super::area::Area;
-use super::groups::{Fold, Groups, fold};
-use super::{Aggregate, Output, convert};
+use super::groups::{Fold, Groups, Pairs, fold, merge};
+use super::{Aggregate, Output, counts};
 
 /// State: the count (1 word).
 #[derive(Debug)]
@@ -49,22 +48,14 @@ impl Aggregate for Count {
         fold(&One, area, self.offset, groups, nulls.as_ref(), |_| ())
     }
 
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        _: &mut dyn Any,
-        from: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
-        for (&into, &row) in into.iter().zip(rows) {
-            *area.get_mut::<u64>(into, self.offset) += from.get::<u64>(row, self.offset);
-        }
-        Ok(())
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
+        merge(area, self.offset, pairs, |count: &mut u64, other| {
+            *count += other;
+            Ok(())
+        })
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
-        let counts = (0..area.groups() as u32).map(|group| area.get::<u64>(group, self.offset) as i64);
-        convert(Arc::new(Int64Array::from_iter_values(counts)), &output.data_type)
+        counts(area.states(self.offset), output)
     }
 }

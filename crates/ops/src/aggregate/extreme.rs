@@ -10,7 +10,7 @@ use tessera_encodings::Column;
 use tessera_types::Result;
 
 use super::area::{Area, Pod};
-use super::groups::{Fold, Groups, fold};
+use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
 use super::{Aggregate, Output, convert, plain};
 
 /// Which value is kept.
@@ -146,43 +146,39 @@ const MIN: u8 = Keep::Min as u8;
 const MAX: u8 = Keep::Max as u8;
 const ANY: u8 = Keep::Any as u8;
 
-fn keep_rows<N: Fixed>(
-    keep: Keep,
-    area: &mut Area,
-    offset: usize,
-    groups: &Groups<'_>,
-    nulls: Option<&arrow::buffer::NullBuffer>,
-    value: impl Fn(usize) -> N,
-) -> Result<()>
-where
-    Kept<N::Bits>: Pod,
-{
-    match keep {
-        Keep::Min => fold(&KeepFold::<N, MIN>(PhantomData), area, offset, groups, nulls, value),
-        Keep::Max => fold(&KeepFold::<N, MAX>(PhantomData), area, offset, groups, nulls, value),
-        Keep::Any => fold(&KeepFold::<N, ANY>(PhantomData), area, offset, groups, nulls, value),
-    }
+/// Calls `$call` with the step that keeps what `$keep` says of values of type `$native`.
+macro_rules! with_step {
+    ($keep:expr, $native:ty, |$step:ident| $call:expr) => {
+        match $keep {
+            Keep::Min => {
+                let $step = KeepFold::<$native, MIN>(PhantomData);
+                $call
+            }
+            Keep::Max => {
+                let $step = KeepFold::<$native, MAX>(PhantomData);
+                $call
+            }
+            Keep::Any => {
+                let $step = KeepFold::<$native, ANY>(PhantomData);
+                $call
+            }
+        }
+    };
 }
 
-fn keep_merged<N: Fixed>(
-    keep: Keep,
+fn merge_kept<N: Fixed, const KEEP: u8>(
+    step: &KeepFold<N, KEEP>,
     area: &mut Area,
     offset: usize,
-    into: &[u32],
-    from: &Area,
-    rows: &[u32],
+    pairs: &Pairs<'_>,
 ) -> Result<()>
 where
     Kept<N::Bits>: Pod,
 {
-    for (&into, &row) in into.iter().zip(rows) {
-        let other = from.get::<Kept<N::Bits>>(row, offset);
-        if other.seen != 0 {
-            let group = Groups::one(into, 1, (0, 0));
-            keep_rows(keep, area, offset, &group, None, |_| N::from_bits(other.bits))?;
-        }
-    }
-    Ok(())
+    merge(area, offset, pairs, |state: &mut Kept<N::Bits>, other: Kept<N::Bits>| match other.seen {
+        0 => Ok(()),
+        _ => step.fold(state, N::from_bits(other.bits)),
+    })
 }
 
 /// `min`, `max` or `any_value` of an Arrow primitive.
@@ -210,24 +206,15 @@ where
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = plain(args, 0)?;
         let array = array.as_primitive::<T>();
-        let values = array.values();
-        keep_rows(self.keep, area, self.offset, groups, array.nulls(), |row| values[row])
+        with_step!(self.keep, T::Native, |step| fold_array(&step, area, self.offset, groups, array))
     }
 
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        _: &mut dyn Any,
-        from: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
-        keep_merged::<T::Native>(self.keep, area, self.offset, into, from, rows)
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
+        with_step!(self.keep, T::Native, |step| merge_kept(&step, area, self.offset, pairs))
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
-        let states = (0..area.groups() as u32)
-            .map(|group| area.get::<Kept<<T::Native as Fixed>::Bits>>(group, self.offset));
+        let states = area.states::<Kept<<T::Native as Fixed>::Bits>>(self.offset);
         let values = states.map(|state| (state.seen != 0).then(|| T::Native::from_bits(state.bits)));
         let values = values.collect::<PrimitiveArray<T>>().with_data_type(self.data_type.clone());
         convert(Arc::new(values), &output.data_type)
@@ -248,22 +235,17 @@ impl Aggregate for BooleanExtreme {
         let array = plain(args, 0)?;
         let array = array.as_boolean();
         let values = array.values();
-        keep_rows(self.keep, area, self.offset, groups, array.nulls(), |row| u64::from(values.value(row)))
+        with_step!(self.keep, u64, |step| {
+            fold(&step, area, self.offset, groups, array.nulls(), |row| u64::from(values.value(row)))
+        })
     }
 
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        _: &mut dyn Any,
-        from: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
-        keep_merged::<u64>(self.keep, area, self.offset, into, from, rows)
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
+        with_step!(self.keep, u64, |step| merge_kept(&step, area, self.offset, pairs))
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
-        let states = (0..area.groups() as u32).map(|group| area.get::<Kept<u64>>(group, self.offset));
+        let states = area.states::<Kept<u64>>(self.offset);
         let values = states.map(|state| (state.seen != 0).then_some(state.bits != 0));
         convert(Arc::new(values.collect::<BooleanArray>()), &output.data_type)
     }

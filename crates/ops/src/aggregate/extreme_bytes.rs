@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilder};
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 use tessera_encodings::Column;
@@ -11,7 +12,7 @@ use tessera_types::{Error, Result};
 
 use super::area::Area;
 use super::extreme::Keep;
-use super::groups::Groups;
+use super::groups::{Groups, Pairs};
 use super::{Aggregate, Output, convert, plain};
 
 /// State: 1 + the place of the value in a side table, 0 while there is none (1 word).
@@ -43,6 +44,20 @@ impl BytesExtreme {
         Ok(BytesExtreme { offset, keep, codec, values: Vec::new(), bytes: 0 })
     }
 
+    /// Offers the value of every row that is not NULL to its group.
+    fn offer_all<'a>(
+        &mut self,
+        area: &mut Area,
+        groups: &Groups<'_>,
+        nulls: Option<NullBuffer>,
+        value: impl Fn(usize) -> &'a [u8],
+    ) {
+        let counts = |row: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
+        for row in (0..groups.rows).filter(counts) {
+            self.offer(area, groups.group(row), value(row));
+        }
+    }
+
     fn offer(&mut self, area: &mut Area, group: u32, value: &[u8]) {
         let state = area.get_mut::<u64>(group, self.offset);
         if *state == 0 {
@@ -68,43 +83,29 @@ impl Aggregate for BytesExtreme {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = plain(args, 0)?;
         let nulls = array.logical_nulls();
-        let counts = |row: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
         match &self.codec {
             Codec::Utf8 => {
                 let strings = array.as_string_view();
-                for row in (0..groups.rows).filter(counts) {
-                    self.offer(area, groups.group(row), strings.value(row).as_bytes());
-                }
+                self.offer_all(area, groups, nulls, |row| strings.value(row).as_bytes());
             }
             Codec::Binary => {
                 let binary = array.as_binary_view();
-                for row in (0..groups.rows).filter(counts) {
-                    self.offer(area, groups.group(row), binary.value(row));
-                }
+                self.offer_all(area, groups, nulls, |row| binary.value(row));
             }
             Codec::Rows(converter) => {
                 let rows = converter.convert_columns(std::slice::from_ref(&array))?;
-                for row in (0..groups.rows).filter(counts) {
-                    self.offer(area, groups.group(row), rows.row(row).as_ref());
-                }
+                self.offer_all(area, groups, nulls, |row| rows.row(row).data());
             }
         }
         Ok(())
     }
 
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        other: &mut dyn Any,
-        from: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()> {
         let other = other
             .downcast_mut::<BytesExtreme>()
             .ok_or_else(|| Error::internal("merge of states of two functions"))?;
-        for (&into, &row) in into.iter().zip(rows) {
-            let state = from.get::<u64>(row, self.offset);
+        for (into, row) in pairs.iter() {
+            let state = pairs.from.get::<u64>(row, self.offset);
             if state != 0 {
                 self.offer(area, into, &other.values[state as usize - 1]);
             }
@@ -114,7 +115,7 @@ impl Aggregate for BytesExtreme {
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         let (offset, values) = (self.offset, &self.values);
-        let kept = (0..area.groups() as u32).map(|group| match area.get::<u64>(group, offset) {
+        let kept = area.states::<u64>(offset).map(|place| match place {
             0 => None,
             place => Some(&*values[place as usize - 1]),
         });

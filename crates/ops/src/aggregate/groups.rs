@@ -1,5 +1,6 @@
 //! Which group each row of a chunk belongs to, and the loops over rows and states.
 
+use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 
 use tessera_types::Result;
@@ -56,6 +57,24 @@ impl<'a> Groups<'a> {
     }
 }
 
+/// States of another table, and the groups here that each belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pairs<'a> {
+    /// The groups here, in the order of `rows`.
+    pub(crate) into: &'a [u32],
+    /// The area of the other table.
+    pub(crate) from: &'a Area,
+    /// Its groups.
+    pub(crate) rows: &'a [u32],
+}
+
+impl Pairs<'_> {
+    /// A group here, and its like in the other table.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.into.iter().copied().zip(self.rows.iter().copied())
+    }
+}
+
 /// One step of an aggregate: a value into a state.
 pub(crate) trait Fold {
     /// The state.
@@ -83,6 +102,36 @@ pub(crate) fn fold<F: Fold>(
         None => fold_rows(step, area, offset, groups, |_| true, value),
         Some(nulls) => fold_rows(step, area, offset, groups, |row| nulls.is_valid(row), value),
     }
+}
+
+/// [`fold`] for the values of an Arrow array.
+pub(crate) fn fold_array<T: ArrowPrimitiveType, F: Fold<Value = T::Native>>(
+    step: &F,
+    area: &mut Area,
+    offset: usize,
+    groups: &Groups<'_>,
+    array: &PrimitiveArray<T>,
+) -> Result<()> {
+    let values = array.values();
+    fold(step, area, offset, groups, array.nulls(), |row| values[row])
+}
+
+/// Takes the states of another table into those of the groups they belong to.
+///
+/// # Errors
+/// As `step`.
+#[inline(always)]
+pub(crate) fn merge<S: Pod>(
+    area: &mut Area,
+    offset: usize,
+    pairs: &Pairs<'_>,
+    step: impl Fn(&mut S, S) -> Result<()>,
+) -> Result<()> {
+    for (into, row) in pairs.iter() {
+        let other = pairs.from.get::<S>(row, offset);
+        step(area.get_mut::<S>(into, offset), other)?;
+    }
+    Ok(())
 }
 
 #[inline(always)]

@@ -3,14 +3,14 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array, IntervalMonthDayNanoArray};
+use arrow::array::{Array, ArrayRef, IntervalMonthDayNanoArray};
 use arrow::datatypes::IntervalMonthDayNano;
 use tessera_encodings::Column;
 use tessera_types::{Code, Error, Result};
 
 use super::area::{Area, Pod};
-use super::groups::{Fold, Groups, fold};
-use super::{Aggregate, Output, OutputKind, convert, plain};
+use super::groups::{Fold, Groups, Pairs, fold, merge};
+use super::{Aggregate, Output, OutputKind, convert, counts, plain};
 use crate::physical::interval_values;
 
 /// State: months, days, nanoseconds, and how many values there were (4 words).
@@ -66,27 +66,16 @@ impl Aggregate for IntervalSum {
         fold(&Add, area, self.offset, groups, array.nulls(), |row| values[row])
     }
 
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        _: &mut dyn Any,
-        from: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
-        for (&into, &row) in into.iter().zip(rows) {
-            let other = from.get::<IntervalState>(row, self.offset);
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
+        merge(area, self.offset, pairs, |state: &mut IntervalState, other: IntervalState| {
             let parts = [other.months as i64, other.days as i64, other.nanoseconds as i64];
-            add(area.get_mut(into, self.offset), parts, other.count)?;
-        }
-        Ok(())
+            add(state, parts, other.count)
+        })
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         if output.kind == OutputKind::Count {
-            let count = |group| area.get::<IntervalState>(group, self.offset).count as i64;
-            let counts = Int64Array::from_iter_values((0..area.groups() as u32).map(count));
-            return convert(Arc::new(counts), &output.data_type);
+            return counts(area.states::<IntervalState>(self.offset).map(|state| state.count), output);
         }
         let value = |state: IntervalState| -> Result<Option<IntervalMonthDayNano>> {
             let narrow = |part: u64| i32::try_from(part as i64).map_err(|_| overflow());
@@ -99,8 +88,7 @@ impl Aggregate for IntervalSum {
                 )),
             })
         };
-        let groups = 0..area.groups() as u32;
-        let sums = groups.map(|group| value(area.get(group, self.offset)));
+        let sums = area.states(self.offset).map(value);
         convert(Arc::new(sums.collect::<Result<IntervalMonthDayNanoArray>>()?), &output.data_type)
     }
 }

@@ -21,7 +21,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result};
 
 use super::area::Area;
-use super::groups::Groups;
+use super::groups::{Groups, Pairs};
 use super::{Aggregate, Output, convert};
 use crate::expression::argument_fields;
 
@@ -190,22 +190,15 @@ impl Aggregate for LibraryAggregate {
         Ok(())
     }
 
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        other: &mut dyn Any,
-        _: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()> {
         let other = other.downcast_mut::<LibraryAggregate>().and_then(|other| other.sealed.as_ref());
         let sealed = other.ok_or_else(|| Error::internal("merge of states that are not sealed"))?;
-        let rows = UInt32Array::from(rows.to_vec());
+        let rows = UInt32Array::from(pairs.rows.to_vec());
         let states = sealed
             .iter()
             .map(|column| Ok(compute::take(column, &rows, None)?))
             .collect::<Result<Vec<ArrayRef>>>()?;
-        let indices: Vec<usize> = into.iter().map(|&group| group as usize).collect();
+        let indices: Vec<usize> = pairs.into.iter().map(|&group| group as usize).collect();
         self.accumulator.merge_batch(&states, &indices, area.groups()).map_err(library_error)
     }
 

@@ -23,7 +23,7 @@ mod variance;
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use arrow::{compute, datatypes as types};
 use tessera_encodings::Column;
@@ -31,7 +31,7 @@ use tessera_types::{Error, Result};
 
 pub(crate) use area::Area;
 pub(crate) use call::{Call, calls, output_fields};
-pub(crate) use groups::{Groups, Shape};
+pub(crate) use groups::{Groups, Pairs, Shape};
 
 pub(crate) use program::{Program, States};
 
@@ -47,16 +47,8 @@ pub(crate) trait Aggregate: Any + Send + std::fmt::Debug {
         Ok(())
     }
 
-    /// Takes the states of `rows` of another table (`other` is the same function there, sealed; `from` its area)
-    /// into the groups `into`.
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        other: &mut dyn Any,
-        from: &Area,
-        rows: &[u32],
-    ) -> Result<()>;
+    /// Takes states of another table, where `other` is the same function, sealed.
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()>;
 
     /// The results of all groups, in their order. Asked once for every output of a function, last.
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef>;
@@ -234,4 +226,9 @@ fn convert(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     }
     let options = compute::CastOptions { safe: false, ..Default::default() };
     Ok(compute::cast_with_options(&array, data_type, &options)?)
+}
+
+/// Counts as a result.
+fn counts(counts: impl Iterator<Item = u64>, output: &Output) -> Result<ArrayRef> {
+    convert(Arc::new(Int64Array::from_iter_values(counts.map(|count| count as i64))), &output.data_type)
 }

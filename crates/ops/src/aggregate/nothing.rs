@@ -7,7 +7,7 @@ use tessera_encodings::Column;
 use tessera_types::Result;
 
 use super::area::Area;
-use super::groups::Groups;
+use super::groups::{Groups, Pairs};
 use super::{Aggregate, Output};
 
 /// No state.
@@ -19,7 +19,7 @@ impl Aggregate for Nothing {
         Ok(())
     }
 
-    fn merge(&mut self, _: &mut Area, _: &[u32], _: &mut dyn Any, _: &Area, _: &[u32]) -> Result<()> {
+    fn merge(&mut self, _: &mut Area, _: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
         Ok(())
     }
 

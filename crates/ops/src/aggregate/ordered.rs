@@ -16,7 +16,7 @@ use tessera_encodings::Column;
 use tessera_types::{Error, Result};
 
 use super::area::Area;
-use super::groups::Groups;
+use super::groups::{Groups, Pairs};
 use super::{Aggregate, Function, Output};
 
 /// Values fed to the function at once.
@@ -188,19 +188,12 @@ impl Aggregate for Ordered {
         Ok(())
     }
 
-    fn merge(
-        &mut self,
-        _: &mut Area,
-        into: &[u32],
-        other: &mut dyn Any,
-        _: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
+    fn merge(&mut self, _: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()> {
         let other = other.downcast_mut::<Ordered>().map(|other| &*other);
         let (other, starts) = other
             .and_then(|other| other.starts.as_ref().map(|starts| (other, starts)))
             .ok_or_else(|| Error::internal("merge of states that are not sealed"))?;
-        for (&group, &row) in into.iter().zip(rows) {
+        for (group, row) in pairs.iter() {
             let range = starts[row as usize] as usize..starts[row as usize + 1] as usize;
             for entry in &other.entries[range] {
                 let (args, key) = other.bytes(entry);

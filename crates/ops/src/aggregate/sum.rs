@@ -4,14 +4,14 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Float64Array, Int64Array};
+use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Float64Array, Int64Array};
 use arrow::datatypes::DataType;
 use tessera_encodings::Column;
 use tessera_types::{Code, Error, Result};
 
 use super::area::{Area, Pod};
-use super::groups::{Fold, Groups, fold};
-use super::{Aggregate, Output, OutputKind, convert, plain};
+use super::groups::{Fold, Groups, Pairs, fold_array, merge};
+use super::{Aggregate, Output, OutputKind, convert, counts, plain};
 
 /// State of an exact sum: 128 bits, low word first, and how many values there were (3 words).
 #[derive(Debug, Clone, Copy)]
@@ -153,28 +153,17 @@ where
 {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = plain(args, 0)?;
-        let array = array.as_primitive::<T>();
-        let values = array.values();
-        fold(&AddExact(PhantomData), area, self.offset, groups, array.nulls(), |row| values[row])
+        fold_array(&AddExact(PhantomData), area, self.offset, groups, array.as_primitive::<T>())
     }
 
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        _: &mut dyn Any,
-        from: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
-        for (&into, &row) in into.iter().zip(rows) {
-            let other = from.get::<ExactState>(row, self.offset);
-            area.get_mut::<ExactState>(into, self.offset).add(other.sum(), other.count)?;
-        }
-        Ok(())
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
+        merge(area, self.offset, pairs, |state: &mut ExactState, other: ExactState| {
+            state.add(other.sum(), other.count)
+        })
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
-        let states = (0..area.groups() as u32).map(|group| area.get::<ExactState>(group, self.offset));
+        let states = area.states::<ExactState>(self.offset);
         match (output.kind, &output.data_type) {
             (OutputKind::Count, _) => counts(states.map(|state| state.count), output),
             (OutputKind::Average, _) => {
@@ -229,30 +218,19 @@ where
 {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = plain(args, 0)?;
-        let array = array.as_primitive::<T>();
-        let values = array.values();
-        fold(&AddFloat(PhantomData), area, self.offset, groups, array.nulls(), |row| values[row])
+        fold_array(&AddFloat(PhantomData), area, self.offset, groups, array.as_primitive::<T>())
     }
 
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        _: &mut dyn Any,
-        from: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
-        for (&into, &row) in into.iter().zip(rows) {
-            let other = from.get::<FloatState>(row, self.offset);
-            let state = area.get_mut::<FloatState>(into, self.offset);
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
+        merge(area, self.offset, pairs, |state: &mut FloatState, other: FloatState| {
             state.sum += other.sum;
             state.count += other.count;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
-        let states = (0..area.groups() as u32).map(|group| area.get::<FloatState>(group, self.offset));
+        let states = area.states::<FloatState>(self.offset);
         let value = |state: FloatState| match output.kind {
             OutputKind::Average => state.sum / state.count as f64,
             _ => state.sum,
@@ -265,8 +243,4 @@ where
             }
         }
     }
-}
-
-fn counts(counts: impl Iterator<Item = u64>, output: &Output) -> Result<ArrayRef> {
-    convert(Arc::new(Int64Array::from_iter_values(counts.map(|count| count as i64))), &output.data_type)
 }

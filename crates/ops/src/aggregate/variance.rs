@@ -3,13 +3,13 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use arrow::array::{ArrayRef, AsArray, Float64Array};
 use arrow::datatypes::{DataType, Float64Type};
 use tessera_encodings::Column;
 use tessera_types::Result;
 
 use super::area::{Area, Pod};
-use super::groups::{Fold, Groups, fold};
+use super::groups::{Fold, Groups, Pairs, fold_array, merge};
 use super::{Aggregate, Output, OutputKind, convert, plain};
 
 /// State: count, mean, sum of squared distances from the mean (3 words).
@@ -50,22 +50,11 @@ pub(crate) struct Variance {
 impl Aggregate for Variance {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = convert(plain(args, 0)?, &DataType::Float64)?;
-        let array = array.as_primitive::<Float64Type>();
-        let values = array.values();
-        fold(&Welford, area, self.offset, groups, array.nulls(), |row| values[row])
+        fold_array(&Welford, area, self.offset, groups, array.as_primitive::<Float64Type>())
     }
 
-    fn merge(
-        &mut self,
-        area: &mut Area,
-        into: &[u32],
-        _: &mut dyn Any,
-        from: &Area,
-        rows: &[u32],
-    ) -> Result<()> {
-        for (&into, &row) in into.iter().zip(rows) {
-            let other = from.get::<VarianceState>(row, self.offset);
-            let state = area.get_mut::<VarianceState>(into, self.offset);
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
+        merge(area, self.offset, pairs, |state: &mut VarianceState, other: VarianceState| {
             if state.count == 0 {
                 *state = other;
             } else if other.count > 0 {
@@ -76,8 +65,8 @@ impl Aggregate for Variance {
                 state.squares += other.squares + distance * distance * ours * theirs / total;
                 state.count += other.count;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
@@ -85,8 +74,7 @@ impl Aggregate for Variance {
             OutputKind::Variance { sample, root } => (sample, root),
             _ => (true, false),
         };
-        let states = (0..area.groups() as u32).map(|group| area.get::<VarianceState>(group, self.offset));
-        let values = states.map(|state| {
+        let values = area.states::<VarianceState>(self.offset).map(|state| {
             let divisor = if sample { state.count.checked_sub(1) } else { Some(state.count) };
             let variance = divisor.filter(|divisor| *divisor > 0).map(|d| state.squares / d as f64);
             if root { variance.map(f64::sqrt) } else { variance }

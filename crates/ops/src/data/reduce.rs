@@ -7,7 +7,7 @@ use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Result, Tuple};
 
-use crate::aggregate::{Area, Call, Groups, Program, States, calls, output_fields};
+use crate::aggregate::{Area, Call, Groups, Pairs, Program, States, calls, output_fields};
 use crate::describe;
 use crate::group_table::needed;
 use crate::operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers};
@@ -118,7 +118,8 @@ impl SinkRun for ReduceRun {
             for (state, from) in all.states.iter_mut().zip(&mut worker.states) {
                 from.seal(&worker.area)?;
                 let from: &mut dyn Any = &mut **from;
-                state.merge(&mut all.area, &[0], from, &worker.area, &[0])?;
+                let pairs = Pairs { into: &[0], from: &worker.area, rows: &[0] };
+                state.merge(&mut all.area, &pairs, from)?;
             }
         }
         let arrays = self.program.finish(&mut all.states, &mut all.area)?;

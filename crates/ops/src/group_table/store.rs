@@ -7,7 +7,7 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::Result;
 
 use super::keys::{KeyLayout, Keys};
-use crate::aggregate::{Area, Program, States};
+use crate::aggregate::{Area, Pairs, Program, States};
 
 /// Groups in no particular order; whether keys are distinct is up to whoever fills it.
 #[derive(Debug)]
@@ -69,9 +69,10 @@ impl Store {
 
     /// Merges the states of `rows` of another store (sealed) into those of the groups `into`.
     pub(crate) fn merge_states(&mut self, into: &[u32], other: &mut Store, rows: &[u32]) -> Result<()> {
+        let pairs = Pairs { into, from: &other.area, rows };
         for (state, from) in self.states.iter_mut().zip(&mut other.states) {
             let from: &mut dyn Any = &mut **from;
-            state.merge(&mut self.area, into, from, &other.area, rows)?;
+            state.merge(&mut self.area, &pairs, from)?;
         }
         Ok(())
     }
