@@ -11,7 +11,8 @@ use tessera_types::Result;
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
-use super::{Aggregate, Output, convert, plain};
+use super::{Aggregate, Output, plain};
+use crate::expression::plain::to_form;
 
 /// Which value is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +218,7 @@ where
         let states = area.states::<Kept<<T::Native as Fixed>::Bits>>(self.offset);
         let values = states.map(|state| (state.seen != 0).then(|| T::Native::from_bits(state.bits)));
         let values = values.collect::<PrimitiveArray<T>>().with_data_type(self.data_type.clone());
-        convert(Arc::new(values), &output.data_type)
+        to_form(Arc::new(values), &output.data_type)
     }
 }
 
@@ -247,6 +248,6 @@ impl Aggregate for BooleanExtreme {
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         let states = area.states::<Kept<u64>>(self.offset);
         let values = states.map(|state| (state.seen != 0).then_some(state.bits != 0));
-        convert(Arc::new(values.collect::<BooleanArray>()), &output.data_type)
+        to_form(Arc::new(values.collect::<BooleanArray>()), &output.data_type)
     }
 }

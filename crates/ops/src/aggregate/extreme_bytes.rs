@@ -13,7 +13,8 @@ use tessera_types::{Error, Result};
 use super::area::Area;
 use super::extreme::Keep;
 use super::groups::{Groups, Pairs};
-use super::{Aggregate, Output, convert, plain};
+use super::{Aggregate, Output, plain};
+use crate::expression::plain::to_form;
 
 /// State: 1 + the place of the value in a side table, 0 while there is none (1 word).
 #[derive(Debug)]
@@ -143,7 +144,7 @@ impl Aggregate for BytesExtreme {
                 converter.convert_rows(rows)?.swap_remove(0)
             }
         };
-        convert(array, &output.data_type)
+        to_form(array, &output.data_type)
     }
 
     fn memory(&self) -> usize {

@@ -10,7 +10,8 @@ use tessera_types::{Code, Error, Result};
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, merge};
-use super::{Aggregate, Output, OutputKind, convert, counts, plain};
+use super::{Aggregate, Output, OutputKind, counts, plain};
+use crate::expression::plain::to_form;
 use crate::physical::interval_values;
 
 /// State: months, days, nanoseconds, and how many values there were (4 words).
@@ -89,6 +90,6 @@ impl Aggregate for IntervalSum {
             })
         };
         let sums = area.states(self.offset).map(value);
-        convert(Arc::new(sums.collect::<Result<IntervalMonthDayNanoArray>>()?), &output.data_type)
+        to_form(Arc::new(sums.collect::<Result<IntervalMonthDayNanoArray>>()?), &output.data_type)
     }
 }

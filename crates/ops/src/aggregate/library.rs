@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, UInt32Array, new_empty_array};
 use arrow::compute;
-use arrow::datatypes::{DataType, FieldRef, Schema};
+use arrow::datatypes::{FieldRef, Schema};
 use datafusion_common::{DataFusionError, ScalarValue};
 use datafusion_expr::function::AccumulatorArgs;
 use datafusion_expr::{AggregateUDF, EmitTo, GroupsAccumulator};
@@ -22,8 +22,9 @@ use tessera_types::{Atom, Code, Error, Result};
 
 use super::area::Area;
 use super::groups::{Groups, Pairs};
-use super::{Aggregate, Output, convert};
-use crate::expression::argument_fields;
+use super::{Aggregate, Output};
+use crate::expression::plain::to_form;
+use crate::expression::{argument_fields, foreign_type};
 
 /// A library function bound to its argument types.
 #[derive(Debug)]
@@ -111,22 +112,10 @@ impl LibrarySpec {
     }
 }
 
-/// The form of a type that library functions know: no 64-bit decimals.
-fn library_form(data_type: &DataType) -> DataType {
-    match data_type {
-        DataType::Decimal64(precision, scale) => DataType::Decimal128(*precision, *scale),
-        DataType::List(field) => {
-            let item = library_form(field.data_type());
-            DataType::List(Arc::new(field.as_ref().clone().with_data_type(item)))
-        }
-        other => other.clone(),
-    }
-}
-
 /// A constant argument, where a function may want to see its value (separators, fractions, positions).
 fn literal(value: &Scalar, atom: &Atom) -> Option<ScalarValue> {
     Some(match (value, atom) {
-        (Scalar::Null, atom) => ScalarValue::try_from(&library_form(&atom.arrow())).ok()?,
+        (Scalar::Null, atom) => ScalarValue::try_from(&foreign_type(&atom.arrow())).ok()?,
         (Scalar::Boolean(value), _) => ScalarValue::Boolean(Some(*value)),
         (Scalar::Integer(value), atom) if atom.is_integer() => {
             ScalarValue::Int64(Some(i64::try_from(*value).ok()?))
@@ -176,7 +165,7 @@ impl Aggregate for LibraryAggregate {
         let args = args
             .iter()
             .zip(&self.spec.fields)
-            .map(|(arg, field)| convert(arg.plain()?, field.data_type()))
+            .map(|(arg, field)| to_form(arg.plain()?, field.data_type()))
             .collect::<Result<Vec<_>>>()?;
         let indices: Vec<usize> = (0..groups.rows).map(|row| groups.group(row) as usize).collect();
         self.accumulator.update_batch(&args, &indices, None, area.groups()).map_err(library_error)
@@ -205,7 +194,7 @@ impl Aggregate for LibraryAggregate {
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         self.cover(area.groups())?;
         let result = self.accumulator.evaluate(EmitTo::All).map_err(library_error)?;
-        convert(result, &output.data_type)
+        to_form(result, &output.data_type)
     }
 
     fn memory(&self) -> usize {

@@ -23,9 +23,9 @@ mod variance;
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::array::{ArrayRef, Int64Array};
+use arrow::datatypes as types;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
-use arrow::{compute, datatypes as types};
 use tessera_encodings::Column;
 use tessera_types::{Error, Result};
 
@@ -35,6 +35,7 @@ pub(crate) use groups::{Groups, Pairs, Shape};
 
 pub(crate) use program::{Program, States};
 
+use crate::expression::plain::to_form;
 use extreme::Keep;
 
 /// One aggregate function over the groups of one table.
@@ -219,16 +220,7 @@ fn plain(args: &[Column], index: usize) -> Result<ArrayRef> {
     arg.plain()
 }
 
-/// An array in another type; the same one when it is of that type already.
-fn convert(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    if array.data_type() == data_type {
-        return Ok(array);
-    }
-    let options = compute::CastOptions { safe: false, ..Default::default() };
-    Ok(compute::cast_with_options(&array, data_type, &options)?)
-}
-
 /// Counts as a result.
 fn counts(counts: impl Iterator<Item = u64>, output: &Output) -> Result<ArrayRef> {
-    convert(Arc::new(Int64Array::from_iter_values(counts.map(|count| count as i64))), &output.data_type)
+    to_form(Arc::new(Int64Array::from_iter_values(counts.map(|count| count as i64))), &output.data_type)
 }

@@ -11,7 +11,8 @@ use tessera_types::{Code, Error, Result};
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold_array, merge};
-use super::{Aggregate, Output, OutputKind, convert, counts, plain};
+use super::{Aggregate, Output, OutputKind, counts, plain};
+use crate::expression::plain::to_form;
 
 /// State of an exact sum: 128 bits, low word first, and how many values there were (3 words).
 #[derive(Debug, Clone, Copy)]
@@ -172,7 +173,7 @@ where
                     0 => None,
                     count => Some(state.sum() as f64 / count as f64 / unit),
                 });
-                convert(Arc::new(average.collect::<Float64Array>()), &output.data_type)
+                to_form(Arc::new(average.collect::<Float64Array>()), &output.data_type)
             }
             (_, DataType::Int64) => {
                 let sum = |state: ExactState| i64::try_from(state.sum()).map_err(|_| overflow());
@@ -191,7 +192,7 @@ where
                     _ => Err(overflow()),
                 });
                 let sums = sums.collect::<Result<Decimal128Array>>()?;
-                convert(Arc::new(sums.with_precision_and_scale(precision, self.scale)?), other)
+                to_form(Arc::new(sums.with_precision_and_scale(precision, self.scale)?), other)
             }
         }
     }
@@ -239,7 +240,7 @@ where
             OutputKind::Count => counts(states.map(|state| state.count), output),
             _ => {
                 let sums = states.map(|state| (state.count > 0).then(|| value(state)));
-                convert(Arc::new(sums.collect::<Float64Array>()), &output.data_type)
+                to_form(Arc::new(sums.collect::<Float64Array>()), &output.data_type)
             }
         }
     }

@@ -10,7 +10,8 @@ use tessera_types::Result;
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold_array, merge};
-use super::{Aggregate, Output, OutputKind, convert, plain};
+use super::{Aggregate, Output, OutputKind, plain};
+use crate::expression::plain::to_form;
 
 /// State: count, mean, sum of squared distances from the mean (3 words).
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +50,7 @@ pub(crate) struct Variance {
 
 impl Aggregate for Variance {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
-        let array = convert(plain(args, 0)?, &DataType::Float64)?;
+        let array = to_form(plain(args, 0)?, &DataType::Float64)?;
         fold_array(&Welford, area, self.offset, groups, array.as_primitive::<Float64Type>())
     }
 
@@ -79,6 +80,6 @@ impl Aggregate for Variance {
             let variance = divisor.filter(|divisor| *divisor > 0).map(|d| state.squares / d as f64);
             if root { variance.map(f64::sqrt) } else { variance }
         });
-        convert(Arc::new(values.collect::<Float64Array>()), &output.data_type)
+        to_form(Arc::new(values.collect::<Float64Array>()), &output.data_type)
     }
 }

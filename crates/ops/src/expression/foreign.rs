@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{DataFusionError, ScalarValue};
@@ -15,7 +14,7 @@ use tessera_types::{Atom, Code, Error, Result};
 
 use super::cast::cast;
 use super::kernel::{Argument, Kernel};
-use super::plain::to_plain;
+use super::plain::{to_form, to_plain};
 use super::scalar::scalar_to_array;
 use super::types::{Arg, Resolved};
 
@@ -109,7 +108,7 @@ fn constant(expr: &Expr, data_type: &DataType) -> Result<Option<ScalarValue>> {
         },
         _ => return Ok(None),
     };
-    let value = accepted(array, data_type)
+    let value = to_form(array, data_type)
         .map_err(|error| error.context(format!("converting a constant of type {atom}")))
         .and_then(|array| {
             ScalarValue::try_from_array(&array, 0).map_err(|error| from_datafusion(error, "constant"))
@@ -129,14 +128,6 @@ pub(crate) fn foreign_type(plain: &DataType) -> DataType {
         DataType::Map(entries, sorted) => DataType::Map(field(entries), *sorted),
         other => other.clone(),
     }
-}
-
-fn accepted(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    if array.data_type() == data_type {
-        return Ok(array);
-    }
-    let options = CastOptions { safe: false, ..Default::default() };
-    Ok(cast_with_options(&array, data_type, &options)?)
 }
 
 /// A DataFusion error as ours.
@@ -186,7 +177,7 @@ impl Kernel for Foreign {
             .iter()
             .zip(&self.fields)
             .map(|(argument, field)| {
-                let array = accepted(argument.array.clone(), field.data_type())?;
+                let array = to_form(argument.array.clone(), field.data_type())?;
                 if !argument.constant && !all_constant {
                     return Ok(ColumnarValue::Array(array));
                 }

@@ -60,6 +60,7 @@ use bind::{Binder, Kind, Node};
 use evaluate::{View, evaluate};
 
 pub use aggregate_types::argument_fields;
+pub(crate) use foreign::foreign_type;
 pub use library::Library;
 pub use types::common_type;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray, new_null_array};
-use arrow::compute::{CastOptions, cast_with_options};
 use bytes::Bytes;
 
 use tessera_encodings::{Chunk, Column};
@@ -15,6 +14,7 @@ use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
 use crate::context::{Context, RangeReader, Read, Run};
 use crate::describe;
 use crate::expression::Bound;
+pub(crate) use crate::expression::plain::to_plain;
 use crate::operator::Lowering;
 
 /// The parameters of a scan of files, checked.
@@ -143,20 +143,6 @@ fn scalar_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
     })
 }
 
-/// An array in the plain form of `atom`.
-///
-/// # Errors
-/// A value does not fit.
-pub(crate) fn to_plain(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
-    let target = atom.arrow();
-    if *array.data_type() == target {
-        return Ok(array);
-    }
-    let options = CastOptions { safe: false, ..Default::default() };
-    cast_with_options(&array, &target, &options)
-        .map_err(|error| Error::from(error).context(format!("converting {} to {atom}", array.data_type())))
-}
-
 /// Whether every value of `from` is a value of `to`, so that a file may hold the one where the other is declared.
 pub(crate) fn is_lossless(from: &Atom, to: &Atom) -> bool {
     let digits = |atom: &Atom| match atom {
@@ -264,12 +250,7 @@ pub(crate) fn check_type(path: &str, name: &str, found: &Atom, declared: &Atom) 
 /// # Errors
 /// A value does not fit.
 pub(crate) fn convert(array: ArrayRef, found: &Atom, declared: &Atom) -> Result<ArrayRef> {
-    let plain = to_plain(array, found)?;
-    if found == declared {
-        return Ok(plain);
-    }
-    let options = CastOptions { safe: false, ..Default::default() };
-    to_plain(cast_with_options(&plain, &declared.arrow(), &options)?, declared)
+    to_plain(to_plain(array, found)?, declared)
 }
 
 /// NULLs of a type, for a column that a file lacks.
