@@ -109,7 +109,7 @@ fn a_changed_plan_is_rejected_with_the_place() {
             "join-radix.plan",
             "%result = rows_materialize(%joined)",
             "%result = filter(%joined) {predicate = o_orderkey = 1}",
-            "rows_scan: field data is not a field",
+            "sub-operator rows_scan (%10): field data is not a field",
         ),
         ("join-radix.plan", "return %result\n  }", "return %rezult\n  }", "%rezult"),
     ] {

@@ -6,25 +6,10 @@ use tessera_types::{Error, Result};
 use crate::describe;
 use crate::operator::{Lowering, Operator, SubOperator};
 
-/// The parameters every platform's exchange takes.
-pub const PARAMETERS: &[&str] = &["keys", "broadcast"];
-
-/// The output: the input with locality `all`, in no order.
+/// Brings tuples of equal `keys` together on one worker, or with `broadcast` all on every worker: the input with
+/// locality `all`, in no order.
 ///
-/// # Errors
-/// Neither keys nor broadcast are asked for, or a key is not a field.
-pub fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-    let edge = describe::edge(inputs)?;
-    let keys = node.params.names_opt("keys")?;
-    if keys.is_empty() != node.params.flag("broadcast")? {
-        return Err(Error::semantic("takes either keys or broadcast = true"));
-    }
-    describe::keys(&edge.tuple, &keys, "key")?;
-    let traits = Traits { locality: Locality::All, ..edge.traits };
-    Ok(Edge { tuple: edge.tuple.clone(), traits, order: Order::None })
-}
-
-/// The exchange in a build without the platform of its plan: the plan can be verified and explained, not run.
+/// By itself, in a build without the platform of its plan, it can be verified and explained, not run.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange;
 
@@ -38,7 +23,14 @@ impl Descriptor for Exchange {
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        derive(node, inputs)
+        let edge = describe::edge(inputs)?;
+        let keys = node.params.names_opt("keys")?;
+        if keys.is_empty() != node.params.flag("broadcast")? {
+            return Err(Error::semantic("takes either keys or broadcast = true"));
+        }
+        describe::keys(&edge.tuple, &keys, "key")?;
+        let traits = Traits { locality: Locality::All, ..edge.traits };
+        Ok(Edge { tuple: edge.tuple.clone(), traits, order: Order::None })
     }
 
     fn role(&self, _node: &Node) -> Role {

@@ -8,41 +8,10 @@ use crate::operator::{Lowering, Operator, SubOperator};
 /// Platforms whose workers share one memory: their leaves see everything.
 const SHARED_MEMORY: [&str; 1] = ["local"];
 
-/// The parameters every platform's executor takes.
-pub const PARAMETERS: &[&str] = &["platform"];
-
-/// What the nested plan starts with: a tuple of the input (the empty one without an input), many workers, and
-/// locality `all` where they share a memory.
+/// Runs its nested plan once per input tuple (once, for the empty tuple, without an input), each time on all workers of
+/// a platform; the output is what the nested plan yields, gathered at the driver (Modularis, Table 2.2).
 ///
-/// # Errors
-/// The platform is not named.
-pub fn nested_input(node: &Node, inputs: &[Edge]) -> Result<Edge> {
-    let platform = match node.param("platform") {
-        Some(Value::Name(name)) => name,
-        _ => return Err(Error::semantic("parameter platform must be a name, such as local")),
-    };
-    let locality = if SHARED_MEMORY.contains(&&**platform) { Locality::All } else { Locality::Worker };
-    let traits = Traits { parallelism: Parallelism::Many, locality, ..Traits::DRIVER };
-    let tuple = if node.inputs.is_empty() { Tuple::empty() } else { inputs[0].tuple.clone() };
-    Ok(Edge { tuple, traits, order: Order::Source })
-}
-
-/// The output: what the nested plan yields, gathered at the driver (Modularis, Table 2.2).
-///
-/// # Errors
-/// The nested plan's result exists once per worker.
-pub fn derive(inputs: &Inputs<'_>) -> Result<Edge> {
-    let result = inputs.nested.first().ok_or_else(|| Error::internal("an executor without a plan"))?;
-    if result.traits.parallelism == Parallelism::Many {
-        return Err(Error::semantic(format!(
-            "the result of its nested plan ({}) has parallelism many where one is wanted; insert a merge",
-            result.tuple
-        )));
-    }
-    Ok(Edge { tuple: result.tuple.clone(), traits: Traits::DRIVER, order: result.order.clone() })
-}
-
-/// The executor in a build without the platform a plan names: the plan can be verified and explained, not run.
+/// By itself, in a build without the platform a plan names, it can be verified and explained, not run.
 #[derive(Debug, Clone, Copy)]
 pub struct Executor;
 
@@ -53,12 +22,27 @@ impl Descriptor for Executor {
         1
     }
 
+    /// A tuple of the input (the empty one without an input), many workers, and locality `all` where they share a memory.
     fn nested_input(&self, node: &Node, inputs: &[Edge], _index: usize) -> Result<Edge> {
-        nested_input(node, inputs)
+        let platform = match node.param("platform") {
+            Some(Value::Name(name)) => name,
+            _ => return Err(Error::semantic("parameter platform must be a name, such as local")),
+        };
+        let locality = if SHARED_MEMORY.contains(&&**platform) { Locality::All } else { Locality::Worker };
+        let traits = Traits { parallelism: Parallelism::Many, locality, ..Traits::DRIVER };
+        let tuple = if node.inputs.is_empty() { Tuple::empty() } else { inputs[0].tuple.clone() };
+        Ok(Edge { tuple, traits, order: Order::Source })
     }
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        derive(inputs)
+        let result = inputs.nested.first().ok_or_else(|| Error::internal("an executor without a plan"))?;
+        if result.traits.parallelism == Parallelism::Many {
+            return Err(Error::semantic(format!(
+                "the result of its nested plan ({}) has parallelism many where one is wanted; insert a merge",
+                result.tuple
+            )));
+        }
+        Ok(Edge { tuple: result.tuple.clone(), traits: Traits::DRIVER, order: result.order.clone() })
     }
 
     fn role(&self, _node: &Node) -> Role {

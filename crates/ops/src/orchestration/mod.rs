@@ -1,21 +1,23 @@
 //! Sub-operators that run nested plans, and the abstract ones that platforms implement (architecture §5).
 
-pub mod exchange;
-pub mod executor;
+mod exchange;
+mod executor;
 mod nested_map;
+mod on_platform;
 mod parameter_lookup;
 mod repeat;
 
 pub use exchange::Exchange;
 pub use executor::Executor;
 pub use nested_map::NestedMap;
+pub use on_platform::{OnPlatform, Runtime};
 pub use parameter_lookup::ParameterLookup;
 pub use repeat::Loop;
 
 use crate::Registry;
 
-/// Registers the sub-operators of this folder. Platforms put their own executor and exchange in the place of the
-/// abstract ones.
+/// Registers the sub-operators of this folder. Platforms put an executor and an exchange that run ([`OnPlatform`]) in the
+/// place of the abstract ones.
 pub fn register(registry: &mut Registry) {
     registry.register(Exchange);
     registry.register(Executor);

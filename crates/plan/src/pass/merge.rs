@@ -16,7 +16,7 @@ use crate::verify::verify_node;
 /// platforms call this on the plan that their executor runs.
 ///
 /// # Errors
-/// The plan does not verify for another reason.
+/// The plan does not verify for another reason: as of [`crate::verify`], with the node's position in `plan`.
 pub fn insert_merges(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Result<Plan> {
     let mut edges: Vec<Edge> = Vec::new();
     let mut merged: HashMap<NodeId, NodeId> = HashMap::new();
@@ -40,7 +40,11 @@ pub fn insert_merges(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Resul
         }
         add(out, node, catalogue, start, edges)
     };
-    let plan = map_nodes(plan, &mut |out, _, node| inserter(out, node, &mut edges))?;
+    let plan = map_nodes(plan, &mut |out, id, node| {
+        let operator = node.operator.clone();
+        inserter(out, node, &mut edges)
+            .map_err(|error| error.context(format!("sub-operator {operator} (%{})", id.0)))
+    })?;
     // The result, on the plan as it is now.
     let verified = crate::verify_in(&plan, catalogue, start)?;
     if verified.edges[plan.root.index()].traits.parallelism == Parallelism::One {
@@ -60,8 +64,10 @@ fn add(
     start: Traits,
     edges: &mut Vec<Edge>,
 ) -> Result<NodeId> {
-    let (edge, _) = verify_node(&node, out.parameters(), edges.len(), edges, catalogue, start, 0)
-        .map_err(|error| error.context(format!("sub-operator {}", node.operator)))?;
+    let (edge, _) = verify_node(&node, out.parameters(), edges.len(), edges, catalogue, start, 0)?;
+    let before = |input: &NodeId| Some((out.nodes().get(input.index())?, edges.get(input.index())?));
+    let (producers, produced): (Vec<_>, Vec<_>) = node.inputs.iter().filter_map(before).unzip();
+    catalogue.descriptor(&node.operator)?.check_producers(&node, &producers, &produced)?;
     edges.push(edge);
     Ok(out.push(node))
 }
@@ -83,7 +89,8 @@ fn merge(
     }
     let node =
         Node { operator: "merge".into(), inputs: vec![input], params, nested: Vec::new(), expected: None };
-    let id = add(out, node, catalogue, start, edges)?;
+    let id = add(out, node, catalogue, start, edges)
+        .map_err(|error| error.context(format!("a merge of %{}", input.0)))?;
     merged.insert(input, id);
     Ok(id)
 }

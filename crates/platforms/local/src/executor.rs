@@ -3,57 +3,17 @@
 use std::sync::Arc;
 
 use tessera_encodings::Chunk;
-use tessera_ops::orchestration::executor;
+use tessera_ops::orchestration::Runtime;
 use tessera_ops::stream_util::ChunksReader;
-use tessera_ops::{
-    Collected, Context, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, SubOperator,
-};
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_ops::{Collected, Context, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun};
+use tessera_plan::Node;
 use tessera_types::{Error, Result};
 
-/// Runs its nested plan once per input tuple (once, for the empty tuple, without an input), each time with all workers.
+/// Runs `executor`: its nested plan once per input tuple (once, for the empty tuple, without an input), each time with all workers.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalExecutor;
 
-impl Descriptor for LocalExecutor {
-    fn name(&self) -> &'static str {
-        "executor"
-    }
-
-    fn summary(&self) -> &'static str {
-        "Runs its nested plan on all workers."
-    }
-
-    fn parameters(&self) -> &'static [&'static str] {
-        executor::PARAMETERS
-    }
-
-    fn arity(&self) -> (usize, usize) {
-        (0, 1)
-    }
-
-    fn nested(&self) -> usize {
-        1
-    }
-
-    fn nested_input(&self, node: &Node, inputs: &[Edge], _index: usize) -> Result<Edge> {
-        executor::nested_input(node, inputs)
-    }
-
-    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        executor::derive(inputs)
-    }
-
-    fn role(&self, _node: &Node) -> Role {
-        Role::Source
-    }
-
-    fn of_platform(&self) -> bool {
-        true
-    }
-}
-
-impl SubOperator for LocalExecutor {
+impl Runtime for LocalExecutor {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let platform = node.params.choice("platform", &[crate::NAME]).map_err(|_| {
             Error::unsupported(

@@ -10,6 +10,7 @@ mod pass;
 
 use tessera_exec::Platform;
 use tessera_ops::Registry;
+use tessera_ops::orchestration::{Exchange, Executor, OnPlatform};
 use tessera_plan::{Catalogue, Plan};
 use tessera_types::Result;
 
@@ -29,8 +30,8 @@ impl Platform for Local {
     }
 
     fn register(&self, registry: &mut Registry) {
-        registry.register(LocalExecutor);
-        registry.register(LocalExchange);
+        registry.register(OnPlatform::new(Executor, LocalExecutor));
+        registry.register(OnPlatform::new(Exchange, LocalExchange));
     }
 
     fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
