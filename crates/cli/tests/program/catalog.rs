@@ -40,6 +40,24 @@ fn folders_and_partitions() {
 }
 
 #[test]
+fn files_of_a_folder_may_differ_where_one_type_holds_both() {
+    let folder = folder();
+    let copy = |sql: &str, name: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        run(&["-c", &format!("copy ({sql}) to '{}'", path.display())]).ok();
+    };
+    copy("select cast(1 as integer) as a, cast(1.5 as decimal(4,1)) as d", "t/1.parquet");
+    copy("select 3000000000 as a, cast(1.25 as decimal(9,2)) as d, 'x' as b", "t/2.parquet");
+    let sql = "select a, d, b from t where a < 5000000000 and d > 1.2 order by a";
+    assert_eq!(csv(folder.path(), sql).ok(), "a,d,b\n1,1.50,\n3000000000,1.25,x\n");
+    assert_eq!(csv(folder.path(), "select a from t where d = 1.5").ok(), "a\n1\n");
+    copy("select 'text' as a", "t/3.parquet");
+    let error = csv(folder.path(), sql).error();
+    assert!(error.contains("column a is int64 in") && error.contains("3.parquet"), "{error}");
+}
+
+#[test]
 fn a_folder_above_is_no_partition() {
     let folder = folder();
     file(&folder, "run=3/t.csv", "x\n1\n");

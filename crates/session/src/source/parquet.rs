@@ -1,11 +1,10 @@
 //! Parquet: columns and statistics from the files' footers.
 
-use std::collections::HashSet;
-
+use tessera_ops::scan::file::merge_tuples;
 use tessera_ops::scan::parquet::{Discovered, DiscoveredColumn, discover};
 use tessera_plan::Scalar;
 use tessera_sql::{ColumnStatistics, Statistics};
-use tessera_types::{Error, Result, Tuple};
+use tessera_types::{Atom, Field, Result, Tuple};
 
 /// Of a table of more files than this, the rest's statistics are taken to be like these files'.
 const FOOTERS_MAX: usize = 256;
@@ -13,25 +12,30 @@ const FOOTERS_MAX: usize = 256;
 /// Columns and statistics of Parquet files that form one table.
 ///
 /// # Errors
-/// A file is no Parquet file or truncated, has types that are not supported, or other columns than the first one.
+/// A file is no Parquet file or truncated, has types that are not supported, or a column of a type that goes with none
+/// of another file's.
 pub(super) fn describe(paths: &[String]) -> Result<(Tuple, Statistics)> {
     let looked_at = &paths[..paths.len().min(FOOTERS_MAX)];
-    let Some((first, others)) = looked_at.split_first() else {
-        return Err(Error::internal("a table without files"));
-    };
-    let mut table = discover(&*tessera_files::open(first)?)?;
-    for path in others {
-        let file = discover(&*tessera_files::open(path)?)?;
-        table.tuple = merge(&table.tuple, &file.tuple, first, path)?;
-        add(&mut table, file);
-    }
+    let files = looked_at
+        .iter()
+        .map(|path| discover(&*tessera_files::open(path)?))
+        .collect::<Result<Vec<Discovered>>>()?;
+    let tuples = looked_at.iter().cloned().zip(files.iter().map(|file| file.tuple.clone()));
+    let tuple = merge_tuples(&tuples.collect::<Vec<_>>())?;
     let share = looked_at.len() as f64 / paths.len() as f64;
     let complete = looked_at.len() == paths.len();
-    let rows = table.rows as f64 / share;
-    let columns = table.tuple.fields().iter().zip(table.columns).map(|(field, column)| {
-        let fraction = |nulls: u64| if table.rows == 0 { 0.0 } else { nulls as f64 / table.rows as f64 };
+    let rows_seen: u64 = files.iter().map(|file| file.rows).sum();
+    let rows = rows_seen as f64 / share;
+    let columns = tuple.fields().iter().map(|field| {
+        let column = files
+            .iter()
+            .filter(|file| file.rows > 0)
+            .map(|file| column_of(file, field))
+            .reduce(both)
+            .unwrap_or_default();
+        let fraction = |nulls: u64| if rows_seen == 0 { 0.0 } else { nulls as f64 / rows_seen as f64 };
         // A writer keeps no dictionary of strings that hardly repeat.
-        let text = matches!(field.atom(), Some(tessera_types::Atom::String | tessera_types::Atom::Bytes));
+        let text = matches!(field.atom(), Some(Atom::String | Atom::Bytes));
         let distinct = column.distinct.map(|distinct| distinct as f64).or(text.then_some(rows));
         ColumnStatistics {
             min: column.min.filter(|_| complete),
@@ -40,49 +44,19 @@ pub(super) fn describe(paths: &[String]) -> Result<(Tuple, Statistics)> {
             distinct,
         }
     });
-    Ok((table.tuple.clone(), Statistics { rows: Some(rows), columns: columns.collect() }))
+    Ok((tuple.clone(), Statistics { rows: Some(rows), columns: columns.collect() }))
 }
 
-/// The first file's columns; one that may be NULL in any file may be NULL.
-fn merge(first: &Tuple, other: &Tuple, first_path: &str, other_path: &str) -> Result<Tuple> {
-    let differ = |what: String| Err(Error::data(format!("the files of one table differ: {what}")));
-    let names = |tuple: &Tuple| tuple.fields().iter().map(|field| field.name.clone()).collect::<HashSet<_>>();
-    let (ours, theirs) = (names(first), names(other));
-    if let Some(name) = ours.difference(&theirs).next() {
-        return differ(format!("column {name} of '{first_path}' is not in '{other_path}'"));
+/// What a file says of a column of the table. Bounds of another type than the table's are of no use.
+fn column_of(file: &Discovered, field: &Field) -> DiscoveredColumn {
+    let Some(position) = file.tuple.index_of(&field.name) else {
+        return DiscoveredColumn { null_count: Some(file.rows), ..Default::default() };
+    };
+    let column = file.columns.get(position).cloned().unwrap_or_default();
+    match file.tuple.fields()[position].item == field.item {
+        true => column,
+        false => DiscoveredColumn { min: None, max: None, ..column },
     }
-    if let Some(name) = theirs.difference(&ours).next() {
-        return differ(format!("column {name} of '{other_path}' is not in '{first_path}'"));
-    }
-    let mut fields = Vec::with_capacity(first.len());
-    for field in first.fields() {
-        let Some(found) = other.field(&field.name) else { continue };
-        if found.item != field.item {
-            let (ours, theirs) = (&field.item, &found.item);
-            return differ(format!(
-                "column {} is {ours} in '{first_path}' and {theirs} in '{other_path}'",
-                field.name
-            ));
-        }
-        fields.push(field.with_nullable(field.nullable || found.nullable));
-    }
-    Ok(Tuple::new(fields))
-}
-
-/// Adds what is known of another file, whose columns are the same but for their order.
-fn add(table: &mut Discovered, file: Discovered) {
-    for (field, column) in table.tuple.fields().iter().zip(&mut table.columns) {
-        let position = file.tuple.index_of(&field.name);
-        let other = position.and_then(|position| file.columns.get(position).cloned()).unwrap_or_default();
-        *column = if table.rows == 0 {
-            other
-        } else if file.rows == 0 {
-            continue;
-        } else {
-            both(std::mem::take(column), other)
-        };
-    }
-    table.rows += file.rows;
 }
 
 fn both(a: DiscoveredColumn, b: DiscoveredColumn) -> DiscoveredColumn {
