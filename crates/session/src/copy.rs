@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tessera_files::FileFormat;
 use tessera_plan::{Builder, Expr, Params, Plan, Value};
-use tessera_sql::{CopyTo, Planned};
-use tessera_types::{Error, Result};
+use tessera_sql::CopyTo;
+use tessera_types::{Error, Result, unique_names};
 
 /// The plan that writes the file and yields its path and number of rows.
 ///
@@ -18,7 +18,7 @@ pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
         })?,
         None => FileFormat::of_path(&copy.path)?,
     };
-    let names = unique_names(&copy.query);
+    let names: Vec<Arc<str>> = unique_names(&copy.query.names).into_iter().map(Into::into).collect();
     let mut builder = Builder::new(copy.query.plan.parameters.clone());
     let mut root = builder.append(copy.query.plan.clone());
     if copy.query.tuple.fields().iter().map(|field| &field.name).ne(&names) {
@@ -32,19 +32,4 @@ pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
     }
     root = builder.add(format.materialize(), &[root], params);
     Ok(builder.finish(root))
-}
-
-/// The names that are shown, where no two are alike.
-fn unique_names(query: &Planned) -> Vec<Arc<str>> {
-    let mut names: Vec<Arc<str>> = Vec::new();
-    for shown in &query.names {
-        let mut name: Arc<str> = shown.as_str().into();
-        let mut number = 1;
-        while names.contains(&name) {
-            name = format!("{shown}_{number}").into();
-            number += 1;
-        }
-        names.push(name);
-    }
-    names
 }

@@ -26,7 +26,7 @@ mod tuple;
 pub use atom::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
 pub use error::{Code, Error, Result, Span};
 pub use parse::{TypeParser, is_plain_name, quote_name};
-pub use tuple::{Collection, Field, Format, Item, Tuple};
+pub use tuple::{Collection, Field, Format, Item, Tuple, unique_names};
 
 /// The deepest nesting of a type (lists in structs in collections …) that parsers and verifiers accept.
 pub const TYPE_DEPTH_MAX: usize = 32;

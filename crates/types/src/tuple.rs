@@ -12,6 +12,26 @@ use crate::parse::quote_name;
 /// The physical format of a [`Collection`], by name: `rows`, `batch`, `hash_table`, `paths`, ….
 pub type Format = Arc<str>;
 
+/// Names for the fields of a tuple: one that stands before already gets a number behind it.
+///
+/// ```
+/// assert_eq!(tessera_types::unique_names(["a", "b", "a", "a"]), ["a", "b", "a_1", "a_2"]);
+/// ```
+pub fn unique_names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Vec<String> {
+    let mut unique: Vec<String> = Vec::new();
+    for wanted in names {
+        let wanted = wanted.into();
+        let mut name = wanted.clone();
+        let mut number = 1;
+        while unique.contains(&name) {
+            name = format!("{wanted}_{number}");
+            number += 1;
+        }
+        unique.push(name);
+    }
+    unique
+}
+
 /// Tuples of one type in one physical format.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Collection {

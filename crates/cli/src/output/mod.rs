@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use tessera_session::{Error, QueryResult};
+use tessera_types::unique_names;
 
 use crate::arguments::Format;
 
@@ -137,18 +138,8 @@ impl<W: Write + Send> Printer<W> {
 
 /// The schema with a number behind names that repeat: readers of these formats look columns up by name.
 fn distinct(result: &QueryResult) -> SchemaRef {
-    let mut names: Vec<String> = Vec::new();
-    for shown in result.names() {
-        let mut name = shown.clone();
-        let mut number = 1;
-        while names.contains(&name) {
-            name = format!("{shown}_{number}");
-            number += 1;
-        }
-        names.push(name);
-    }
     let schema = result.schema();
-    let fields = schema.fields().iter().zip(names);
+    let fields = schema.fields().iter().zip(unique_names(result.names()));
     Arc::new(Schema::new(
         fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect::<Vec<_>>(),
     ))

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Params, Role, Value};
-use tessera_types::{Error, Result, Tuple, quote_name};
+use tessera_types::{Error, Result, Tuple, quote_name, unique_names};
 
 use crate::operator::{Lowering, Operator, SubOperator};
 use crate::scan::file::{self, FileScan, conjuncts};
@@ -248,17 +248,10 @@ pub(crate) fn header_names(options: &CsvOptions, record: &[u8]) -> Result<Vec<St
             invalid = Some("the header is not valid UTF-8");
             ""
         });
-        let base = if text.is_empty() { format!("column{}", names.len()) } else { text.to_string() };
-        let mut name = base.clone();
-        let mut number = 1;
-        while names.contains(&name) {
-            name = format!("{base}_{number}");
-            number += 1;
-        }
-        names.push(name);
+        names.push(if text.is_empty() { format!("column{}", names.len()) } else { text.to_string() });
     })?;
     match invalid {
         Some(what) => Err(what.to_string()),
-        None => Ok(names),
+        None => Ok(unique_names(names)),
     }
 }
