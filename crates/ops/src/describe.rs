@@ -118,6 +118,29 @@ pub fn keys(tuple: &Tuple, names: &[Arc<str>], what: &str) -> Result<Vec<usize>>
     names.iter().map(|name| key(tuple, name, what)).collect()
 }
 
+/// Rejects keys that differ in type from those they are compared with: the maker of the plan casts. A side is what its
+/// keys are called, its tuple, and their positions.
+///
+/// # Errors
+/// Two keys differ: names both and their types.
+pub fn same_types(left: (&str, &Tuple, &[usize]), right: (&str, &Tuple, &[usize])) -> Result<()> {
+    for (a, b) in left.2.iter().zip(right.2) {
+        let (a, b) = (&left.1.fields()[*a], &right.1.fields()[*b]);
+        if a.item != b.item {
+            return Err(Error::semantic(format!(
+                "{} {} is {} and {} {} is {}; cast one of them",
+                left.0,
+                quote_name(&a.name),
+                a.item,
+                right.0,
+                quote_name(&b.name),
+                b.item
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// A field that holds a collection in `format`: its position and the collection.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
-use tessera_encodings::{Chunk, Column, concat_chunks};
+use tessera_encodings::{Chunk, Column, concat_chunks, repeat_value};
 use tessera_types::{Error, Result};
 
 use crate::operator::{Collected, Reader, SourceRun, Step, StreamRun, StreamWorker};
@@ -163,37 +163,76 @@ impl SourceRun for ChunksRun {
     }
 }
 
+/// Pairs of tuples: row `row` of one chunk with all rows of the other; fields of `left` first. Both without a selection.
+///
+/// # Errors
+/// There is no such row.
+pub fn pairs_with_row(left: &Chunk, right: &Chunk, repeat_left: bool, row: usize) -> Result<Chunk> {
+    let (short, long) = if repeat_left { (left, right) } else { (right, left) };
+    let repeated = short.stored().iter().map(|column| repeat_value(column, row, long.rows()));
+    let repeated = repeated.collect::<Result<Vec<Column>>>()?;
+    let (mut columns, behind) = match repeat_left {
+        true => (repeated, long.stored().to_vec()),
+        false => (long.stored().to_vec(), repeated),
+    };
+    columns.extend(behind);
+    Ok(Chunk::new(columns, long.rows()))
+}
+
+/// Cuts chunks into pieces.
+#[derive(Debug, Default)]
+pub struct Cutter {
+    /// A chunk, and the first row that has not been given out.
+    rest: Option<(Chunk, usize)>,
+}
+
+impl Cutter {
+    /// Takes a chunk, when the one before has been given out.
+    pub fn put(&mut self, chunk: Chunk) {
+        debug_assert!(self.rest.is_none());
+        self.rest = Some((chunk, 0));
+    }
+
+    /// The next piece, of at most `rows_max` tuples.
+    pub fn pop(&mut self, rows_max: usize) -> Option<Chunk> {
+        let (chunk, start) = self.rest.take()?;
+        let len = rows_max.max(1).min(chunk.rows() - start);
+        if len == chunk.rows() {
+            return Some(chunk);
+        }
+        let piece = chunk.slice(start, len);
+        if start + len < chunk.rows() {
+            self.rest = Some((chunk, start + len));
+        }
+        Some(piece)
+    }
+}
+
 /// Reads chunks, sliced to at most `chunk_rows` tuples.
 #[derive(Debug)]
 pub struct ChunksReader {
     chunks: std::vec::IntoIter<Chunk>,
-    current: Option<(Chunk, usize)>,
+    cutter: Cutter,
     chunk_rows: usize,
 }
 
 impl ChunksReader {
     /// A reader of these chunks.
     pub fn new(chunks: Vec<Chunk>, chunk_rows: usize) -> Self {
-        ChunksReader { chunks: chunks.into_iter(), current: None, chunk_rows: chunk_rows.max(1) }
+        ChunksReader { chunks: chunks.into_iter(), cutter: Cutter::default(), chunk_rows }
     }
 }
 
 impl Reader for ChunksReader {
     fn step(&mut self) -> Result<Step> {
         loop {
-            if let Some((chunk, offset)) = self.current.take() {
-                let len = self.chunk_rows.min(chunk.rows() - offset);
-                let slice = chunk.slice(offset, len);
-                if offset + len < chunk.rows() {
-                    self.current = Some((chunk, offset + len));
-                }
-                return Ok(Step::HasOutput(slice));
+            if let Some(piece) = self.cutter.pop(self.chunk_rows) {
+                return Ok(Step::HasOutput(piece));
             }
             match self.chunks.next() {
                 None => return Ok(Step::Done),
                 Some(chunk) if chunk.is_empty() => {}
-                Some(chunk) if chunk.rows() <= self.chunk_rows => return Ok(Step::HasOutput(chunk)),
-                Some(chunk) => self.current = Some((chunk, 0)),
+                Some(chunk) => self.cutter.put(chunk),
             }
         }
     }

@@ -11,8 +11,8 @@ use arrow::compute::concat_batches;
 use tessera_encodings::Chunk;
 use tessera_plan::pipeline::{Chain, End, Pipelines, Start, cut};
 use tessera_plan::{
-    Builder, Descriptor, Edge, Inputs, Node, NodeId, Order, Params, Plan, Role, Traits, Value, Verified,
-    verify,
+    Builder, Descriptor, Edge, Inputs, Node, NodeId, Order, Params, Plan, Role, SortKey, Traits, Value,
+    Verified, verify,
 };
 use tessera_types::{Code, Error, Result, Tuple};
 
@@ -503,6 +503,14 @@ fn drain(
 /// A parameter that is a list of field names.
 pub(crate) fn names(names: &[&str]) -> Value {
     Value::names(names)
+}
+
+/// The parameter `keys` of a sort: field, whether descending, whether NULLs come first.
+pub(crate) fn sort_keys(list: &[(&str, bool, bool)]) -> Params {
+    let key = |&(field, descending, nulls_first): &(&str, bool, bool)| {
+        SortKey { field: field.into(), descending, nulls_first }.to_value()
+    };
+    Params::new().with("keys", Value::List(list.iter().map(key).collect()))
 }
 
 /// A batch of `tuple` from text: tuples apart by `|`, values by a space, `NULL` for NULL.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::{Chunk, Column, repeat_value};
+use tessera_encodings::Chunk;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Error, Result};
 
 use crate::describe::{edges, passes, wants_all};
 use crate::operator::{Collected, Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
+use crate::stream_util::pairs_with_row;
 use crate::{Context, Run, describe};
 
 /// Every tuple of the first input (a side) joined to every tuple of the second (Modularis §2.3.2).
@@ -86,17 +87,9 @@ impl StreamWorker for ProductWorker {
         };
         self.context.check()?;
         let repeat_left = left.rows() <= right.rows();
-        let (short, long) = if repeat_left { (left, right) } else { (right, left) };
-        let repeated = short.stored().iter().map(|column| repeat_value(column, self.row, long.rows()));
-        let repeated = repeated.collect::<Result<Vec<Column>>>()?;
-        let (mut columns, after) = match repeat_left {
-            true => (repeated, long.stored().to_vec()),
-            false => (long.stored().to_vec(), repeated),
-        };
-        columns.extend(after);
-        let output = Chunk::new(columns, long.rows());
+        let output = pairs_with_row(left, right, repeat_left, self.row)?;
         self.row += 1;
-        if self.row == short.rows() {
+        if self.row == left.rows().min(right.rows()) {
             (self.chunk, self.row) = (self.chunk + 1, 0);
         }
         Ok(Step::HasOutput(output))

@@ -116,18 +116,10 @@ impl Descriptor for MergeJoin {
                 right_keys.len()
             )));
         }
-        for (a, b) in left_keys.iter().zip(&right_keys) {
-            let (a, b) = (&left.tuple.fields()[*a], &right.tuple.fields()[*b]);
-            if a.item != b.item {
-                return Err(Error::semantic(format!(
-                    "left key {} is {} and right key {} is {}; cast one of them",
-                    quote_name(&a.name),
-                    a.item,
-                    quote_name(&b.name),
-                    b.item
-                )));
-            }
-        }
+        describe::same_types(
+            ("left key", &left.tuple, &left_keys),
+            ("right key", &right.tuple, &right_keys),
+        )?;
         if let Some(residual) = node.params.expr_opt("residual")? {
             let both = left.tuple.concat(&right.tuple);
             both.check()?;

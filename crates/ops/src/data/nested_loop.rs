@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::BooleanArray;
 
-use tessera_encodings::{Chunk, Column, repeat_value};
+use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Order, Role};
-use tessera_types::{Code, Error, Result, Tuple};
+use tessera_types::{Error, Result, Tuple};
 
 use crate::Run;
 use crate::context::Reservation;
@@ -16,7 +16,7 @@ use crate::join::{JoinKind, Matched, null_columns, select_positions};
 use crate::operator::{
     Collected, Lowering, Operator, Reader, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator,
 };
-use crate::stream_util::Packer;
+use crate::stream_util::{Packer, pairs_with_row};
 
 /// `nested_loop`: joins its stream `L` with a side `R` on any condition, by trying every pair.
 ///
@@ -199,20 +199,12 @@ impl LoopWorker {
     fn try_pairs(&mut self, input: &Chunk, first: u64, side: &Chunk) -> Result<()> {
         let shared = self.shared.clone();
         let repeat_stream = input.rows() < side.rows();
-        let (short, long) = if repeat_stream { (input, side) } else { (side, input) };
         let row = self.row;
         self.row += 1;
-        if self.row >= short.rows() {
+        if self.row >= input.rows().min(side.rows()) {
             (self.chunk, self.row) = (self.chunk + 1, 0);
         }
-        let repeated = short.stored().iter().map(|column| repeat_value(column, row, long.rows()));
-        let repeated = repeated.collect::<Result<Vec<Column>>>()?;
-        let (mut columns, build) = match repeat_stream {
-            true => (repeated, side.stored().to_vec()),
-            false => (input.stored().to_vec(), repeated),
-        };
-        columns.extend(build);
-        let pairs = Chunk::new(columns, long.rows());
+        let pairs = pairs_with_row(input, side, repeat_stream, row)?;
         let pairs = match &shared.predicate {
             Some(predicate) => predicate.select(pairs, &shared.run)?,
             None => pairs,
@@ -235,9 +227,7 @@ impl LoopWorker {
             None => (0..pairs.rows()).for_each(&mut at),
             Some(selection) => selection.values().iter().for_each(|place| at(*place as usize)),
         }
-        if repeated && shared.kind == JoinKind::Single {
-            return Err(Error::new(Code::Data, "more than one row returned by a subquery used as a value"));
-        }
+        shared.kind.check_repeated(repeated)?;
         if shared.kind.yields_pairs() { self.packer.push(pairs) } else { Ok(()) }
     }
 

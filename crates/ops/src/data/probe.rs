@@ -7,7 +7,7 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 
 use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_types::{Code, Error, Result, Tuple, quote_name};
+use tessera_types::{Error, Result, Tuple};
 
 use super::build::{HASH_TABLE, TABLE_FIELD};
 use crate::Run;
@@ -176,19 +176,7 @@ fn check_keys(stream: &Tuple, mine: &[usize], build: &Tuple, theirs: &[usize]) -
             theirs.len()
         )));
     }
-    for (mine, theirs) in mine.iter().zip(theirs) {
-        let (a, b) = (&stream.fields()[*mine], &build.fields()[*theirs]);
-        if a.item != b.item {
-            return Err(Error::semantic(format!(
-                "probe's key {} is {} and its build's key {} is {}; cast one of them",
-                quote_name(&a.name),
-                a.item,
-                quote_name(&b.name),
-                b.item
-            )));
-        }
-    }
-    Ok(())
+    describe::same_types(("probe's key", stream, mine), ("its build's key", build, theirs))
 }
 
 impl StreamRun for ProbeRun {
@@ -282,9 +270,7 @@ impl ProbeWorker {
         for position in &self.pairs.positions {
             repeated |= std::mem::replace(&mut self.found[*position as usize], true);
         }
-        if repeated && shared.kind == JoinKind::Single {
-            return Err(Error::new(Code::Data, "more than one row returned by a subquery used as a value"));
-        }
+        shared.kind.check_repeated(repeated)?;
         if first && done && !repeated {
             // Every tuple of the input stands once in the output: all in order, in one chunk.
             let mut rows = vec![NO_ROW; input.rows()];

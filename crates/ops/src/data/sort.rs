@@ -428,14 +428,7 @@ mod tests {
     use tessera_plan::{Params, SortKey, Value};
 
     use super::*;
-    use crate::testing::{Numbers, SETTINGS, TestContext, TestPlan, batch, rows, same};
-
-    fn keys(list: &[(&str, bool, bool)]) -> Params {
-        let key = |&(field, descending, nulls_first): &(&str, bool, bool)| {
-            SortKey { field: field.into(), descending, nulls_first }.to_value()
-        };
-        Params::new().with("keys", Value::List(list.iter().map(key).collect()))
-    }
+    use crate::testing::{Numbers, SETTINGS, TestContext, TestPlan, batch, rows, same, sort_keys as keys};
 
     #[test]
     fn order_is_that_of_sql_and_stable() {

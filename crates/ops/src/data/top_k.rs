@@ -283,16 +283,9 @@ impl TopKWorker {
 
 #[cfg(test)]
 mod tests {
-    use tessera_plan::{Params, SortKey, Value};
+    use tessera_plan::Params;
 
-    use crate::testing::{Numbers, SETTINGS, TestPlan, batch, rows};
-
-    fn keys(list: &[(&str, bool, bool)]) -> Params {
-        let key = |&(field, descending, nulls_first): &(&str, bool, bool)| {
-            SortKey { field: field.into(), descending, nulls_first }.to_value()
-        };
-        Params::new().with("keys", Value::List(list.iter().map(key).collect()))
-    }
+    use crate::testing::{Numbers, SETTINGS, TestPlan, batch, rows, sort_keys as keys};
 
     /// Equal to a sort and a limit.
     fn agrees(text: &str, list: &[(&str, bool, bool)], limit: i64, offset: i64) {

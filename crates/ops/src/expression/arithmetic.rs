@@ -239,6 +239,23 @@ struct Absolute {
     atom: Atom,
 }
 
+/// Calls `$integer!(ArrowType)` or `$float!(ArrowType)` for an Arrow type of signed numbers.
+macro_rules! with_signed {
+    ($data_type:expr, $integer:ident, $float:ident, $otherwise:expr) => {
+        match $data_type {
+            DataType::Int8 => $integer!(Int8Type),
+            DataType::Int16 => $integer!(Int16Type),
+            DataType::Int32 => $integer!(Int32Type),
+            DataType::Int64 => $integer!(Int64Type),
+            DataType::Decimal64(..) => $integer!(Decimal64Type),
+            DataType::Decimal128(..) => $integer!(Decimal128Type),
+            DataType::Float32 => $float!(Float32Type),
+            DataType::Float64 => $float!(Float64Type),
+            _ => $otherwise,
+        }
+    };
+}
+
 fn out_of_range(value: impl std::fmt::Display, atom: &Atom) -> Error {
     let message =
         format!("the negative of {value} is out of range for type {atom}; cast to a wider type first");
@@ -263,26 +280,23 @@ impl Kernel for Negate {
                 unary::<$type, $type>(args, data_type, |a| (-a, false), |a| out_of_range(a, &self.atom))
             };
         }
-        match &data_type {
-            DataType::Int8 => integer!(Int8Type),
-            DataType::Int16 => integer!(Int16Type),
-            DataType::Int32 => integer!(Int32Type),
-            DataType::Int64 => integer!(Int64Type),
-            DataType::Decimal64(..) => integer!(Decimal64Type),
-            DataType::Decimal128(..) => integer!(Decimal128Type),
-            DataType::Float32 => float!(Float32Type),
-            DataType::Float64 => float!(Float64Type),
-            DataType::Interval(_) => unary::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(
-                args,
-                data_type,
-                |a| match a.neg_checked() {
-                    Ok(value) => (value, false),
-                    Err(_) => (a, true),
-                },
-                |a| out_of_range(format!("{a:?}"), &self.atom),
-            ),
-            _ => Err(unexpected(&args[0].array)),
-        }
+        with_signed!(
+            &data_type,
+            integer,
+            float,
+            match &data_type {
+                DataType::Interval(_) => unary::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(
+                    args,
+                    data_type,
+                    |a| match a.neg_checked() {
+                        Ok(value) => (value, false),
+                        Err(_) => (a, true),
+                    },
+                    |a| out_of_range(format!("{a:?}"), &self.atom),
+                ),
+                _ => Err(unexpected(&args[0].array)),
+            }
+        )
     }
 }
 
@@ -304,16 +318,6 @@ impl Kernel for Absolute {
                 unary::<$type, $type>(args, data_type, |a| (a.abs(), false), |a| out_of_range(a, &self.atom))
             };
         }
-        match &data_type {
-            DataType::Int8 => integer!(Int8Type),
-            DataType::Int16 => integer!(Int16Type),
-            DataType::Int32 => integer!(Int32Type),
-            DataType::Int64 => integer!(Int64Type),
-            DataType::Decimal64(..) => integer!(Decimal64Type),
-            DataType::Decimal128(..) => integer!(Decimal128Type),
-            DataType::Float32 => float!(Float32Type),
-            DataType::Float64 => float!(Float64Type),
-            _ => Ok(args[0].array.clone()),
-        }
+        with_signed!(&data_type, integer, float, Ok(args[0].array.clone()))
     }
 }

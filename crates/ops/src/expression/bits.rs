@@ -5,6 +5,7 @@ use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result};
 
 use super::kernel::{Argument, Kernel, binary, unary, unexpected};
+use super::scalar::with_integer;
 use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,16 +118,6 @@ impl Kernel for Bits {
                 }
             };
         }
-        match &self.atom {
-            Atom::Int8 => run!(Int8Type),
-            Atom::Int16 => run!(Int16Type),
-            Atom::Int32 => run!(Int32Type),
-            Atom::Int64 => run!(Int64Type),
-            Atom::UInt8 => run!(UInt8Type),
-            Atom::UInt16 => run!(UInt16Type),
-            Atom::UInt32 => run!(UInt32Type),
-            Atom::UInt64 => run!(UInt64Type),
-            _ => Err(unexpected(&args[0].array)),
-        }
+        with_integer!(&self.atom, run, Err(unexpected(&args[0].array)))
     }
 }

@@ -16,7 +16,7 @@ use super::datetime::offset_at;
 use super::format::format_array;
 use super::kernel::{Argument, Kernel, argument};
 use super::parse::parse_array;
-use super::scalar::{per_second, with_whole_number};
+use super::scalar::{per_second, with_integer, with_whole_number};
 use super::types::decimal_of;
 
 pub(crate) use super::format::decimal_text;
@@ -217,17 +217,7 @@ fn floats_to_integers(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> R
             Arc::new(output) as ArrayRef
         }};
     }
-    let output = match to {
-        Atom::Int8 => run!(Int8Type),
-        Atom::Int16 => run!(Int16Type),
-        Atom::Int32 => run!(Int32Type),
-        Atom::Int64 => run!(Int64Type),
-        Atom::UInt8 => run!(UInt8Type),
-        Atom::UInt16 => run!(UInt16Type),
-        Atom::UInt32 => run!(UInt32Type),
-        Atom::UInt64 => run!(UInt64Type),
-        _ => return Err(no_kernel(from, to)),
-    };
+    let output = with_integer!(to, run, return Err(no_kernel(from, to)));
     checked(array, from, to, output, safe)
 }
 

@@ -12,38 +12,50 @@ use arrow::datatypes::*;
 use tessera_plan::Scalar;
 use tessera_types::{Atom, Code, Error, Result, TimeUnit};
 
-/// Calls `$run!(ArrowType)` for the primitive Arrow type behind an atom whose values are whole numbers.
-macro_rules! with_whole_number {
-    ($atom:expr, $run:ident, $otherwise:expr) => {{
-        use arrow::datatypes::*;
-        use tessera_types::{Atom, TimeUnit};
+/// Calls `$run!(ArrowType)` for the Arrow type behind an atom of integers.
+macro_rules! with_integer {
+    ($atom:expr, $run:ident, $otherwise:expr) => {
         match $atom {
-            Atom::Int8 => $run!(Int8Type),
-            Atom::Int16 => $run!(Int16Type),
-            Atom::Int32 => $run!(Int32Type),
-            Atom::Int64 => $run!(Int64Type),
-            Atom::UInt8 => $run!(UInt8Type),
-            Atom::UInt16 => $run!(UInt16Type),
-            Atom::UInt32 => $run!(UInt32Type),
-            Atom::UInt64 => $run!(UInt64Type),
-            Atom::Decimal(p, _) if *p <= tessera_types::DECIMAL64_PRECISION_MAX => $run!(Decimal64Type),
-            Atom::Decimal(..) => $run!(Decimal128Type),
-            Atom::Date => $run!(Date32Type),
-            Atom::Time(TimeUnit::Second) => $run!(Time32SecondType),
-            Atom::Time(TimeUnit::Millisecond) => $run!(Time32MillisecondType),
-            Atom::Time(TimeUnit::Microsecond) => $run!(Time64MicrosecondType),
-            Atom::Time(TimeUnit::Nanosecond) => $run!(Time64NanosecondType),
-            Atom::Timestamp(TimeUnit::Second, _) => $run!(TimestampSecondType),
-            Atom::Timestamp(TimeUnit::Millisecond, _) => $run!(TimestampMillisecondType),
-            Atom::Timestamp(TimeUnit::Microsecond, _) => $run!(TimestampMicrosecondType),
-            Atom::Timestamp(TimeUnit::Nanosecond, _) => $run!(TimestampNanosecondType),
-            Atom::Duration(TimeUnit::Second) => $run!(DurationSecondType),
-            Atom::Duration(TimeUnit::Millisecond) => $run!(DurationMillisecondType),
-            Atom::Duration(TimeUnit::Microsecond) => $run!(DurationMicrosecondType),
-            Atom::Duration(TimeUnit::Nanosecond) => $run!(DurationNanosecondType),
+            tessera_types::Atom::Int8 => $run!(arrow::datatypes::Int8Type),
+            tessera_types::Atom::Int16 => $run!(arrow::datatypes::Int16Type),
+            tessera_types::Atom::Int32 => $run!(arrow::datatypes::Int32Type),
+            tessera_types::Atom::Int64 => $run!(arrow::datatypes::Int64Type),
+            tessera_types::Atom::UInt8 => $run!(arrow::datatypes::UInt8Type),
+            tessera_types::Atom::UInt16 => $run!(arrow::datatypes::UInt16Type),
+            tessera_types::Atom::UInt32 => $run!(arrow::datatypes::UInt32Type),
+            tessera_types::Atom::UInt64 => $run!(arrow::datatypes::UInt64Type),
             _ => $otherwise,
         }
-    }};
+    };
+}
+pub(crate) use with_integer;
+
+/// Calls `$run!(ArrowType)` for the primitive Arrow type behind an atom whose values are whole numbers.
+macro_rules! with_whole_number {
+    ($atom:expr, $run:ident, $otherwise:expr) => {
+        $crate::expression::scalar::with_integer!($atom, $run, {
+            use arrow::datatypes::*;
+            use tessera_types::{Atom, TimeUnit};
+            match $atom {
+                Atom::Decimal(p, _) if *p <= tessera_types::DECIMAL64_PRECISION_MAX => $run!(Decimal64Type),
+                Atom::Decimal(..) => $run!(Decimal128Type),
+                Atom::Date => $run!(Date32Type),
+                Atom::Time(TimeUnit::Second) => $run!(Time32SecondType),
+                Atom::Time(TimeUnit::Millisecond) => $run!(Time32MillisecondType),
+                Atom::Time(TimeUnit::Microsecond) => $run!(Time64MicrosecondType),
+                Atom::Time(TimeUnit::Nanosecond) => $run!(Time64NanosecondType),
+                Atom::Timestamp(TimeUnit::Second, _) => $run!(TimestampSecondType),
+                Atom::Timestamp(TimeUnit::Millisecond, _) => $run!(TimestampMillisecondType),
+                Atom::Timestamp(TimeUnit::Microsecond, _) => $run!(TimestampMicrosecondType),
+                Atom::Timestamp(TimeUnit::Nanosecond, _) => $run!(TimestampNanosecondType),
+                Atom::Duration(TimeUnit::Second) => $run!(DurationSecondType),
+                Atom::Duration(TimeUnit::Millisecond) => $run!(DurationMillisecondType),
+                Atom::Duration(TimeUnit::Microsecond) => $run!(DurationMicrosecondType),
+                Atom::Duration(TimeUnit::Nanosecond) => $run!(DurationNanosecondType),
+                _ => $otherwise,
+            }
+        })
+    };
 }
 pub(crate) use with_whole_number;
 

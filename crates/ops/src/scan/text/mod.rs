@@ -17,7 +17,7 @@ use tessera_types::{Error, Result, Tuple, quote_name};
 use crate::context::{Context, RangeReader, Read, Reservation, Run};
 use crate::operator::{Collected, Reader, Source, SourceRun, Step};
 use crate::scan::file::{Conjunct, FileScan, check_nulls, filter_and_project, read_now};
-use crate::stream_util::Packer;
+use crate::stream_util::{Cutter, Packer};
 
 use cells::Cells;
 
@@ -243,7 +243,7 @@ impl SourceRun for OpenTextRun {
             cells,
             packer: Packer::new(run.run.context.chunk_rows()),
             reservation: Reservation::new(run.run.context.clone()),
-            chunk: None,
+            cutter: Cutter::default(),
             done: false,
             run,
             file,
@@ -267,7 +267,7 @@ struct TextReader {
     cells: Vec<Cells>,
     packer: Packer,
     reservation: Reservation,
-    chunk: Option<(tessera_encodings::Chunk, usize)>,
+    cutter: Cutter,
     done: bool,
 }
 
@@ -485,18 +485,13 @@ impl TextReader {
     }
 
     fn advance(&mut self) -> Result<Step, Stop> {
-        let limit = self.run.run.context.chunk_rows().max(1);
+        let limit = self.run.run.context.chunk_rows();
         loop {
-            if let Some((chunk, offset)) = self.chunk.take() {
-                let len = limit.min(chunk.rows() - offset);
-                let slice = if len == chunk.rows() { chunk.clone() } else { chunk.slice(offset, len) };
-                if offset + len < chunk.rows() {
-                    self.chunk = Some((chunk, offset + len));
-                }
-                return Ok(Step::HasOutput(slice));
+            if let Some(piece) = self.cutter.pop(limit) {
+                return Ok(Step::HasOutput(piece));
             }
             if let Some(chunk) = self.packer.pop() {
-                self.chunk = Some((chunk, 0));
+                self.cutter.put(chunk);
                 continue;
             }
             if self.done {
