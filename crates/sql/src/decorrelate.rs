@@ -23,7 +23,7 @@ impl Converter<'_> {
     /// The relation with as few correlated joins as can be.
     pub(crate) fn decorrelate(&mut self, mut relation: Relation) -> Relation {
         for input in relation.inputs_mut() {
-            let taken = std::mem::replace(input, nothing());
+            let taken = std::mem::replace(input, Relation::nothing());
             *input = self.decorrelate(taken);
         }
         match relation {
@@ -293,7 +293,7 @@ impl Converter<'_> {
         let inside: HashSet<Name> = relation.names().into_iter().collect();
         let reads = |expr: &Expr| parameters(expr).iter().any(|name| outer.contains(name));
         let own_exprs = Relation::Aggregate(Box::new(Aggregate {
-            input: nothing(),
+            input: Relation::nothing(),
             keys: keys.clone(),
             sets: None,
             grouping: None,
@@ -393,8 +393,4 @@ fn unique(relation: &Relation, conditions: &[Expr]) -> bool {
         }
         _ => false,
     }
-}
-
-fn nothing() -> Relation {
-    Relation::Values { tuple: tessera_types::Tuple::empty(), rows: Vec::new() }
 }

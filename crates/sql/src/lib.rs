@@ -25,6 +25,7 @@ mod order;
 mod parse;
 mod push;
 mod raise;
+mod reduce;
 mod relation;
 mod statement;
 mod types;

@@ -73,7 +73,7 @@ impl Ordering<'_> {
         let is_region = matches!(&relation, Relation::Join(join) if flattens(join));
         if !is_region {
             for input in relation.inputs_mut() {
-                let taken = std::mem::replace(input, nothing());
+                let taken = std::mem::replace(input, Relation::nothing());
                 *input = self.order(taken);
             }
             return relation;
@@ -166,7 +166,7 @@ impl Region<'_> {
             if mask.is_power_of_two()
                 && let Some(Unit::Base(relation)) = self.units.get_mut(mask.trailing_zeros() as usize)
             {
-                *relation = std::mem::replace(relation, nothing()).filtered(vec![predicate]);
+                *relation = std::mem::replace(relation, Relation::nothing()).filtered(vec![predicate]);
                 continue;
             }
             if let Some((a, b)) = self.equal_fields(&predicate) {
@@ -211,7 +211,7 @@ impl Region<'_> {
                 };
                 let equal = Expr::call("eq", vec![Expr::Field(first.clone()), Expr::Field(name.clone())]);
                 if let Some(Unit::Base(relation)) = unit.and_then(|unit| self.units.get_mut(*unit)) {
-                    *relation = std::mem::replace(relation, nothing()).filtered(vec![equal]);
+                    *relation = std::mem::replace(relation, Relation::nothing()).filtered(vec![equal]);
                 }
             }
         }
@@ -361,7 +361,7 @@ impl Region<'_> {
             let unit = units.get_mut(set.trailing_zeros() as usize).and_then(Option::take);
             return match unit {
                 Some(Unit::Base(relation) | Unit::Hanging { right: relation, .. }) => relation,
-                None => nothing(),
+                None => Relation::nothing(),
             };
         };
         let conditions = {
@@ -415,8 +415,4 @@ fn join_cost(left: &Candidate, right: &Candidate, joined: &Profile, conditions: 
     });
     let pairs = if keyed { 0.0 } else { PAIR_COST * small * large };
     joined.rows + BUILD_COST * small + PROBE_COST * large + pairs
-}
-
-fn nothing() -> Relation {
-    Relation::Values { tuple: tessera_types::Tuple::empty(), rows: Vec::new() }
 }

@@ -76,7 +76,7 @@ impl Push<'_> {
             }
             mut other => {
                 for input in other.inputs_mut() {
-                    let taken = std::mem::replace(input, nothing());
+                    let taken = std::mem::replace(input, Relation::nothing());
                     *input = self.push(taken, Vec::new());
                 }
                 other.filtered(incoming)
@@ -173,7 +173,41 @@ impl Push<'_> {
         }
         join.left = self.push(join.left, to_left);
         join.right = self.push(join.right, to_right);
-        Relation::Join(Box::new(join)).filtered(stay)
+        self.sink(join).filtered(stay)
+    }
+
+    /// A semi or anti join moved below the maps and filters that keep it from the joins it could be ordered among.
+    fn sink(&self, mut join: Join) -> Relation {
+        let filters = matches!(join.kind, Kind::Semi | Kind::Anti) && !join.correlated;
+        if !filters || !over_join(&join.left) || join.conditions.iter().any(|condition| self.raises(condition)) {
+            return Relation::Join(Box::new(join));
+        }
+        match join.left {
+            Relation::Filter { input, predicates } => {
+                join.left = *input;
+                self.sink(join).filtered(predicates)
+            }
+            Relation::Map { input, exprs } => {
+                let conditions = join.conditions.iter().cloned().map(|mut condition| {
+                    substitute(&mut condition, &|name| {
+                        exprs.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
+                    });
+                    condition
+                });
+                let below: Vec<Expr> = conditions.collect();
+                if below.iter().any(|condition| self.raises(condition)) {
+                    join.left = Relation::Map { input, exprs };
+                    return Relation::Join(Box::new(join));
+                }
+                join.left = *input;
+                join.conditions = below;
+                Relation::Map { input: Box::new(self.sink(join)), exprs }
+            }
+            left => {
+                join.left = left;
+                Relation::Join(Box::new(join))
+            }
+        }
     }
 
     /// What a disjunction over both sides of a join implies for one side alone.
@@ -196,6 +230,15 @@ impl Push<'_> {
             implied.push(Expr::all(own));
         }
         Some(Expr::Or(implied))
+    }
+}
+
+/// Whether only maps and filters stand between the relation and a join.
+fn over_join(relation: &Relation) -> bool {
+    match relation {
+        Relation::Filter { input, .. } | Relation::Map { input, .. } => over_join(input),
+        Relation::Join(_) => true,
+        _ => false,
     }
 }
 
@@ -263,8 +306,4 @@ fn is_strict(function: &str) -> bool {
             | "substr"
             | "concat_op"
     )
-}
-
-fn nothing() -> Relation {
-    Relation::Values { tuple: tessera_types::Tuple::empty(), rows: Vec::new() }
 }

@@ -21,23 +21,31 @@ impl Types<'_> {
     /// value each time.
     pub(crate) fn stays(self, expr: &Expr) -> bool {
         let mut names = HashSet::new();
-        let mut volatile = false;
-        expr.walk(&mut |expr| match expr {
-            Expr::Field(name) | Expr::Parameter(name) => {
+        expr.walk(&mut |expr| {
+            if let Expr::Field(name) | Expr::Parameter(name) = expr {
                 names.insert(name.clone());
             }
-            Expr::Call { function, .. } => volatile |= self.library.is_volatile(function),
-            _ => {}
         });
         let fields = names.into_iter().filter_map(|name| {
             let atom = self.atoms.get(&name)?.clone();
             Some(Field::nullable(name, atom))
         });
         let tuple = Tuple::new(fields.collect::<Vec<_>>());
-        volatile
+        self.volatile(expr)
             || tessera_plan::pass::can_raise(
                 expr,
                 Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library },
             )
+    }
+
+    /// Whether the expression gives another value each time it is evaluated.
+    pub(crate) fn volatile(self, expr: &Expr) -> bool {
+        let mut volatile = false;
+        expr.walk(&mut |expr| {
+            if let Expr::Call { function, .. } = expr {
+                volatile |= self.library.is_volatile(function);
+            }
+        });
+        volatile
     }
 }

@@ -100,6 +100,11 @@ pub(crate) struct Aggregate {
 }
 
 impl Relation {
+    /// What stands in a place while its relation is taken out and rewritten.
+    pub(crate) fn nothing() -> Relation {
+        Relation::Values { tuple: Tuple::empty(), rows: Vec::new() }
+    }
+
     /// The names of its fields, in no particular order.
     pub(crate) fn names(&self) -> Vec<Name> {
         match self {

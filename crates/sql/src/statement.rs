@@ -21,6 +21,7 @@ use crate::context::Surroundings;
 use crate::convert::{Converted, Converter};
 use crate::lower::Lowering;
 use crate::order::order_joins;
+use crate::reduce::reduce_groups;
 use crate::parse::{Kind, ParsedStatement};
 use crate::push::push_down;
 use crate::raise::Types;
@@ -261,7 +262,7 @@ impl Planning<'_> {
         let types = Types { library: self.library, atoms: &atoms };
         let mut relation = push_down(relation, types);
         if self.settings.join_order {
-            relation = order_joins(relation, types);
+            relation = reduce_groups(order_joins(relation, types), types);
         }
         let shown = shown_names(query, &logical);
         let mut used = HashSet::new();

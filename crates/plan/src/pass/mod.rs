@@ -26,14 +26,16 @@ pub use prune::prune_columns;
 pub use push::push_filters;
 pub use share::share_common;
 
-/// Runs the platform-independent passes: [`fuse`], [`push_filters`], [`prune_columns`], [`fuse`] again for the
-/// projections that turned out to do nothing, and [`share_common`].
+/// Runs the platform-independent passes: [`fuse`], [`push_filters`], [`share_common`], [`prune_columns`], [`fuse`]
+/// again for the projections that turned out to do nothing, and [`share_common`] again. What is written twice is shared
+/// before pruning, which may leave each copy other fields, and after it, which may have dropped what told them apart.
 ///
 /// # Errors
 /// The plan does not verify.
 pub fn optimise(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     let plan = fuse(&without_declared_types(plan.clone()), catalogue)?;
     let plan = push_filters(&plan, catalogue)?;
+    let plan = share_common(&plan, catalogue)?;
     let plan = prune_columns(&plan, catalogue)?;
     let plan = fuse(&plan, catalogue)?;
     share_common(&plan, catalogue)

@@ -36,11 +36,13 @@ pub(crate) struct Converter<'a> {
     library: &'a Arc<Library>,
     used: HashSet<Name>,
     atoms: HashMap<Name, Atom>,
+    /// Groupings converted so far that read nothing from outside.
+    groupings: Vec<(LogicalPlan, Converted)>,
 }
 
 impl<'a> Converter<'a> {
     pub(crate) fn new(library: &'a Arc<Library>) -> Self {
-        Converter { library, used: HashSet::new(), atoms: HashMap::new() }
+        Converter { library, used: HashSet::new(), atoms: HashMap::new(), groupings: Vec::new() }
     }
 
     /// The relation a query's logical plan means.

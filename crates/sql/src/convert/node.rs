@@ -24,7 +24,7 @@ impl Converter<'_> {
                 let relation = self.filter(&node.predicate, scope, relation)?;
                 Ok(Converted { relation, names })
             }
-            LogicalPlan::Aggregate(node) => self.aggregate(node, outer),
+            LogicalPlan::Aggregate(node) => self.aggregate_once(plan, node, outer),
             LogicalPlan::Join(node) => self.join(node, outer),
             LogicalPlan::Sort(node) => {
                 let Converted { mut relation, names } = self.node(&node.input, outer)?;
@@ -430,6 +430,32 @@ impl Converter<'_> {
             if flip { (right.relation, left.relation) } else { (left.relation, right.relation) };
         let join = Join { kind, left, right, conditions, mark: None, null_aware: false, correlated };
         Ok(Converted { relation: Relation::Join(Box::new(join)), names })
+    }
+
+    /// A grouping; one written twice (a common table expression read twice) has the same fields inside, so that the plan's
+    /// `share_common` can see that it is one.
+    fn aggregate_once(
+        &mut self,
+        plan: &LogicalPlan,
+        node: &datafusion_expr::Aggregate,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<Converted> {
+        if let Some((_, known)) = self.groupings.iter().find(|(known, _)| known == plan) {
+            let Converted { relation, names } = known.clone();
+            let mut exprs = Vec::with_capacity(names.len());
+            for name in names {
+                let value = Expr::Field(name.clone());
+                let atom = self.atom_of(&value)?;
+                exprs.push((self.fresh(&name, atom), value));
+            }
+            let names = exprs.iter().map(|(name, _)| name.clone()).collect();
+            return Ok(Converted { relation: Relation::Map { input: Box::new(relation), exprs }, names });
+        }
+        let converted = self.aggregate(node, outer)?;
+        if converted.relation.parameters().is_empty() {
+            self.groupings.push((plan.clone(), converted.clone()));
+        }
+        Ok(converted)
     }
 
     fn aggregate(
