@@ -1,10 +1,11 @@
 //! The program `tessera`: SQL over files from a command line, a script or a shell.
 //!
-//! Parts: `arguments` the command line; `script` cuts text into statements as it arrives; `batch` runs `-c` and `-f`,
+//! Parts: `allocator`; `arguments` the command line; `script` cuts text into statements as it arrives; `batch` runs `-c` and `-f`,
 //! `shell` talks to a person; `output` writes rows in five formats; `interrupt` is Ctrl-C, `progress` the line that
 //! moves; `generate` and `run` are the subcommands. Exit codes: 0 ok, 1 an error of a statement or a file, 2 usage,
 //! 130 interrupted.
 
+mod allocator;
 mod arguments;
 mod batch;
 mod generate;
@@ -17,10 +18,6 @@ mod shell;
 
 use std::process::ExitCode;
 
-/// The engine allocates from many threads at once; the system's allocator makes them wait for each other.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// An error of a statement or a file.
 const EXIT_ERROR: u8 = 1;
 /// The command line makes no sense.
@@ -29,6 +26,7 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
+    allocator::keep_freed_memory();
     // The executor and the session turn a panic into an error that is printed as such; this is for whoever mends it.
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();

@@ -89,6 +89,11 @@ impl Params {
         }
     }
 
+    /// Takes a parameter away, where given.
+    pub fn remove(&mut self, name: &str) {
+        self.entries.retain(|(existing, _)| &**existing != name);
+    }
+
     /// A parameter, where given.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries.iter().find(|(existing, _)| &**existing == name).map(|(_, value)| value)

@@ -179,7 +179,10 @@ impl Push<'_> {
     /// A semi or anti join moved below the maps and filters that keep it from the joins it could be ordered among.
     fn sink(&self, mut join: Join) -> Relation {
         let filters = matches!(join.kind, Kind::Semi | Kind::Anti) && !join.correlated;
-        if !filters || !over_join(&join.left) || join.conditions.iter().any(|condition| self.raises(condition)) {
+        if !filters
+            || !over_join(&join.left)
+            || join.conditions.iter().any(|condition| self.raises(condition))
+        {
             return Relation::Join(Box::new(join));
         }
         match join.left {

@@ -21,7 +21,8 @@ const GROUPS_PER_TUPLE: f64 = 4.0;
 pub(crate) fn reduce_groups(mut relation: Relation, types: Types<'_>) -> Relation {
     if let Relation::Join(join) = &mut relation {
         let Join { kind, left, right, conditions, null_aware, correlated, .. } = &mut **join;
-        let plain = !*correlated && !*null_aware && !conditions.iter().any(|condition| types.stays(condition));
+        let plain =
+            !*correlated && !*null_aware && !conditions.iter().any(|condition| types.stays(condition));
         if plain && !matches!(kind, Kind::Full) {
             reduce(right, left, conditions, types);
         }
@@ -105,7 +106,9 @@ fn groups(relation: &mut Relation, names: Vec<Name>) -> Option<(&mut Aggregate, 
 /// joined. Aggregates of floats hang on the order of their input, limits on who comes first.
 fn same_each_time(relation: &Relation, types: Types<'_>) -> bool {
     let simple = match relation {
-        Relation::Scan { .. } | Relation::Values { .. } | Relation::Filter { .. } | Relation::Map { .. } => true,
+        Relation::Scan { .. } | Relation::Values { .. } | Relation::Filter { .. } | Relation::Map { .. } => {
+            true
+        }
         Relation::Join(join) => !join.correlated,
         _ => false,
     };

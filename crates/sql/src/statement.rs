@@ -21,10 +21,10 @@ use crate::context::Surroundings;
 use crate::convert::{Converted, Converter};
 use crate::lower::Lowering;
 use crate::order::order_joins;
-use crate::reduce::reduce_groups;
 use crate::parse::{Kind, ParsedStatement};
 use crate::push::push_down;
 use crate::raise::Types;
+use crate::reduce::reduce_groups;
 use crate::relation::Name;
 
 /// A query's plan, and the names its columns are shown under.

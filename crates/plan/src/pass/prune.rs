@@ -95,8 +95,7 @@ fn projects_input(operator: &str) -> bool {
 }
 
 fn is_scan(operator: &str) -> bool {
-    // A CSV file without a header gives its columns by position, so its scan keeps them all.
-    matches!(operator, "parquet_scan" | "json_scan" | "ipc_scan")
+    matches!(operator, "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan")
 }
 
 impl Needs<'_> {
@@ -122,7 +121,7 @@ impl Needs<'_> {
         let mut names: Names =
             tuple.fields().iter().map(|f| &f.name).filter(|n| names.contains(*n)).cloned().collect();
         if names.is_empty() {
-            names.extend(narrowest(tuple).map(|field| field.name.clone()));
+            names.extend(narrowest(tuple.fields().iter()).map(|field| field.name.clone()));
         }
         self.output[id.index()].extend(names.iter().cloned());
         names
@@ -187,11 +186,8 @@ impl Needs<'_> {
 }
 
 /// The cheapest field to carry along where only the number of tuples matters.
-fn narrowest(tuple: &Tuple) -> Option<&Field> {
-    tuple
-        .fields()
-        .iter()
-        .min_by_key(|field| field.atom().and_then(|atom| atom.width_bytes()).unwrap_or(usize::MAX))
+fn narrowest<'a>(fields: impl Iterator<Item = &'a Field>) -> Option<&'a Field> {
+    fields.min_by_key(|field| field.atom().and_then(|atom| atom.width_bytes()).unwrap_or(usize::MAX))
 }
 
 fn fields_of(value: &Value, into: &mut Names) {
@@ -226,16 +222,38 @@ fn narrow(node: &mut Node, needed: &Names) -> Result<()> {
     Ok(())
 }
 
+/// Reads only the columns that are yielded or tested, and yields only those that are needed.
 fn narrow_scan(node: &mut Node, needed: &Names) -> Result<()> {
     let columns = node.params.tuple("columns")?.clone();
-    let mut needed = needed.clone();
+    let yielded = match node.params.get("fields") {
+        Some(_) => node.params.names("fields")?,
+        None => columns.fields().iter().map(|field| field.name.clone()).collect(),
+    };
+    let mut tested = Names::new();
     if let Some(filter) = node.params.get("filter") {
-        fields_of(filter, &mut needed);
+        fields_of(filter, &mut tested);
     }
-    let mut kept: Vec<Field> =
-        columns.fields().iter().filter(|f| needed.contains(&f.name)).cloned().collect();
-    if kept.is_empty() {
-        kept.extend(narrowest(&columns).cloned());
+    let mut fields: Vec<Arc<str>> = yielded.iter().filter(|name| needed.contains(*name)).cloned().collect();
+    if fields.is_empty() {
+        let candidates = columns.fields().iter().filter(|field| yielded.contains(&field.name));
+        // What is read anyway costs least.
+        let candidates: Vec<&Field> = candidates.collect();
+        let read = candidates.iter().copied().filter(|field| tested.contains(&field.name));
+        let cheapest = narrowest(read).or_else(|| narrowest(candidates.iter().copied()));
+        fields.extend(cheapest.map(|field| field.name.clone()));
+    }
+    // The columns of a CSV file without a header are known by their positions, so its scan keeps them all.
+    let kept: Vec<Field> = match &*node.operator {
+        "csv_scan" => columns.fields().to_vec(),
+        _ => {
+            let read = |field: &&Field| fields.contains(&field.name) || tested.contains(&field.name);
+            columns.fields().iter().filter(read).cloned().collect()
+        }
+    };
+    if kept.iter().map(|field| &field.name).eq(&fields) {
+        node.params.remove("fields");
+    } else {
+        node.params.set("fields", Value::names(fields));
     }
     node.params.set("columns", Tuple::new(kept));
     Ok(())

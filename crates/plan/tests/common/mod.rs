@@ -130,13 +130,23 @@ pub(crate) fn catalogue() -> Catalogue {
     let toy =
         |name, parameters, arity, nested, role, derive| Toy { name, parameters, arity, nested, role, derive };
     for descriptor in [
-        toy("parquet_scan", &["paths", "columns", "filter"], (0, 0), None, Role::Source, |node, inputs| {
-            let tuple = node.params.tuple("columns")?.clone();
-            if let Some(filter) = node.params.expr_opt("filter")? {
-                predicate(filter, &tuple, inputs)?;
-            }
-            Ok(Edge { tuple, ..inputs.edges[0].clone() })
-        }),
+        toy(
+            "parquet_scan",
+            &["paths", "columns", "fields", "filter"],
+            (0, 0),
+            None,
+            Role::Source,
+            |node, inputs| {
+                let mut tuple = node.params.tuple("columns")?.clone();
+                if let Some(filter) = node.params.expr_opt("filter")? {
+                    predicate(filter, &tuple, inputs)?;
+                }
+                if node.params.get("fields").is_some() {
+                    tuple = Tuple::new(subset(&tuple, &node.params.names("fields")?)?);
+                }
+                Ok(Edge { tuple, ..inputs.edges[0].clone() })
+            },
+        ),
         toy("parameter_lookup", &[], (0, 0), None, Role::Source, |_, inputs| Ok(inputs.edges[0].clone())),
         toy("filter", &["predicate"], (1, 1), None, Role::Stream(0), |node, inputs| {
             predicate(node.params.expr("predicate")?, &inputs.edges[0].tuple, inputs)?;

@@ -33,18 +33,30 @@ pub fn open(path: &str) -> Result<Arc<dyn RangeReader>> {
 }
 
 impl FileReader {
+    /// Exactly `len` bytes from `offset`, into memory that nobody has to clear first.
     #[cfg(unix)]
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
-        use std::os::unix::fs::FileExt;
-        self.file.read_exact_at(buffer, offset)
+    fn read_at(&self, len: usize, offset: u64) -> std::io::Result<Vec<u8>> {
+        let mut buffer = Vec::with_capacity(len);
+        while buffer.len() < len {
+            let at = offset + buffer.len() as u64;
+            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut buffer), at) {
+                Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        buffer.truncate(len);
+        Ok(buffer)
     }
 
     #[cfg(not(unix))]
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    fn read_at(&self, len: usize, offset: u64) -> std::io::Result<Vec<u8>> {
         use std::io::{Read, Seek, SeekFrom};
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(offset))?;
-        file.read_exact(buffer)
+        let mut buffer = vec![0; len];
+        file.read_exact(&mut buffer)?;
+        Ok(buffer)
     }
 }
 
@@ -64,8 +76,8 @@ impl RangeReader for FileReader {
                 self.path, self.len, range.start, range.end
             )));
         }
-        let mut buffer = vec![0; (range.end - range.start) as usize];
-        self.read_at(&mut buffer, range.start).map_err(|error| match error.kind() {
+        let len = (range.end - range.start) as usize;
+        let buffer = self.read_at(len, range.start).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
                 Error::data(format!("'{}' became shorter while it was read", self.path))
             }

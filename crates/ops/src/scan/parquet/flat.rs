@@ -12,7 +12,7 @@ use arrow::array::{
     make_view,
 };
 use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
-use arrow::datatypes::{DataType, Int32Type};
+use arrow::datatypes::{ArrowNativeType, DataType, Int32Type};
 use bytes::Bytes;
 use parquet::basic::{Encoding, PageType, Type};
 use parquet::column::page::{Page, PageReader};
@@ -49,7 +49,7 @@ pub(super) struct RowGroupShared {
 /// A column chunk's dictionary.
 #[derive(Debug)]
 pub(super) struct Dictionary {
-    values: Values,
+    values: DictionaryValues,
     /// The values in plain form.
     pub(super) array: ArrayRef,
 }
@@ -66,6 +66,14 @@ enum Values {
     Four(Vec<u32>),
     Eight(Vec<u64>),
     Views(Vec<u128>, Vec<Buffer>),
+}
+
+/// A dictionary's values as they are stored; they share memory with its array where both look the same.
+#[derive(Debug, Clone)]
+enum DictionaryValues {
+    Four(ScalarBuffer<u32>),
+    Eight(ScalarBuffer<u64>),
+    Views(ScalarBuffer<u128>, Vec<Buffer>),
 }
 
 /// Decoded values of some rows: codes into a dictionary, or the values.
@@ -464,6 +472,31 @@ impl FlatColumn {
 }
 
 impl Decoded {
+    /// Only the rows at these positions, all of which exist.
+    pub(super) fn keep(self, positions: &[u32]) -> Decoded {
+        fn take<T: Copy>(values: &[T], positions: &[u32]) -> Vec<T> {
+            positions.iter().map(|position| values[*position as usize]).collect()
+        }
+        let values = match self.values {
+            DecodedValues::Codes(codes, dictionary) => {
+                DecodedValues::Codes(take(&codes, positions), dictionary)
+            }
+            DecodedValues::Values(Values::Four(values)) => {
+                DecodedValues::Values(Values::Four(take(&values, positions)))
+            }
+            DecodedValues::Values(Values::Eight(values)) => {
+                DecodedValues::Values(Values::Eight(take(&values, positions)))
+            }
+            DecodedValues::Values(Values::Views(views, buffers)) => {
+                DecodedValues::Values(Values::Views(take(&views, positions), buffers))
+            }
+        };
+        let valid = |nulls: NullBuffer| {
+            positions.iter().map(|position| nulls.is_valid(*position as usize)).collect::<NullBuffer>()
+        };
+        Decoded { values, nulls: self.nulls.map(valid) }
+    }
+
     /// Whether a value is NULL.
     pub(super) fn has_nulls(&self) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0)
@@ -686,9 +719,9 @@ impl Values {
             return Err("codes into an empty dictionary".to_string());
         }
         match (self, &dictionary.values) {
-            (Values::Four(out), Values::Four(values)) => add(out, codes, values),
-            (Values::Eight(out), Values::Eight(values)) => add(out, codes, values),
-            (Values::Views(out, buffers), Values::Views(values, own)) => {
+            (Values::Four(out), DictionaryValues::Four(values)) => add(out, codes, values),
+            (Values::Eight(out), DictionaryValues::Eight(values)) => add(out, codes, values),
+            (Values::Views(out, buffers), DictionaryValues::Views(values, own)) => {
                 let start = out.len();
                 add(out, codes, values);
                 let block = own.first().map_or(0, |buffer| block_of(buffers, buffer));
@@ -708,24 +741,29 @@ impl Values {
 
     fn into_array(self, atom: &Atom, nulls: Option<NullBuffer>) -> Result<ArrayRef, String> {
         match self {
-            Values::Views(views, buffers) => Ok(string_array(views, buffers, nulls, atom)),
-            Values::Four(values) => match atom {
-                Atom::Decimal(..) => {
-                    let wide: Vec<i64> = values.into_iter().map(|value| (value as i32).into()).collect();
-                    fixed_array(Buffer::from(wide), atom.arrow(), nulls)
-                }
-                Atom::Int8 | Atom::Int16 => {
-                    let wide = fixed_array(Buffer::from(values), DataType::Int32, nulls)?;
-                    to_plain(wide, atom).map_err(text)
-                }
-                Atom::UInt8 | Atom::UInt16 => {
-                    let wide = fixed_array(Buffer::from(values), DataType::UInt32, nulls)?;
-                    to_plain(wide, atom).map_err(text)
-                }
-                _ => fixed_array(Buffer::from(values), atom.arrow(), nulls),
-            },
+            Values::Views(views, buffers) => Ok(string_array(views.into(), buffers, nulls, atom)),
+            Values::Four(values) => four_array(values.into(), atom, nulls),
             Values::Eight(values) => fixed_array(Buffer::from(values), atom.arrow(), nulls),
         }
+    }
+}
+
+/// Values that the file keeps in four bytes, in the width that their type has in memory.
+fn four_array(values: ScalarBuffer<u32>, atom: &Atom, nulls: Option<NullBuffer>) -> Result<ArrayRef, String> {
+    match atom {
+        Atom::Decimal(..) => {
+            let wide: Vec<i64> = values.iter().map(|value| (*value as i32).into()).collect();
+            fixed_array(Buffer::from(wide), atom.arrow(), nulls)
+        }
+        Atom::Int8 | Atom::Int16 => {
+            let wide = fixed_array(values.into_inner(), DataType::Int32, nulls)?;
+            to_plain(wide, atom).map_err(text)
+        }
+        Atom::UInt8 | Atom::UInt16 => {
+            let wide = fixed_array(values.into_inner(), DataType::UInt32, nulls)?;
+            to_plain(wide, atom).map_err(text)
+        }
+        _ => fixed_array(values.into_inner(), atom.arrow(), nulls),
     }
 }
 
@@ -737,8 +775,12 @@ fn fixed_array(values: Buffer, arrow: DataType, nulls: Option<NullBuffer>) -> Re
 }
 
 /// Views and the buffers they point into, as an array.
-fn string_array(views: Vec<u128>, buffers: Vec<Buffer>, nulls: Option<NullBuffer>, atom: &Atom) -> ArrayRef {
-    let views = ScalarBuffer::from(views);
+fn string_array(
+    views: ScalarBuffer<u128>,
+    buffers: Vec<Buffer>,
+    nulls: Option<NullBuffer>,
+    atom: &Atom,
+) -> ArrayRef {
     // SAFETY: each view was made by `make_view` from bytes of one of `buffers`, which outlive it, at the offset it
     // names, or is zero (the empty string); `gather` renumbers the buffer where it stands at another position. Bytes of
     // strings were checked to be UTF-8: the whole page as ASCII, or each value by itself.
@@ -763,22 +805,35 @@ impl Dictionary {
         if count > buf.len() {
             return Err("a dictionary is shorter than its header says".to_string());
         }
-        let mut source = match width {
+        let short = || "a dictionary is shorter than its header says".to_string();
+        let values = match width {
             Width::View => {
                 let valid = *atom == Atom::Bytes || buf.is_ascii();
-                PageValues::Strings { buffer: Buffer::from(buf.clone()), offset: 0, valid }
+                let mut source = PageValues::Strings { buffer: Buffer::from(buf.clone()), offset: 0, valid };
+                let mut values = Values::with_capacity(width, count);
+                source.read_into(&mut values, count, None)?;
+                let Values::Views(views, buffers) = values else { return Err(short()) };
+                DictionaryValues::Views(views.into(), buffers)
             }
-            _ => PageValues::Fixed { bytes: buf.clone(), offset: 0 },
+            Width::Four => DictionaryValues::Four(aligned(buf, count).ok_or_else(short)?),
+            Width::Eight => DictionaryValues::Eight(aligned(buf, count).ok_or_else(short)?),
         };
-        let mut values = Values::with_capacity(width, count);
-        source.read_into(&mut values, count, None)?;
-        let copy = match &values {
-            Values::Four(values) => Values::Four(values.clone()),
-            Values::Eight(values) => Values::Eight(values.clone()),
-            Values::Views(views, buffers) => Values::Views(views.clone(), buffers.clone()),
+        let array = match values.clone() {
+            DictionaryValues::Views(views, buffers) => string_array(views, buffers, None, atom),
+            DictionaryValues::Four(values) => four_array(values, atom, None)?,
+            DictionaryValues::Eight(values) => fixed_array(values.into_inner(), atom.arrow(), None)?,
         };
-        Ok(Arc::new(Dictionary { array: copy.into_array(atom, None)?, values }))
+        Ok(Arc::new(Dictionary { array, values }))
     }
+}
+
+/// The first `count` little-endian values of a page: the page itself, where it is aligned.
+fn aligned<T: ArrowNativeType>(bytes: &Bytes, count: usize) -> Option<ScalarBuffer<T>> {
+    let len = count.checked_mul(size_of::<T>())?;
+    let bytes = bytes.get(..len).map(|_| bytes.slice(..len))?;
+    let in_place = cfg!(target_endian = "little") && bytes.as_ptr().align_offset(align_of::<T>()) == 0;
+    let buffer = if in_place { Buffer::from(bytes) } else { Buffer::from_slice_ref(&bytes) };
+    Some(ScalarBuffer::new(buffer, 0, count))
 }
 
 impl Mask {

@@ -67,7 +67,8 @@ struct Batch {
     start: usize,
     rows: usize,
     selection: Option<Vec<u32>>,
-    columns: Vec<Option<Column>>,
+    /// What the predicate has read.
+    loaded: Vec<Option<Loaded>>,
 }
 
 impl MorselReader {
@@ -308,21 +309,20 @@ impl MorselReader {
             }
             rest.push(conjunct);
         }
-        let mut columns: Vec<Option<Column>> = vec![None; scan.columns.len()];
         for conjunct in rest {
             if selection.as_ref().is_some_and(Vec::is_empty) {
                 break;
             }
+            let mut read = Vec::with_capacity(conjunct.columns.len());
             for &column in &conjunct.columns {
-                if columns[column].is_none() {
-                    let value = match loaded[column].take() {
-                        Some(value) => value,
-                        None => self.decode(column, start, rows)?,
-                    };
-                    columns[column] = Some(self.finish(column, value)?);
-                }
+                let value = match loaded[column].take() {
+                    Some(value) => value,
+                    None => self.decode(column, start, rows)?,
+                };
+                let value = self.finish(column, value)?;
+                loaded[column] = Some(Loaded::Column(value.clone()));
+                read.push(value);
             }
-            let read = conjunct.columns.iter().filter_map(|&column| columns[column].clone()).collect();
             let mut chunk = Chunk::new(read, rows);
             if let Some(selection) = selection.take() {
                 chunk = chunk.select(Arc::new(UInt32Array::from(selection)));
@@ -333,14 +333,7 @@ impl MorselReader {
                 selection = Some(Vec::new());
             }
         }
-        if !selection.as_ref().is_some_and(Vec::is_empty) {
-            for &column in &scan.fields {
-                if let Some(value) = loaded[column].take() {
-                    columns[column] = Some(self.finish(column, value)?);
-                }
-            }
-        }
-        Ok(Some(Batch { start, rows, selection, columns }))
+        Ok(Some(Batch { start, rows, selection, loaded }))
     }
 
     /// What a conjunct says of a dictionary; nothing where it is too large, or evaluating it there raises.
@@ -373,20 +366,28 @@ impl MorselReader {
         })
     }
 
-    /// Reads the remaining columns of a batch.
+    /// Reads the remaining columns of a batch. Where many rows have fallen out, the others are gathered at once: what comes
+    /// later then never touches those that are gone.
     fn complete(&mut self, batch: Batch) -> Result<()> {
-        let Batch { start, rows, selection, mut columns } = batch;
+        let Batch { start, rows, selection, mut loaded } = batch;
         let scan = self.scan.clone();
+        let few = selection.as_ref().filter(|selection| selection.len() * 4 <= rows * 3);
+        let positions = few.map(|few| UInt32Array::from(few.clone()));
         let mut yielded = Vec::with_capacity(scan.fields.len());
         for &column in &scan.fields {
-            if columns[column].is_none() {
-                let value = self.decode(column, start, rows)?;
-                columns[column] = Some(self.finish(column, value)?);
-            }
-            yielded.extend(columns[column].clone());
+            let value = match loaded[column].take() {
+                Some(value) => value,
+                None => self.decode(column, start, rows)?,
+            };
+            let value = match (value, &positions) {
+                (Loaded::Flat(decoded), Some(positions)) => Loaded::Flat(decoded.keep(positions.values())),
+                (Loaded::Column(column), Some(positions)) => Loaded::Column(column.take(positions)?),
+                (value, None) => value,
+            };
+            yielded.push(self.finish(column, value)?);
         }
-        let mut chunk = Chunk::new(yielded, rows);
-        if let Some(selection) = selection {
+        let mut chunk = Chunk::new(yielded, positions.as_ref().map_or(rows, |positions| positions.len()));
+        if let (Some(selection), None) = (selection, positions) {
             chunk = chunk.select(Arc::new(UInt32Array::from(selection)));
         }
         self.packer.push(chunk)
