@@ -35,7 +35,7 @@ fn unread_columns_go() {
         }",
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64>}
-          %1 = parquet_scan() {columns = <k: int64, l: int64, m: int64, n: string>, filter = m = 7}
+          %1 = parquet_scan() {columns = <k: int64, l: int64, m: int64, n: string>, filter = m = 7, fields = [k, l, n]}
           %2 = filter(%1) {predicate = l = 5}
           %3 = projection(%2) {fields = [k, n]}
           %4 = build(%3) {keys = [k]}

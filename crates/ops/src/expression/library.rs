@@ -13,7 +13,7 @@ use super::cast::cast_raises;
 use super::compare::{Compare, Comparison};
 use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
-use super::{aggregate_types, bits, date_part, foreign, like, math, text};
+use super::{aggregate_types, bits, date_part, foreign, like, math, substr, text};
 
 /// The functions expressions can call: ours first, then DataFusion's.
 pub struct Library {
@@ -83,6 +83,11 @@ impl Library {
             "neg" => return resolve_unary(name, true, args),
             "date_part" | "datepart" => {
                 if let Some(resolved) = date_part::resolve(args) {
+                    return Ok(resolved);
+                }
+            }
+            "substr" | "substring" => {
+                if let Some(resolved) = substr::resolve(args) {
                     return Ok(resolved);
                 }
             }

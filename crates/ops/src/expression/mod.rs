@@ -42,6 +42,7 @@ mod parse_interval;
 pub mod plain;
 pub mod scalar;
 mod select;
+mod substr;
 mod text;
 mod types;
 
