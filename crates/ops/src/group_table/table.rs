@@ -7,9 +7,14 @@ use tessera_types::{Code, Error, Result};
 use super::keys::{KeyLayout, Keys};
 use super::store::Store;
 use crate::aggregate::Program;
+use crate::rows::prefetch;
 
 /// The partition of a group is in this many bits at the top of its hash.
 pub(crate) const PARTITION_BITS: u32 = 6;
+
+/// How many rows ahead slots and records are asked for.
+const SLOT_AHEAD: usize = 16;
+const RECORD_AHEAD: usize = 8;
 
 const SLOTS_MIN: usize = 256;
 const NUMBER_BITS: u32 = 48;
@@ -59,6 +64,7 @@ impl Table {
     ) -> Result<()> {
         self.reserve(to - from)?;
         for row in from..to {
+            self.prefetch(keys, row, to);
             let (group, _) = self.find_or_push(keys, row, false);
             groups.push(group);
         }
@@ -69,12 +75,27 @@ impl Table {
     pub(crate) fn absorb(&mut self, keys: &Store, from: usize, to: usize, hits: &mut Hits) -> Result<()> {
         self.reserve(to - from)?;
         for row in from..to {
+            self.prefetch(keys, row, to);
             if let (group, true) = self.find_or_push(keys, row, true) {
                 hits.into.push(group);
                 hits.rows.push(row as u32);
             }
         }
         Ok(())
+    }
+
+    /// Asks for the slot of a row some way ahead, and for the record behind the slot of a nearer one.
+    #[inline(always)]
+    fn prefetch<K: Keys>(&self, keys: &K, row: usize, to: usize) {
+        if row + SLOT_AHEAD < to {
+            let place = self.place(keys.record(row + SLOT_AHEAD)[0]);
+            prefetch(self.slots.as_ptr().wrapping_add(place));
+            let hash = keys.record(row + RECORD_AHEAD)[0];
+            let slot = self.slots[self.place(hash)];
+            if slot != 0 && (slot ^ hash << NUMBER_BITS) >> NUMBER_BITS == 0 {
+                prefetch(self.store.area.record(((slot & NUMBER_MASK) - 1) as usize).as_ptr());
+            }
+        }
     }
 
     #[inline(always)]
