@@ -163,6 +163,11 @@ impl Profile {
             .clamp(1.0, self.rows.max(1.0))
     }
 
+    /// The share of a field's values that predicates and joins have left.
+    pub(crate) fn share_left(&self, name: &str) -> f64 {
+        self.columns.get(name).map_or(1.0, |column| column.distinct / column.domain.min(column.base).max(1.0))
+    }
+
     fn column_of(&self, expr: &Expr) -> Column {
         if let Expr::Field(name) = expr
             && let Some(column) = self.columns.get(name)

@@ -14,8 +14,12 @@ use crate::order::order_joins;
 use crate::raise::Types;
 use crate::relation::{Aggregate, Join, Kind, Name, Relation};
 
-/// How many groups there must be for each tuple of the relation that asks for them.
+/// How many groups there must be for each tuple of the relation that asks for them: if that has lost keys to predicates,
+/// and if it has not. Distinct values of sparse keys are estimated too high, and a whole table asks for all groups.
 const GROUPS_PER_TUPLE: f64 = 4.0;
+const GROUPS_PER_TUPLE_WHOLE: f64 = 100.0;
+/// A relation that has at most this share of a key's values left has lost some to predicates.
+const SHARE_LEFT_MAX: f64 = 0.5;
 
 /// The relation with its grouped inputs reduced where that is estimated to pay.
 pub(crate) fn reduce_groups(mut relation: Relation, types: Types<'_>) -> Relation {
@@ -39,12 +43,14 @@ pub(crate) fn reduce_groups(mut relation: Relation, types: Types<'_>) -> Relatio
 
 /// Reduces the aggregate that `grouped` is made of, if it is, to the groups that `asking` asks for.
 fn reduce(grouped: &mut Relation, asking: &Relation, conditions: &[Expr], types: Types<'_>) {
-    if !same_each_time(asking, types) || profile(asking).rows * GROUPS_PER_TUPLE > profile(grouped).rows {
+    let (known, all) = (profile(asking), profile(grouped).rows);
+    if !same_each_time(asking, types) || known.rows * GROUPS_PER_TUPLE > all {
         return;
     }
     let names = grouped.names();
     let Some((aggregate, keys)) = groups(grouped, names) else { return };
     let mut matching = Vec::new();
+    let mut left: f64 = 1.0;
     for condition in conditions {
         let Expr::Call { function, args } = condition else { continue };
         let ([Expr::Field(a), Expr::Field(b)], "eq") = (args.as_slice(), &**function) else { continue };
@@ -53,7 +59,11 @@ fn reduce(grouped: &mut Relation, asking: &Relation, conditions: &[Expr], types:
             (None, Some(key)) => (key, a),
             _ => continue,
         };
+        left = left.min(known.share_left(other));
         matching.push(Expr::call("eq", vec![key.clone(), Expr::Field(other.clone())]));
+    }
+    if left > SHARE_LEFT_MAX && known.rows * GROUPS_PER_TUPLE_WHOLE > all {
+        return;
     }
     if matching.is_empty() || matching.iter().any(|condition| types.stays(condition)) {
         return;

@@ -106,3 +106,36 @@ fn facts_stream_and_dimensions_are_built() {
         }
     }
 }
+
+#[test]
+fn groups_are_reduced_to_those_a_small_relation_asks_for() {
+    assert_eq!(tpch_shape(17), "γ(lineitem ⋈ (γ(lineitem semi part) right part))");
+    assert!(tpch_shape(20).contains("γ(lineitem semi (partsupp semi part))"), "{}", tpch_shape(20));
+    let large = "SELECT o_orderdate, q FROM orders,
+        (SELECT l_orderkey, sum(l_quantity) AS q FROM lineitem GROUP BY l_orderkey) AS l WHERE o_orderkey = l_orderkey";
+    let shape_of = |sql: &str| {
+        let plan = planned(sql, &Tables::tpch(), &standard_registry()).plan;
+        shape(&plan, plan.root)
+    };
+    assert!(!shape_of(large).contains("semi"), "{}", shape_of(large));
+    // A limit may keep other tuples the second time, so that what it asks for cannot be computed twice.
+    let limited = "SELECT q FROM (SELECT o_orderkey FROM orders LIMIT 10) AS o,
+        (SELECT l_orderkey, sum(l_quantity) AS q FROM lineitem GROUP BY l_orderkey) AS l WHERE o_orderkey = l_orderkey";
+    assert!(!shape_of(limited).contains("semi"), "{}", shape_of(limited));
+    assert!(shape_of(&limited.replace("LIMIT 10", "WHERE o_orderdate = date '1995-01-01'")).contains("semi"));
+}
+
+#[test]
+fn a_grouping_that_is_read_twice_is_computed_once() {
+    let (_, sql) = queries("tpch").swap_remove(14);
+    let registry = standard_registry();
+    let plan = planned(&sql, &Tables::tpch(), &registry).plan;
+    let optimised = tessera_plan::pass::optimise(&plan, registry.catalogue()).unwrap();
+    let count = |operator: &str| optimised.nodes.iter().filter(|node| &*node.operator == operator).count();
+    assert_eq!(
+        (count("reduce_by_key"), count("parquet_scan")),
+        (1, 2),
+        "{}",
+        tessera_plan::text::print(&optimised)
+    );
+}
