@@ -141,6 +141,7 @@ fn tamper(suite: Suite, queries: &str, expected: usize) {
                 for _ in 0..=numbers.below(3) {
                     let at = numbers.below(changed.len());
                     match numbers.below(3) {
+                        _ if changed.is_empty() => {}
                         0 => drop(changed.remove(at)),
                         1 => changed[at] = printed[numbers.below(printed.len())],
                         _ => changed.truncate(at.max(1)),
