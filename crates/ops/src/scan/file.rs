@@ -14,7 +14,7 @@ use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
 use crate::context::{Context, RangeReader, Read, Run};
 use crate::describe;
 use crate::expression::Bound;
-pub(crate) use crate::expression::plain::to_plain;
+use crate::expression::plain::to_plain;
 use crate::operator::Lowering;
 
 /// The parameters of a scan of files, checked.
