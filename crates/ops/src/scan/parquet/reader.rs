@@ -23,7 +23,7 @@ use super::{FileState, ScanRun, SourceColumn};
 use crate::context::{RangeReader, Read, Reservation, Token};
 use crate::operator::{Reader, Step};
 use crate::scan::file::{Conjunct, check_nulls, convert};
-use crate::stream_util::Packer;
+use crate::stream_util::{Cutter, Packer};
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 2_048;
@@ -52,7 +52,7 @@ pub(super) struct MorselReader {
     next: (usize, usize),
     batch: Option<Batch>,
     packer: Packer,
-    chunk: Option<(Chunk, usize)>,
+    cutter: Cutter,
     done: bool,
 }
 
@@ -84,7 +84,7 @@ impl MorselReader {
             next: (0, start),
             batch: None,
             packer: Packer::new(context.chunk_rows()),
-            chunk: None,
+            cutter: Cutter::default(),
             done: false,
             scan,
             morsel,
@@ -394,18 +394,13 @@ impl MorselReader {
     }
 
     fn advance(&mut self) -> Result<Step> {
-        let limit = self.scan.run.context.chunk_rows().max(1);
+        let limit = self.scan.run.context.chunk_rows();
         loop {
-            if let Some((chunk, offset)) = self.chunk.take() {
-                let len = limit.min(chunk.rows() - offset);
-                let slice = if len == chunk.rows() { chunk.clone() } else { chunk.slice(offset, len) };
-                if offset + len < chunk.rows() {
-                    self.chunk = Some((chunk, offset + len));
-                }
-                return Ok(Step::HasOutput(slice));
+            if let Some(piece) = self.cutter.pop(limit) {
+                return Ok(Step::HasOutput(piece));
             }
             if let Some(chunk) = self.packer.pop() {
-                self.chunk = Some((chunk, 0));
+                self.cutter.put(chunk);
                 continue;
             }
             if self.done {
