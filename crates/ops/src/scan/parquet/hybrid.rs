@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use super::unpack::unpack;
+
 /// Decodes a hybrid stream of values of one bit width. Errors are texts: the caller names file and column.
 #[derive(Debug)]
 pub(super) struct Hybrid {
@@ -127,67 +129,6 @@ impl Hybrid {
             count -= passed;
         }
         Ok(())
-    }
-}
-
-/// Value number `index` of bit-packed `data`.
-fn unpack_one(data: &[u8], width: usize, index: usize) -> u32 {
-    let bit = index * width;
-    let mut word = [0; 8];
-    let tail = &data[bit / 8..];
-    let len = tail.len().min(8);
-    word[..len].copy_from_slice(&tail[..len]);
-    let mask = if width == 32 { u32::MAX } else { (1u32 << width) - 1 };
-    (u64::from_le_bytes(word) >> (bit % 8)) as u32 & mask
-}
-
-/// Values number `first` and on of bit-packed `data`, which holds them all.
-fn unpack(data: &[u8], width: usize, first: usize, out: &mut [u32]) {
-    if width == 0 {
-        out.fill(0);
-        return;
-    }
-    // Singly up to a byte boundary, then eight at a time, then singly again.
-    let head = first.next_multiple_of(8).min(first + out.len()) - first;
-    let (before, rest) = out.split_at_mut(head);
-    before.iter_mut().enumerate().for_each(|(i, value)| *value = unpack_one(data, width, first + i));
-    let mut index = first + head;
-    let mut groups = rest.chunks_exact_mut(8);
-    for group in &mut groups {
-        let start = index / 8 * width;
-        // Eight values end within `width` bytes; the widest load reaches eight bytes past the last value's start.
-        match data.get(start..start + width + 8) {
-            Some(bytes) => unpack_group(bytes, width, group),
-            None => group.iter_mut().enumerate().for_each(|(i, v)| *v = unpack_one(data, width, index + i)),
-        }
-        index += 8;
-    }
-    let tail = groups.into_remainder();
-    tail.iter_mut().enumerate().for_each(|(i, value)| *value = unpack_one(data, width, index + i));
-}
-
-fn unpack_group(bytes: &[u8], width: usize, out: &mut [u32]) {
-    macro_rules! widths {
-        ($($width:literal)*) => {
-            match width {
-                $($width => unpack_eight::<$width>(bytes, out),)*
-                _ => out.iter_mut().enumerate().for_each(|(i, value)| *value = unpack_one(bytes, width, i)),
-            }
-        };
-    }
-    widths!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24);
-}
-
-#[inline(always)]
-fn unpack_eight<const WIDTH: usize>(bytes: &[u8], out: &mut [u32]) {
-    let Some(bytes) = bytes.get(..WIDTH + 8) else { return };
-    let Some(out) = out.first_chunk_mut::<8>() else { return };
-    let mask = (1u64 << WIDTH) - 1;
-    for (i, value) in out.iter_mut().enumerate() {
-        let bit = i * WIDTH;
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[bit / 8..bit / 8 + 8]);
-        *value = ((u64::from_le_bytes(word) >> (bit % 8)) & mask) as u32;
     }
 }
 

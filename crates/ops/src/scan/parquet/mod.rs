@@ -14,6 +14,7 @@ mod hybrid;
 mod metadata;
 mod nested;
 mod reader;
+mod unpack;
 mod write;
 
 use std::ops::Range;
