@@ -1,0 +1,196 @@
+//! SQL that leans on orchestration: recursive queries, set operations with multiplicity, subqueries in ON. Answers are
+//! PostgreSQL's.
+
+use tessera_session::{Config, QueryResult, Session, StatementResult};
+use tessera_types::Code;
+
+/// Every value as text, row by row, in order of the text.
+fn sorted(result: &QueryResult) -> Vec<String> {
+    let mut out = Vec::new();
+    for batch in result.batches() {
+        let batch = batch.unwrap();
+        for row in 0..batch.num_rows() {
+            let value = |column: &arrow::array::ArrayRef| match column.is_null(row) {
+                true => "NULL".to_string(),
+                false => arrow::util::display::array_value_to_string(column, row).unwrap(),
+            };
+            out.push(batch.columns().iter().map(value).collect::<Vec<_>>().join(" "));
+        }
+    }
+    out.sort();
+    out
+}
+
+fn session(threads: usize, chunk_rows: usize) -> Session {
+    Session::new(Config { threads, chunk_rows, ..Config::default() }).unwrap()
+}
+
+/// The answer is this one, with one worker and two, with chunks of 1, 7 and 2,048 tuples, and so is that of the plan that
+/// EXPLAIN prints.
+fn answers(sql: &str, expected: &[&str]) {
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    for (threads, chunk_rows) in [(1, 2_048), (2, 2_048), (1, 7), (2, 7), (2, 1)] {
+        let mut session = session(threads, chunk_rows);
+        let mut execute =
+            |sql: &str| session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).pop();
+        match execute(sql) {
+            Some(StatementResult::Rows(result)) => {
+                assert_eq!(sorted(&result), expected, "{sql} with {threads} workers, chunks of {chunk_rows}");
+            }
+            other => panic!("{sql}: {other:?}"),
+        }
+        let Some(StatementResult::Text(plan)) = execute(&format!("EXPLAIN {sql}")) else { panic!("{sql}") };
+        let again = session.run_plan(&plan).unwrap_or_else(|error| panic!("{plan}\n{error}"));
+        assert_eq!(sorted(&again), expected, "{plan}");
+    }
+}
+
+fn refused(sql: &str, code: Code, part: &str) {
+    let error = session(1, 2_048).execute(sql).unwrap_err();
+    assert_eq!(error.code(), code, "{sql}: {error}");
+    assert!(error.to_string().contains(part), "{sql}: {error}");
+}
+
+#[test]
+fn recursion_reads_what_the_last_run_gave() {
+    answers(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT * FROM t",
+        &["1", "2", "3", "4", "5"],
+    );
+    // The whole of what has come so far would give more.
+    answers(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT a.n + b.n FROM t a, t b WHERE a.n < 20) SELECT * FROM t",
+        &["1", "2", "4", "8", "16", "32"],
+    );
+    answers(
+        "WITH RECURSIVE t(a, b) AS (SELECT 0, 1 UNION ALL SELECT b, a + b FROM t WHERE b < 1000) \
+         SELECT count(*), max(a), sum(b) FROM t",
+        &["17 987 4180"],
+    );
+}
+
+#[test]
+fn union_forgets_what_was_there_before() {
+    let graph = "(VALUES (1, 2), (2, 3), (3, 1), (3, 4), (5, 6), (NULL, 1)) e(a, b)";
+    answers(
+        &format!(
+            "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT b FROM t JOIN {graph} ON a = n) SELECT * FROM t"
+        ),
+        &["1", "2", "3", "4"],
+    );
+    // NULLs are equal to each other, and so are duplicates within one run.
+    answers(
+        "WITH RECURSIVE t(n) AS (SELECT * FROM (VALUES (1), (1), (NULL), (NULL)) v(x) UNION SELECT n FROM t) SELECT * FROM t",
+        &["1", "NULL"],
+    );
+    answers(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT (n * 7) % 1000 FROM t) SELECT count(*), min(n) FROM t",
+        &["20 1"],
+    );
+}
+
+#[test]
+fn a_limit_ends_a_recursion_without_an_end() {
+    let endless = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t)";
+    answers(&format!("{endless} SELECT * FROM t LIMIT 3 OFFSET 4"), &["5", "6", "7"]);
+    answers(&format!("{endless} SELECT * FROM t WHERE n % 2 = 0 LIMIT 2"), &["2", "4"]);
+}
+
+#[test]
+fn recursions_stand_within_each_other_and_within_subqueries() {
+    answers(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3), \
+         u(m) AS (SELECT n FROM t UNION ALL SELECT m * 10 FROM u WHERE m < 10) SELECT * FROM u, t WHERE m = 10 * n",
+        &["10 1", "20 2", "30 3"],
+    );
+    answers(
+        "SELECT k, (WITH RECURSIVE t(n) AS (SELECT k UNION ALL SELECT n - 1 FROM t WHERE n > k - 2) SELECT sum(n) FROM t) \
+         FROM (VALUES (1), (10)) v(k)",
+        &["1 0", "10 27"],
+    );
+    answers(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n IN (SELECT * FROM (VALUES (1), (2)) v(x))) \
+         SELECT n FROM t",
+        &["1", "2", "3"],
+    );
+}
+
+#[test]
+fn both_terms_have_the_types_of_the_first() {
+    answers(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT CAST(n * 2.5 AS integer) FROM t WHERE n < 20) SELECT * FROM t",
+        &["1", "3", "8", "20"],
+    );
+    answers(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL (SELECT n + 1 FROM t WHERE n < 3 UNION ALL SELECT 9 FROM t WHERE n = 2)) \
+         SELECT * FROM t",
+        &["1", "2", "3", "9"],
+    );
+    refused(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n * 0.5 FROM t WHERE n > 0) SELECT * FROM t",
+        Code::Semantic,
+        "cast one of them",
+    );
+    for clause in ["ORDER BY 1", "LIMIT 1"] {
+        refused(
+            &format!(
+                "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t {clause}) SELECT * FROM t"
+            ),
+            Code::Unsupported,
+            "in a recursive query",
+        );
+    }
+    // Not recursive for all that is said: such a query is taken whole.
+    answers(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT 2 ORDER BY 1 DESC LIMIT 1) SELECT * FROM t",
+        &["2"],
+    );
+}
+
+#[test]
+fn set_operations_with_all_count() {
+    let (a, b) = ("(VALUES (1), (1), (1), (2), (NULL), (NULL)) a(x)", "(VALUES (1), (1), (3), (NULL)) b(x)");
+    answers(&format!("SELECT x FROM {a} INTERSECT ALL SELECT x FROM {b}"), &["1", "1", "NULL"]);
+    answers(&format!("SELECT x FROM {a} EXCEPT ALL SELECT x FROM {b}"), &["1", "2", "NULL"]);
+    answers(&format!("SELECT x FROM {a} INTERSECT SELECT x FROM {b}"), &["1", "NULL"]);
+    answers(&format!("SELECT x FROM {a} EXCEPT SELECT x FROM {b}"), &["2"]);
+    answers(&format!("SELECT DISTINCT x FROM {a} EXCEPT ALL SELECT x FROM {b}"), &["2"]);
+    answers(
+        &format!("SELECT x, 'a' FROM {a} EXCEPT ALL SELECT x, 'a' FROM {b} EXCEPT ALL SELECT 2, 'a'"),
+        &["1 a", "NULL a"],
+    );
+}
+
+#[test]
+fn subqueries_stand_in_on() {
+    let join = |kind: &str, on: &str| {
+        let (a, b) = ("(VALUES (1), (2), (3)) a(x)", "(VALUES (1), (2), (4)) b(y)");
+        format!("SELECT x, y FROM {a} {kind} {b} ON x = y AND {on}")
+    };
+    answers(&join("JOIN", "x IN (SELECT 2 UNION ALL SELECT 3)"), &["2 2"]);
+    answers(
+        &join("JOIN", "(x = 1 OR EXISTS (SELECT 1 FROM (VALUES (2)) c(z) WHERE z = x + y - 2))"),
+        &["1 1", "2 2"],
+    );
+    answers(&join("LEFT JOIN", "y > (SELECT 1)"), &["1 NULL", "2 2", "3 NULL"]);
+    answers(
+        &join("RIGHT JOIN", "EXISTS (SELECT 1 FROM (VALUES (2)) c(z) WHERE z = x)"),
+        &["2 2", "NULL 1", "NULL 4"],
+    );
+    refused(&join("LEFT JOIN", "x > (SELECT 1)"), Code::Unsupported, "a subquery in ON of an outer join");
+    refused(&join("FULL JOIN", "x > (SELECT 1)"), Code::Unsupported, "a subquery in ON of an outer join");
+}
+
+#[test]
+fn the_end_of_the_text_has_a_place() {
+    refused("SELECT 1 FROM", Code::Syntax, "line 1, column 14");
+    refused("SELECT 1;\nSELECT (2\n  ", Code::Syntax, "line 2, column 10");
+    refused("SELECT 'é', (", Code::Syntax, "line 1, column 14");
+}
+
+#[test]
+fn text_is_in_the_collation_c() {
+    answers("SELECT x COLLATE \"C\" FROM (VALUES ('b'), ('B')) v(x) WHERE x COLLATE \"C\" < 'a'", &["B"]);
+    refused("SELECT 'a' COLLATE \"de_DE\"", Code::Unsupported, "COLLATE");
+}
