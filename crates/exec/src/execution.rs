@@ -5,6 +5,7 @@
 //! sink. The state is under one lock that is taken once per job, never per chunk.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -24,9 +25,6 @@ use crate::ranges::MorselRanges;
 
 /// How long a worker that finds only parked lanes waits before it looks again.
 const PARKED_WAIT: Duration = Duration::from_micros(200);
-
-/// Bits of a position that number the morsel; those above number the chain.
-const MORSEL_BITS: u32 = 40;
 
 pub(crate) struct Execution {
     program: Arc<Program>,
@@ -84,6 +82,8 @@ struct PipelineState {
 
 struct ChainRun {
     source: Arc<dyn SourceRun>,
+    /// The positions of its morsels: dense over all chains, so that a sink can tell which prefix is complete.
+    positions: Range<u64>,
     morsels: MorselRanges,
     streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
     /// The node behind each level, for the profile, and that of the sink; none for the output of another pipeline
@@ -262,7 +262,7 @@ impl Execution {
                     }
                 };
                 lane.begin(chain_run.source.open(morsel)?);
-                sink.begin((chain as u64) << MORSEL_BITS | morsel as u64)?;
+                sink.begin(chain_run.positions.start + morsel as u64)?;
                 self.drive(pipeline, lane, sink)
             }
             Job::Resume { pipeline, lane, sink } => self.drive(pipeline, lane, sink),
@@ -387,7 +387,8 @@ impl Execution {
                 chain_streams.push((node, stream));
             }
             let nodes = self.level_nodes(index, node.or(self.sink_behind(chain.start)), &chain.streams);
-            chains.push(Arc::new(self.chain_run(source, chain_streams, nodes, sink.in_order())));
+            let first = after(&chains);
+            chains.push(Arc::new(self.chain_run(source, first, chain_streams, nodes, sink.in_order())));
         }
         let mut ordered: Vec<_> = streams.into_iter().collect();
         ordered.sort_by_key(|(node, _)| *node);
@@ -406,6 +407,7 @@ impl Execution {
     fn chain_run(
         &self,
         source: Arc<dyn SourceRun>,
+        first: u64,
         streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
         nodes: Vec<Option<NodeId>>,
         in_order: bool,
@@ -413,7 +415,7 @@ impl Execution {
         let count = source.morsels();
         self.program.morsels.total.fetch_add(count as u64, Ordering::Relaxed);
         let morsels = MorselRanges::new(count, self.workers, in_order);
-        ChainRun { source, morsels, streams, nodes }
+        ChainRun { source, positions: first..first + count as u64, morsels, streams, nodes }
     }
 
     fn level_nodes(
@@ -466,7 +468,8 @@ impl Execution {
             let ids: Vec<_> = streams.iter().map(|(id, _)| *id).collect();
             let nodes = self.level_nodes(index, Some(node), &ids);
             let in_order = pipeline.sink.as_ref().is_some_and(|sink| sink.in_order());
-            pipeline.chains.push(Arc::new(self.chain_run(source, streams, nodes, in_order)));
+            let first = after(&pipeline.chains);
+            pipeline.chains.push(Arc::new(self.chain_run(source, first, streams, nodes, in_order)));
             pipeline.phase = Phase::Running;
             drop(state);
             self.notify();
@@ -590,6 +593,11 @@ impl PipelineState {
         self.tasks.clear();
         self.output = None;
     }
+}
+
+/// The position after those of all chains.
+fn after(chains: &[Arc<ChainRun>]) -> u64 {
+    chains.last().map_or(0, |chain| chain.positions.end)
 }
 
 /// One waiting state per pipeline, knowing whom it reads.
