@@ -117,6 +117,23 @@ fn recursions_stand_within_each_other_and_within_subqueries() {
 }
 
 #[test]
+fn recursions_of_one_name_are_told_apart() {
+    let sum = |end: i32| {
+        format!(
+            "(WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < {end}) SELECT sum(n) AS s FROM t)"
+        )
+    };
+    answers(&format!("SELECT a.s, b.s, c.s FROM {} a, {} b, {} c", sum(3), sum(4), sum(3)), &["6 10 6"]);
+    let step = |plus: i32| {
+        format!(
+            "(WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT max(n) + {plus} FROM t HAVING max(n) < 9) \
+             SELECT sum(n) AS s FROM t)"
+        )
+    };
+    answers(&format!("SELECT a.s, b.s FROM {} a, {} b", step(4), step(8)), &["15 10"]);
+}
+
+#[test]
 fn both_terms_have_the_types_of_the_first() {
     answers(
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT CAST(n * 2.5 AS integer) FROM t WHERE n < 20) SELECT * FROM t",
@@ -193,4 +210,40 @@ fn the_end_of_the_text_has_a_place() {
 fn text_is_in_the_collation_c() {
     answers("SELECT x COLLATE \"C\" FROM (VALUES ('b'), ('B')) v(x) WHERE x COLLATE \"C\" < 'a'", &["B"]);
     refused("SELECT 'a' COLLATE \"de_DE\"", Code::Unsupported, "COLLATE");
+}
+
+#[test]
+fn groupings_are_by_expressions_with_constants_too() {
+    let table = "(VALUES (1, 'a'), (2, 'b'), (7, 'b')) v(x, y)";
+    answers(
+        &format!("SELECT x + 1, grouping(x + 1), count(*) FROM {table} GROUP BY ROLLUP (x + 1)"),
+        &["2 0 1", "3 0 1", "8 0 1", "NULL 1 3"],
+    );
+    answers(
+        &format!(
+            "SELECT CAST(x % 5 AS double), y || 'c', sum(x) FROM {table} GROUP BY GROUPING SETS ((CAST(x % 5 AS double)), (y || 'c'), ())"
+        ),
+        &["1.0 NULL 1", "2.0 NULL 9", "NULL ac 1", "NULL bc 9", "NULL NULL 10"],
+    );
+}
+
+#[test]
+fn literals_have_postgres_types_in_unions_and_values() {
+    let types = "SELECT arrow_typeof(x) FROM";
+    answers(&format!("{types} (SELECT 1 AS x UNION ALL SELECT 2) u LIMIT 1"), &["Int32"]);
+    answers(&format!("{types} (VALUES (NULL), (1)) v(x) LIMIT 1"), &["Int32"]);
+    answers(&format!("{types} (VALUES (1), (3000000000)) v(x) LIMIT 1"), &["Int64"]);
+}
+
+#[test]
+fn a_limit_that_is_met_leaves_the_rest_of_a_union_alone() {
+    // The third input would raise.
+    let union = "SELECT 1 AS x UNION ALL SELECT 2 UNION ALL SELECT 1 / y FROM (VALUES (0)) v(y)";
+    for (count, rows) in [(1, vec!["1"]), (2, vec!["1", "2"])] {
+        let mut session = session(1, 2_048);
+        let results = session.execute(&format!("SELECT x FROM ({union}) u LIMIT {count}")).unwrap();
+        let Some(StatementResult::Rows(result)) = results.last() else { panic!("{results:?}") };
+        assert_eq!(sorted(result), rows);
+    }
+    refused(&format!("SELECT x FROM ({union}) u LIMIT 3"), Code::DivisionByZero, "zero");
 }

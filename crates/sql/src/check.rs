@@ -7,9 +7,10 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Fetch, FunctionArguments, GroupByExpr, GroupByWithModifier, Ident, JoinOperator, LimitClause,
-    OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Spanned,
-    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    CastKind, Cte, Expr, Fetch, FunctionArguments, GroupByExpr, GroupByWithModifier, Ident, JoinOperator,
+    LimitClause, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator,
+    SetQuantifier, Spanned, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    WildcardAdditionalOptions, visit_relations,
 };
 use sqlparser::tokenizer::Span as Tokens;
 use tessera_types::{Error, Result, Span};
@@ -109,6 +110,9 @@ impl VisitorMut for Check {
         refuse(!pipe_operators.is_empty(), "the pipe operator |>", place)?;
         for cte in with.iter().flat_map(|with| &with.cte_tables) {
             refuse(cte.from.is_some(), "FROM after a common table expression", cte.alias.name.span)?;
+        }
+        if let Some(with) = with.as_mut().filter(|with| with.recursive) {
+            with.cte_tables.iter_mut().try_for_each(check_recursive)?;
         }
         if let Some(order_by) = order_by {
             check_order(order_by, place)?;
@@ -243,7 +247,19 @@ impl VisitorMut for Check {
                 refuse(parameters, "a second list of arguments", place)?;
                 refuse(function.over.is_some(), &format!("the window function {}", function.name), place)
             }
-            Expr::Collate { .. } => refuse(true, "COLLATE", place),
+            Expr::Collate { expr: inner, collation } => {
+                let name = collation.0.last().and_then(|part| part.as_ident()).map(|name| &*name.value);
+                let bytes = matches!(name, Some("C" | "POSIX" | "ucs_basic"));
+                refuse(
+                    !bytes,
+                    &format!("COLLATE {collation} (text compares by its bytes, as in \"C\")"),
+                    place,
+                )?;
+                // By its bytes is how text compares.
+                let inner = std::mem::replace(&mut **inner, Expr::value(Value::Null));
+                *expr = Expr::Nested(Box::new(inner));
+                ControlFlow::Continue(())
+            }
             Expr::AtTimeZone { .. } => refuse(true, "AT TIME ZONE", place),
             Expr::Cast { format, array, .. } => {
                 refuse(format.is_some(), "CAST … FORMAT", place)?;
@@ -263,10 +279,12 @@ impl VisitorMut for Check {
 
 fn check_body(body: &SetExpr) -> Flow {
     match body {
-        SetExpr::SetOperation { left, right, op, set_quantifier } => {
-            let plain = matches!(set_quantifier, SetQuantifier::None | SetQuantifier::Distinct);
-            // The planner takes ALL for a semi or anti join, which counts differently.
-            refuse(*op != SetOperator::Union && !plain, &format!("{op} {set_quantifier}"), body.span())?;
+        SetExpr::SetOperation { left, right, op: _, set_quantifier } => {
+            let named = matches!(
+                set_quantifier,
+                SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName
+            );
+            refuse(named, "BY NAME", body.span())?;
             check_body(left)?;
             check_body(right)
         }
@@ -276,6 +294,74 @@ fn check_body(body: &SetExpr) -> Flow {
         SetExpr::Delete(_) => refuse(true, "DELETE", body.span()),
         SetExpr::Merge(_) => refuse(true, "MERGE", body.span()),
         SetExpr::Table(_) => refuse(true, "TABLE name as a query", body.span()),
+    }
+}
+
+/// A common table expression after WITH RECURSIVE. The planner looks at nothing but its UNION when there is one.
+fn check_recursive(cte: &mut Cte) -> Flow {
+    if !matches!(&*cte.query.body, SetExpr::SetOperation { op: SetOperator::Union, .. }) {
+        return ControlFlow::Continue(());
+    }
+    let (name, place) = (normalised(&cte.alias.name), cte.alias.name.span);
+    let is_own = |reference: &ObjectName| {
+        let last = reference.0.last().and_then(|part| part.as_ident());
+        reference.0.len() == 1 && last.is_some_and(|part| normalised(part) == name)
+    };
+    let reads_itself = visit_relations(&*cte.query, |reference| match is_own(reference) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    if reads_itself.is_continue() {
+        // As a query in parentheses it is planned whole.
+        let body = Box::new(SetExpr::Query(cte.query.clone()));
+        *cte.query = bare_query(body);
+        return ControlFlow::Continue(());
+    }
+    let query = &mut *cte.query;
+    refuse(query.order_by.is_some(), "ORDER BY in a recursive query", place)?;
+    refuse(query.limit_clause.is_some() || query.fetch.is_some(), "LIMIT in a recursive query", place)?;
+    refuse(query.with.is_some(), "WITH inside a recursive query (put it before)", place)?;
+    if let SetExpr::SetOperation { right, .. } = &mut *query.body {
+        write_casts_twice(right);
+    }
+    ControlFlow::Continue(())
+}
+
+/// Casts of columns twice, so that `recursion` can tell them from the planner's own.
+fn write_casts_twice(body: &mut SetExpr) {
+    let select = match body {
+        SetExpr::Query(query) => return write_casts_twice(&mut query.body),
+        SetExpr::Select(select) => select,
+        _ => return,
+    };
+    for item in &mut select.projection {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+        let mut inner = &mut *expr;
+        while let Expr::Nested(nested) = inner {
+            inner = nested;
+        }
+        let data_type = match inner {
+            Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, data_type, .. } => data_type.clone(),
+            Expr::TypedString(typed) => typed.data_type.clone(),
+            _ => continue,
+        };
+        let once = Box::new(std::mem::replace(inner, Expr::value(Value::Null)));
+        *inner = Expr::Cast { kind: CastKind::Cast, expr: once, data_type, array: false, format: None };
+    }
+}
+
+fn bare_query(body: Box<SetExpr>) -> Query {
+    Query {
+        with: None,
+        body,
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tables, functions and operators as DataFusion's planner asks for them.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -60,6 +60,28 @@ pub(crate) struct WorkTable {
     schema: SchemaRef,
 }
 
+impl WorkTable {
+    pub(crate) fn new(schema: SchemaRef) -> Self {
+        WorkTable { schema }
+    }
+}
+
+/// A recursive query whose terms have been planned to the end.
+pub(crate) struct Recursion {
+    /// The name that its work table has in the step.
+    pub(crate) name: String,
+    pub(crate) base: LogicalPlan,
+    pub(crate) step: LogicalPlan,
+    pub(crate) distinct: bool,
+    pub(crate) schema: SchemaRef,
+}
+
+impl TableSource for Recursion {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
 impl TableSource for WorkTable {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
@@ -76,6 +98,8 @@ pub(crate) struct Surroundings<'a> {
     aggregates: HashMap<String, Arc<AggregateUDF>>,
     windows: HashMap<String, Arc<WindowUDF>>,
     view_depth: Cell<usize>,
+    /// The terms of the recursive queries so far.
+    recursions: RefCell<Vec<(LogicalPlan, LogicalPlan, bool)>>,
 }
 
 impl<'a> Surroundings<'a> {
@@ -132,11 +156,22 @@ impl<'a> Surroundings<'a> {
             aggregates: aggregate_functions,
             windows,
             view_depth: Cell::new(0),
+            recursions: RefCell::default(),
         }
     }
 
     pub(crate) fn options(&self) -> &Arc<ConfigOptions> {
         &self.options
+    }
+
+    /// A number for a recursive query, the same for an equal one: plans that read different ones must not be equal.
+    pub(crate) fn recursion_number(&self, base: &LogicalPlan, step: &LogicalPlan, distinct: bool) -> usize {
+        let mut known = self.recursions.borrow_mut();
+        let same = |(b, s, d): &(LogicalPlan, LogicalPlan, bool)| *d == distinct && b == base && s == step;
+        known.iter().position(same).unwrap_or_else(|| {
+            known.push((base.clone(), step.clone(), distinct));
+            known.len() - 1
+        })
     }
 
     fn source(&self, reference: &[&str]) -> Result<Arc<dyn TableSource>> {
@@ -183,7 +218,7 @@ impl ContextProvider for Surroundings<'_> {
     }
 
     fn create_cte_work_table(&self, _name: &str, schema: SchemaRef) -> PlannerResult<Arc<dyn TableSource>> {
-        Ok(Arc::new(WorkTable { schema }))
+        Ok(Arc::new(WorkTable::new(schema)))
     }
 
     fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> PlannerResult<Arc<dyn TableSource>> {

@@ -28,6 +28,10 @@ pub(crate) struct Profile {
     columns: HashMap<Name, Column>,
 }
 
+/// How many times the tuples of its first term a recursion is believed to give, and how many tuples one of its runs reads.
+const RECURSION_GROWTH: f64 = 10.0;
+const WORK_ROWS: f64 = 1_000.0;
+
 /// What is believed of a field.
 #[derive(Debug, Clone)]
 struct Column {
@@ -91,6 +95,11 @@ pub(crate) fn profile(relation: &Relation) -> Profile {
             let columns = names.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect();
             Profile { rows, columns }
         }
+        Relation::Recursive(recursive) => {
+            let rows = profile(&recursive.base.0).rows * RECURSION_GROWTH;
+            unknown(&mut recursive.names.iter(), rows)
+        }
+        Relation::Work { columns, .. } => unknown(&mut columns.iter().map(|(name, _)| name), WORK_ROWS),
         Relation::Unnest { input, lists, .. } => {
             let mut profile = profile(input);
             profile.rows *= 4.0;
@@ -100,6 +109,10 @@ pub(crate) fn profile(relation: &Relation) -> Profile {
             profile
         }
     }
+}
+
+fn unknown(names: &mut dyn Iterator<Item = &Name>, rows: f64) -> Profile {
+    Profile { rows, columns: names.map(|name| (name.clone(), Column::unknown(rows))).collect() }
 }
 
 fn scan(table: &Table, columns: &[(Name, usize)]) -> Profile {

@@ -25,6 +25,7 @@ mod order;
 mod parse;
 mod push;
 mod raise;
+mod recursion;
 mod reduce;
 mod relation;
 mod statement;

@@ -5,7 +5,7 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion_expr::{Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
@@ -21,7 +21,7 @@ use crate::context::Surroundings;
 use crate::error::from_datafusion;
 use crate::parse::Kind;
 
-type PlannerResult<T> = datafusion_common::Result<T>;
+pub(crate) type PlannerResult<T> = datafusion_common::Result<T>;
 
 /// The logical plan of a query: names resolved, types coerced, constants folded.
 /// Filters and subqueries stand where they were written; moving them is the business of later steps.
@@ -58,8 +58,9 @@ pub(crate) fn of_text(text: &str, surroundings: &Surroundings<'_>) -> Result<Log
     }
 }
 
-fn rewrite(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerResult<LogicalPlan> {
+pub(crate) fn rewrite(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerResult<LogicalPlan> {
     let options = surroundings.options();
+    let plan = crate::recursion::as_tables(plan, surroundings)?;
     let mut plan = own_literals(plan, surroundings)?;
     plan = ResolveGroupingFunction::new().analyze(plan, options)?;
     plan = TypeCoercion::new().analyze(plan, options)?;
@@ -115,11 +116,34 @@ fn own_literals(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerRe
         }
         let names = NamePreserver::new(&node);
         let schema = merge_schema(&node.inputs());
-        let changed = node.map_expressions(|expr| {
+        let own = |expr: Expr| {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| own_expr(expr, &schema, surroundings))?;
             Ok(changed.update_data(|expr| name.restore(expr)))
+        };
+        let changed = node.map_expressions(|expr| match expr {
+            // It has no name of its own: its keys have.
+            set @ Expr::GroupingSet(_) => set.map_children(own),
+            // Its arguments are found among those keys, so they are called alike.
+            Expr::AggregateFunction(call) if call.func.name() == "grouping" => {
+                let call = Expr::AggregateFunction(call);
+                let name = names.save(&call);
+                Ok(call.map_children(own)?.update_data(|call| name.restore(call)))
+            }
+            expr => own(expr),
         })?;
+        // The planner keeps the types of a union and of VALUES whatever becomes of what is in them.
+        let changed = match changed.data {
+            LogicalPlan::Union(union) => {
+                let union = Union::try_new_with_loose_types(union.inputs)?;
+                return Ok(Transformed::yes(LogicalPlan::Union(union)));
+            }
+            LogicalPlan::Values(Values { mut values, .. }) => {
+                values.iter_mut().flatten().for_each(without_type);
+                return LogicalPlanBuilder::values(values)?.build().map(Transformed::yes);
+            }
+            data => Transformed { data, ..changed },
+        };
         if changed.transformed {
             changed.map_data(LogicalPlan::recompute_schema)
         } else {
@@ -127,6 +151,15 @@ fn own_literals(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerRe
         }
     })?;
     Ok(changed.data)
+}
+
+/// A NULL that took its type from the rows around it has none again.
+fn without_type(expr: &mut Expr) {
+    if let Expr::Literal(value, _) = expr
+        && value.is_null()
+    {
+        *value = ScalarValue::Null;
+    }
 }
 
 fn own_expr(

@@ -44,6 +44,25 @@ pub(crate) struct ExplainOptions {
 /// # Errors
 /// Text that is no SQL, with its place; nesting deeper than [`SQL_DEPTH_MAX`].
 pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
+    statements(sql).map_err(|error| match error.span() {
+        // The parser knows no place for the end of the text.
+        None | Some(Span { line: 0, .. })
+            if error.code() == Code::Syntax && error.message().contains("EOF") =>
+        {
+            error.at(end_of(sql))
+        }
+        _ => error,
+    })
+}
+
+/// The place behind the last character that is no space.
+fn end_of(sql: &str) -> Span {
+    let text = sql.trim_end();
+    let last_line = text.rsplit('\n').next().unwrap_or(text);
+    Span { line: text.matches('\n').count() as u32 + 1, column: last_line.chars().count() as u32 + 1 }
+}
+
+fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
     let mut parser = DFParserBuilder::new(sql)
         .with_dialect(&Tessera)
         .with_recursion_limit(SQL_DEPTH_MAX)

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion_common::TableReference;
 use datafusion_common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::TableScanBuilder;
@@ -45,8 +46,9 @@ fn as_table(query: RecursiveQuery, surroundings: &Surroundings<'_>) -> PlannerRe
         node => Ok(Transformed::no(node)),
     })?;
     let step = rewrite(typed.data, surroundings)?;
-    let source = Recursion { name: name.clone(), base, step, distinct: is_distinct, schema };
-    Ok(LogicalPlan::TableScan(TableScanBuilder::new(name, Arc::new(source)).build()?))
+    let table = format!("{name} {}", surroundings.recursion_number(&base, &step, is_distinct));
+    let source = Recursion { name, base, step, distinct: is_distinct, schema };
+    Ok(LogicalPlan::TableScan(TableScanBuilder::new(TableReference::bare(table), Arc::new(source)).build()?))
 }
 
 /// A recursive term without the casts that the planner put around its columns. Those of the query stay: `check` wrote

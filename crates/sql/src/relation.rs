@@ -35,8 +35,27 @@ pub(crate) enum Relation {
     Limit { input: Box<Relation>, offset: u64, limit: Option<u64> },
     /// Tuples of all inputs; each names the fields that become the output's, by position.
     Union { inputs: Vec<(Relation, Vec<Name>)>, names: Vec<Name> },
+    /// Tuples of a base, then, again and again, of a step over those that the last time gave.
+    Recursive(Box<Recursive>),
+    /// In the step of a recursion: the tuples that the last time gave, with the fields at these positions.
+    Work { recursion: Name, columns: Vec<(Name, usize)> },
     /// Elements in place of lists: (list, element).
     Unnest { input: Box<Relation>, lists: Vec<(Name, Name)>, outer: bool },
+}
+
+/// A recursive query.
+#[derive(Debug, Clone)]
+pub(crate) struct Recursive {
+    /// What [`Relation::Work`] calls it.
+    pub(crate) id: Name,
+    /// The first tuples, and which fields of them become the output's.
+    pub(crate) base: (Relation, Vec<Name>),
+    /// What follows on the tuples before, likewise.
+    pub(crate) step: (Relation, Vec<Name>),
+    /// The output's fields.
+    pub(crate) names: Vec<Name>,
+    /// A tuple that was there before does not come again.
+    pub(crate) distinct: bool,
 }
 
 /// How two relations are joined, seen from the left one.
@@ -130,6 +149,8 @@ impl Relation {
                 keys.chain(calls).chain(grouping).cloned().collect()
             }
             Relation::Union { names, .. } => names.clone(),
+            Relation::Recursive(recursive) => recursive.names.clone(),
+            Relation::Work { columns, .. } => columns.iter().map(|(name, _)| name.clone()).collect(),
             Relation::Unnest { input, lists, .. } => {
                 let element = |name: Name| match lists.iter().find(|(list, _)| *list == name) {
                     Some((_, element)) => element.clone(),
@@ -143,7 +164,8 @@ impl Relation {
     /// The inputs.
     pub(crate) fn inputs(&self) -> Vec<&Relation> {
         match self {
-            Relation::Scan { .. } | Relation::Values { .. } => Vec::new(),
+            Relation::Scan { .. } | Relation::Values { .. } | Relation::Work { .. } => Vec::new(),
+            Relation::Recursive(recursive) => vec![&recursive.base.0, &recursive.step.0],
             Relation::Filter { input, .. }
             | Relation::Map { input, .. }
             | Relation::Sort { input, .. }
@@ -158,7 +180,11 @@ impl Relation {
     /// The inputs, for rewriting.
     pub(crate) fn inputs_mut(&mut self) -> Vec<&mut Relation> {
         match self {
-            Relation::Scan { .. } | Relation::Values { .. } => Vec::new(),
+            Relation::Scan { .. } | Relation::Values { .. } | Relation::Work { .. } => Vec::new(),
+            Relation::Recursive(recursive) => {
+                let Recursive { base, step, .. } = &mut **recursive;
+                vec![&mut base.0, &mut step.0]
+            }
             Relation::Filter { input, .. }
             | Relation::Map { input, .. }
             | Relation::Sort { input, .. }
@@ -187,7 +213,11 @@ impl Relation {
                 keys.chain(aggregate.calls.iter().flat_map(|(_, call)| call.exprs())).collect()
             }
             Relation::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
-            Relation::Limit { .. } | Relation::Union { .. } | Relation::Unnest { .. } => Vec::new(),
+            Relation::Limit { .. }
+            | Relation::Union { .. }
+            | Relation::Recursive(_)
+            | Relation::Work { .. }
+            | Relation::Unnest { .. } => Vec::new(),
         }
     }
 

@@ -1,7 +1,10 @@
 //! The logical plan as relations: names made unique, expressions in the plan's own language, subqueries as joins.
 
+mod bag;
 mod expression;
+mod join;
 mod node;
+mod recursive;
 mod subquery;
 
 use std::collections::{HashMap, HashSet};
@@ -38,11 +41,21 @@ pub(crate) struct Converter<'a> {
     atoms: HashMap<Name, Atom>,
     /// Groupings converted so far that read nothing from outside.
     groupings: Vec<(LogicalPlan, Converted)>,
+    /// Recursive queries whose steps are being converted, the innermost last, and how many there have been.
+    open: Vec<recursive::Open>,
+    recursions: usize,
 }
 
 impl<'a> Converter<'a> {
     pub(crate) fn new(library: &'a Arc<Library>) -> Self {
-        Converter { library, used: HashSet::new(), atoms: HashMap::new(), groupings: Vec::new() }
+        Converter {
+            library,
+            used: HashSet::new(),
+            atoms: HashMap::new(),
+            groupings: Vec::new(),
+            open: Vec::new(),
+            recursions: 0,
+        }
     }
 
     /// The relation a query's logical plan means.

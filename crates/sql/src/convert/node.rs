@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use datafusion_common::{JoinType, NullEquality};
 use datafusion_expr::expr::{AggregateFunction, GroupingSet};
 use datafusion_expr::utils::grouping_set_to_exprlist;
 use datafusion_expr::{Distinct, DistinctOn, Expr as Logical, LogicalPlan, SortExpr};
@@ -10,9 +9,9 @@ use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use super::{Converted, Converter, Scope};
-use crate::context::{Source, WorkTable};
+use crate::context::{Recursion, Source, WorkTable};
 use crate::error::from_datafusion;
-use crate::relation::{Aggregate, Call, Join, Key, Kind, Name, Relation, conjuncts};
+use crate::relation::{Aggregate, Call, Key, Name, Relation};
 
 impl Converter<'_> {
     pub(super) fn node(&mut self, plan: &LogicalPlan, outer: Option<&Scope<'_>>) -> Result<Converted> {
@@ -45,7 +44,7 @@ impl Converter<'_> {
             LogicalPlan::Distinct(Distinct::On(node)) => self.distinct_on(node, outer),
             LogicalPlan::SubqueryAlias(node) => self.node(&node.input, outer),
             LogicalPlan::Subquery(node) => self.node(&node.subquery, outer),
-            LogicalPlan::TableScan(node) => self.scan(node),
+            LogicalPlan::TableScan(node) => self.scan(node, outer),
             LogicalPlan::EmptyRelation(node) => {
                 let mut fields = Vec::new();
                 for field in node.schema.fields() {
@@ -63,19 +62,19 @@ impl Converter<'_> {
                 let name = node.window_expr.first().map(|expr| expr.to_string()).unwrap_or_default();
                 Err(Error::unsupported(format!("the window function {name} is not supported")))
             }
-            LogicalPlan::RecursiveQuery(node) => Err(Error::unsupported(format!(
-                "the recursive common table expression {} is not supported",
-                node.name
-            ))),
             other => Err(Error::unsupported(format!("{} is not supported in a query", other.display()))),
         }
     }
 
-    fn scan(&mut self, node: &datafusion_expr::TableScan) -> Result<Converted> {
+    fn scan(&mut self, node: &datafusion_expr::TableScan, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        if let Some(recursion) = node.source.downcast_ref::<Recursion>() {
+            return self.recursive(recursion, outer);
+        }
+        if node.source.is::<WorkTable>() {
+            return self.work_table(node.table_name.table());
+        }
         let Some(source) = node.source.downcast_ref::<Source>() else {
-            let what =
-                if node.source.is::<WorkTable>() { "recursive common table expression" } else { "table" };
-            return Err(Error::unsupported(format!("the {what} {} is not supported", node.table_name)));
+            return Err(Error::unsupported(format!("the table {} is not supported", node.table_name)));
         };
         let table = source.table.clone();
         let mut columns = Vec::new();
@@ -206,7 +205,7 @@ impl Converter<'_> {
     }
 
     /// Casts fields to these types where theirs differ.
-    fn as_types(
+    pub(super) fn as_types(
         &mut self,
         relation: Relation,
         given: Vec<Name>,
@@ -376,62 +375,6 @@ impl Converter<'_> {
         Ok(Converted { relation: Relation::Map { input: Box::new(relation), exprs }, names: output })
     }
 
-    fn join(&mut self, node: &datafusion_expr::Join, outer: Option<&Scope<'_>>) -> Result<Converted> {
-        let left = self.node(&node.left, outer)?;
-        let left_scope = Scope { schema: node.left.schema(), names: &left.names, outer };
-        // A lateral right side sees the left one as an outer query.
-        let right = self.node(&node.right, Some(&left_scope))?;
-        let right_scope = Scope { schema: node.right.schema(), names: &right.names, outer };
-        let mut conditions = Vec::new();
-        let null_equal = node.null_equality == NullEquality::NullEqualsNull;
-        let mut nothing = Relation::Values { tuple: Tuple::empty(), rows: Vec::new() };
-        for (a, b) in &node.on {
-            let a = self.expr(a, left_scope, &mut nothing)?;
-            let b = self.expr(b, right_scope, &mut nothing)?;
-            conditions.push(if null_equal {
-                self.compare("is_not_distinct", a, b)
-            } else {
-                self.compare("eq", a, b)
-            });
-        }
-        let both = node.left.schema().join(node.right.schema()).map_err(from_datafusion)?;
-        let both_names: Vec<Name> = left.names.iter().chain(&right.names).cloned().collect();
-        if let Some(filter) = &node.filter {
-            let scope = Scope { schema: &both, names: &both_names, outer };
-            let before = format!("{nothing:?}").len();
-            conditions.extend(conjuncts(self.expr(filter, scope, &mut nothing)?));
-            if format!("{nothing:?}").len() != before {
-                return Err(Error::unsupported("a subquery in ON is not supported; move it to WHERE"));
-            }
-        }
-        let correlated = right.relation.parameters().iter().any(|name| left.names.contains(name));
-        let (kind, flip) = match node.join_type {
-            JoinType::Inner => (Kind::Inner, false),
-            JoinType::Left => (Kind::Left, false),
-            JoinType::Right => (Kind::Left, true),
-            JoinType::Full => (Kind::Full, false),
-            JoinType::LeftSemi => (Kind::Semi, false),
-            JoinType::RightSemi => (Kind::Semi, true),
-            JoinType::LeftAnti => (Kind::Anti, false),
-            JoinType::RightAnti => (Kind::Anti, true),
-            JoinType::LeftMark | JoinType::RightMark => {
-                return Err(Error::internal("a mark join in a logical plan"));
-            }
-        };
-        let names = match node.join_type {
-            JoinType::LeftSemi | JoinType::LeftAnti => left.names,
-            JoinType::RightSemi | JoinType::RightAnti => right.names,
-            _ => both_names,
-        };
-        if correlated && (flip || kind == Kind::Full) {
-            return Err(Error::unsupported("LATERAL on the right of a RIGHT or FULL join is not supported"));
-        }
-        let (left, right) =
-            if flip { (right.relation, left.relation) } else { (left.relation, right.relation) };
-        let join = Join { kind, left, right, conditions, mark: None, null_aware: false, correlated };
-        Ok(Converted { relation: Relation::Join(Box::new(join)), names })
-    }
-
     /// A grouping; one written twice (a common table expression read twice) has the same fields inside, so that the plan's
     /// `share_common` can see that it is one.
     fn aggregate_once(
@@ -440,6 +383,10 @@ impl Converter<'_> {
         node: &datafusion_expr::Aggregate,
         outer: Option<&Scope<'_>>,
     ) -> Result<Converted> {
+        // In the step of a recursion it may hang on the run.
+        if !self.open.is_empty() {
+            return self.aggregate(node, outer);
+        }
         if let Some((_, known)) = self.groupings.iter().find(|(known, _)| known == plan) {
             let Converted { relation, names } = known.clone();
             let mut exprs = Vec::with_capacity(names.len());

@@ -25,9 +25,12 @@ impl Converter<'_> {
         recursion: &context::Recursion,
         outer: Option<&Scope<'_>>,
     ) -> Result<Converted> {
-        let base = self.node(&recursion.base, outer)?;
-        let atoms: Vec<Atom> = self.atoms_of(&base.names)?;
+        // What was promised to the step, which may be other than what the base has: fields of outer queries keep stale types.
         let fields = recursion.schema.fields();
+        let atoms = fields.iter().map(|field| Atom::from_arrow(field.data_type()));
+        let atoms = atoms.collect::<Result<Vec<_>>>()?;
+        let base = self.node(&recursion.base, outer)?;
+        let base = self.as_types(base.relation, base.names, &atoms)?;
         let names: Vec<Name> =
             fields.iter().zip(&atoms).map(|(field, atom)| self.fresh(field.name(), atom.clone())).collect();
         self.recursions += 1;
@@ -47,7 +50,6 @@ impl Converter<'_> {
             }
         }
         let step = self.as_types(step.relation, step.names, &atoms)?;
-        let base = (base.relation, base.names);
         let distinct = recursion.distinct;
         let recursive = Recursive { id, base, step, names: names.clone(), distinct };
         Ok(Converted { relation: Relation::Recursive(Box::new(recursive)), names })

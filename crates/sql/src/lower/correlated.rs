@@ -34,7 +34,7 @@ impl Lowering<'_> {
             exprs.extend(passed.into_iter().map(|name| (name.clone(), Expr::Parameter(name))));
             left = self.map(level, left, exprs)?;
         }
-        let mut inner = Level { parameters: left.tuple.clone(), nodes: Vec::new() };
+        let mut inner = Level::new(left.tuple.clone());
         let outer = add(&mut inner, "parameter_lookup", &[], Params::new(), left.tuple.clone());
         let right_needed: HashSet<Name> = read.intersection(&right_names).cloned().collect();
         let right = self.lower(&join.right, &right_needed, &mut inner)?;

@@ -4,6 +4,7 @@ mod aggregate;
 mod correlated;
 mod join;
 mod node;
+mod recursive;
 mod scan;
 mod sort;
 mod union;
@@ -32,6 +33,14 @@ struct Made {
 struct Level {
     parameters: Tuple,
     nodes: Vec<Node>,
+    /// For the step of a recursion: its name, and the parameter that holds what the last run gave.
+    recursion: Option<(Name, Name)>,
+}
+
+impl Level {
+    fn new(parameters: Tuple) -> Self {
+        Level { parameters, nodes: Vec::new(), recursion: None }
+    }
 }
 
 /// Makes plans of relations.
@@ -49,7 +58,7 @@ impl<'a> Lowering<'a> {
 
     /// The plan that yields these fields of a relation, in this order, under these names.
     pub(crate) fn query(&mut self, relation: &Relation, output: &[(Name, Name)]) -> Result<(Plan, Tuple)> {
-        let mut level = Level { parameters: Tuple::empty(), nodes: Vec::new() };
+        let mut level = Level::new(Tuple::empty());
         let needed: HashSet<Name> = output.iter().map(|(_, field)| field.clone()).collect();
         let made = self.lower(relation, &needed, &mut level)?;
         let unchanged = output.len() == made.tuple.len()
@@ -66,7 +75,7 @@ impl<'a> Lowering<'a> {
                 output.iter().map(|(name, field)| (name.clone(), Expr::Field(field.clone()))).collect();
             self.map(&mut level, made, exprs)?
         };
-        let Level { parameters, nodes } = level;
+        let Level { parameters, nodes, .. } = level;
         Ok((Plan { parameters, nodes, root: made.id }, made.tuple))
     }
 
@@ -114,6 +123,8 @@ impl<'a> Lowering<'a> {
                 Ok(add(level, "limit", &[made.id], counted(Params::new(), *offset, *limit)?, tuple))
             }
             Relation::Union { inputs, names } => self.union(inputs, names, needed, level),
+            Relation::Recursive(recursive) => self.recursive(recursive, needed, level),
+            Relation::Work { recursion, columns } => self.work(recursion, columns, needed, level),
             Relation::Unnest { input, lists, outer } => self.unnest(input, lists, *outer, needed, level),
         }
     }
