@@ -10,6 +10,7 @@ from data import Table, literal, random_value
 
 NUMBERS = ["int", "big", "dec", "dbl"]
 COMPARABLE = NUMBERS + ["str", "date", "ts"]
+SET_OPERATIONS = ["union", "union all", "intersect", "intersect all", "except", "except all"]
 COMPARISONS = ["=", "<>", "<", "<=", ">", ">="]
 
 
@@ -41,14 +42,31 @@ class Join:
 
 
 @dataclass
+class With:
+    """A common table expression; a recursive one has a step, and what joins the two."""
+
+    name: str
+    base: "Query"
+    union: str = ""
+    step: "Query | None" = None
+
+    def sql(self) -> str:
+        columns = ", ".join(f"c{i}" for i in range(len(self.base.select)))
+        step = f" {self.union} {self.step.sql()}" if self.step else ""
+        return f"{self.name}({columns}) as ({self.base.sql()}{step})"
+
+
+@dataclass
 class Query:
     """A SELECT, or two of them combined."""
 
     select: list[Expr]
     sources: list[Join]
     where: list[Expr] = field(default_factory=list)
+    withs: list[With] = field(default_factory=list)
     group: bool = False
     keys: int = 0
+    sets: str = ""
     having: list[Expr] = field(default_factory=list)
     distinct: bool = False
     combine: tuple[str, "Query"] | None = None
@@ -57,11 +75,12 @@ class Query:
 
     def sql(self) -> str:
         names = ", ".join(f"{expr.sql()} as c{i}" for i, expr in enumerate(self.select))
-        text = f"select {'distinct ' if self.distinct else ''}{names} from " + " ".join(s.sql() for s in self.sources)
+        text = self.with_sql()
+        text += f"select {'distinct ' if self.distinct else ''}{names} from " + " ".join(s.sql() for s in self.sources)
         if self.where:
             text += " where " + " and ".join(expr.sql() for expr in self.where)
         if self.group and self.keys:
-            text += " group by " + ", ".join(str(i + 1) for i in range(self.keys))
+            text += " group by " + self.group_sql()
         if self.having:
             text += " having " + " and ".join(expr.sql() for expr in self.having)
         if self.combine:
@@ -69,6 +88,23 @@ class Query:
         if self.order:
             text += " order by " + ", ".join(self.order)
         return text + self.limit
+
+    def with_sql(self) -> str:
+        if not self.withs:
+            return ""
+        recursive = "recursive " if any(part.step for part in self.withs) else ""
+        return f"with {recursive}" + ", ".join(part.sql() for part in self.withs) + " "
+
+    def group_sql(self) -> str:
+        """The keys by position, or several groupings of them."""
+        keys = [expr.sql() for expr in self.select[: self.keys]]
+        # In a grouping a lone number is a position for one engine and a value for the other.
+        if not self.sets or any(key.strip("(-) ").isdigit() for key in keys):
+            return ", ".join(str(i + 1) for i in range(self.keys))
+        if self.sets == "sets":
+            halves = [keys, keys[: len(keys) // 2], []]
+            return "grouping sets (" + ", ".join("(" + ", ".join(half) + ")" for half in halves) + ")"
+        return f"{self.sets} (" + ", ".join(keys) + ")"
 
 
 class Generator:
@@ -81,10 +117,49 @@ class Generator:
 
     def query(self) -> Query:
         """A whole query."""
+        tables = self.tables
+        withs = []
+        if self.rng.random() < 0.2:
+            withs = [self.recursive() if self.rng.random() < 0.4 else self.common()]
+            own = Table(withs[0].name, [(f"c{i}", expr.kind) for i, expr in enumerate(withs[0].base.select)], [])
+            # Twice, so that it is often read twice.
+            self.tables = tables + [own, own]
+        query = self.body()
+        query.withs = withs
+        self.tables = tables
+        return query
+
+    def common(self) -> With:
+        self.aliases += 1
+        return With(f"w{self.aliases}", self.select_query(depth=1))
+
+    def recursive(self) -> With:
+        """A walk along an equality, at most three steps deep; the second column counts them."""
+        rng = self.rng
+        self.aliases += 1
+        name, depth = f"w{self.aliases}", rng.randint(1, 3)
+        whole = lambda columns: Expr("int", "cast({} as integer)", [self.value("int", columns, 1)])
+        sources, columns = self.sources(depth=1)
+        base = Query([whole(columns), Expr("int", "0")], sources, [self.predicate(columns, 1)])
+        self.aliases += 1
+        own, table = [Expr("int", f"{name}.c0"), Expr("int", f"{name}.c1")], rng.choice(self.tables[1:])
+        alias = f"s{self.aliases}"
+        others = [Expr(kind, f"{alias}.{column}") for column, kind in table.columns]
+        on = self.join_condition(own[:1], others, 1) or Expr("bool", f"{name}.c0 = 1")
+        kind = rng.choice(["join", "join", "left join"])
+        step = Query(
+            [whole(own[:1] + others), Expr("int", f"{name}.c1 + 1")],
+            [Join("", name, name, None), Join(kind, table.name, alias, on)],
+            [Expr("bool", f"{name}.c1 < {depth}")] + [self.predicate(own + others, 1) for _ in range(rng.choice([0, 1]))],
+        )
+        return With(name, base, rng.choice(["union", "union all"]), step)
+
+    def body(self) -> Query:
+        """A query without what stands before it."""
         query = self.select_query(depth=0)
         if self.rng.random() < 0.12:
             other = self.select_query(depth=1, like=[expr.kind for expr in query.select])
-            query.combine = (self.rng.choice(["union", "union all", "intersect", "except"]), other)
+            query.combine = (self.rng.choice(SET_OPERATIONS), other)
         if self.rng.random() < 0.5:
             directions = ["", " desc", " nulls first", " desc nulls last"]
             query.order = [f"{i + 1}{self.rng.choice(directions)}" for i in range(len(query.select))]
@@ -109,6 +184,8 @@ class Generator:
                 self.value(kind, columns, 2) if i < query.keys else self.aggregate(kind, columns)
                 for i, kind in enumerate(kinds)
             ]
+            if query.keys and rng.random() < 0.2:
+                query.sets = rng.choice(["rollup", "cube", "sets"])
             if query.keys and rng.random() < 0.3:
                 query.having = [self.compare(self.aggregate(kind := rng.choice(NUMBERS), columns), self.constant(kind))]
         else:
@@ -138,6 +215,9 @@ class Generator:
                 if on is None:
                     return sources, columns
                 kind = rng.choice(["join", "join", "left join", "right join", "full join"])
+                more = self.subquery_in_on(kind, columns, own)
+                if more:
+                    on = Expr("bool", "{} and {}", [on, more])
                 sources.append(Join(kind, table, alias, on))
             columns = columns + own
         return sources, columns
@@ -156,6 +236,13 @@ class Generator:
         if rng.random() < 0.15:
             condition = Expr("bool", "{} and {}", [condition, self.simple_predicate(left + right)])
         return condition
+
+    def subquery_in_on(self, kind: str, left: list[Expr], right: list[Expr]) -> Expr | None:
+        """A subquery where `ON` may have one: for outer joins only about the side that may be missing."""
+        scopes = {"join": left + right, "left join": right, "right join": left}
+        if kind not in scopes or self.rng.random() > 0.06:
+            return None
+        return self.subquery_predicate(scopes[kind])
 
     def constant(self, kind: str) -> Expr:
         value = random_value(self.rng, kind)
@@ -215,15 +302,16 @@ class Generator:
         return Expr("bool", "(" + rng.choice(["exists", "not exists"]) + " ({}))", [inner])
 
     def correlate(self, inner: Query, outer: list[Expr] | None) -> None:
-        """Adds an equality with the query around it."""
+        """Adds equalities with the query around it."""
         if not outer or not isinstance(inner.sources[0].table, str):
             return
         alias = inner.sources[0].alias
         table = next(table for table in self.tables if table.name == inner.sources[0].table)
         own = [Expr(kind, f"{alias}.{name}") for name, kind in table.columns]
-        condition = self.join_condition(outer, own, 1)
-        if condition:
-            inner.where.append(condition)
+        for _ in range(self.rng.choice([1, 1, 2, 3])):
+            condition = self.join_condition(outer, own, 1)
+            if condition:
+                inner.where.append(condition)
 
     def value(self, kind: str, columns: list[Expr], size: int, depth: int = 1) -> Expr:
         """A scalar of a type, built up to a size."""
@@ -311,11 +399,11 @@ class Generator:
                 lambda: Expr(kind, f"count(*){filtered}", extra),
                 lambda: Expr(kind, f"count({{}}){filtered}", [argument(rng.choice(COMPARABLE)), *extra]),
                 lambda: Expr(kind, f"count(distinct {{}}){filtered}", [argument(rng.choice(COMPARABLE)), *extra]),
-                lambda: Expr(kind, f"sum({{}}){filtered}", [argument(), *extra]),
+                lambda: Expr(kind, f"sum({rng.choice(['', 'distinct '])}{{}}){filtered}", [argument(), *extra]),
                 lambda: Expr(kind, f"max({{}}){filtered}", [argument(), *extra]),
             ])()
         if kind == "dbl" and rng.random() < 0.6:
-            return Expr(kind, f"avg({{}}){filtered}", [argument(rng.choice(NUMBERS)), *extra])
+            return Expr(kind, f"avg({rng.choice(['', '', 'distinct '])}{{}}){filtered}", [argument(rng.choice(NUMBERS)), *extra])
         if kind == "bool":
             return Expr(kind, rng.choice(["bool_and", "bool_or"]) + f"({{}}){filtered}", [argument(), *extra])
         if kind == "dec" and rng.random() < 0.5:

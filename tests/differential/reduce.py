@@ -12,6 +12,12 @@ from queries import Expr, Query
 TRIES_MAX = 400
 
 
+def beside(query: Query) -> list[Query]:
+    """The queries that stand before or after a query."""
+    found = [part for given in query.withs for part in (given.base, given.step) if part]
+    return found + ([query.combine[1]] if query.combine else [])
+
+
 def expressions(query: Query) -> Iterator[tuple[list, int]]:
     """Every place that holds an expression or a query, as list and position; outer ones first."""
     places: list[tuple[list, int]] = []
@@ -22,8 +28,8 @@ def expressions(query: Query) -> Iterator[tuple[list, int]]:
             places += [(source.on.children, i) for i in range(len(source.on.children))]
         if isinstance(source.table, Query):
             yield from expressions(source.table)
-    if query.combine:
-        yield from expressions(query.combine[1])
+    for inner in beside(query):
+        yield from expressions(inner)
     while places:
         holder, i = places.pop(0)
         yield holder, i
@@ -39,9 +45,7 @@ def subqueries(query: Query) -> list[Query]:
     found = [query]
     found += [holder[i] for holder, i in expressions(query) if isinstance(holder[i], Query)]
     found += [source.table for source in query.sources if isinstance(source.table, Query)]
-    if query.combine:
-        found.append(query.combine[1])
-    return found
+    return found + beside(query)
 
 
 def smaller(query: Query) -> Iterator[Query]:
@@ -60,7 +64,7 @@ def smaller(query: Query) -> Iterator[Query]:
                 if attribute == "sources" and i == 0:
                     target.sources[0].kind, target.sources[0].on = "", None
                 yield candidate
-        for attribute, empty in (("order", []), ("limit", ""), ("combine", None), ("distinct", False), ("group", False)):
+        for attribute, empty in (("order", []), ("limit", ""), ("combine", None), ("distinct", False), ("group", False), ("sets", ""), ("withs", [])):
             if getattr(part, attribute):
                 candidate = copy.deepcopy(query)
                 setattr(subqueries(candidate)[number], attribute, empty)

@@ -134,8 +134,10 @@ def print_reduced(query: Query, tables: list[Table], engine: Engine, problem: st
     sql = small.sql()
     used = [table for table in fewer if f" {table.name} " in sql]
     print("  made smaller:")
-    print("  with " + ",\n  ".join(table.values_sql() for table in used))
-    print("  " + sql + ";", flush=True)
+    before = [table.values_sql() for table in used] + [part.sql() for part in small.withs]
+    recursive = "recursive " if any(part.step for part in small.withs) else ""
+    print(f"  with {recursive}" + ",\n  ".join(before))
+    print("  " + sql.removeprefix(small.with_sql()) + ";", flush=True)
 
 
 def main() -> None:
