@@ -177,6 +177,8 @@ fn set_operations_with_all_count() {
         &format!("SELECT x, 'a' FROM {a} EXCEPT ALL SELECT x, 'a' FROM {b} EXCEPT ALL SELECT 2, 'a'"),
         &["1 a", "NULL a"],
     );
+    // What is only on the right need not fit into the type of the left.
+    answers("SELECT 1.5 EXCEPT ALL SELECT * FROM (VALUES (700.25), (1.0)) v(x)", &["1.5"]);
 }
 
 #[test]
@@ -224,6 +226,19 @@ fn groupings_are_by_expressions_with_constants_too() {
             "SELECT CAST(x % 5 AS double), y || 'c', sum(x) FROM {table} GROUP BY GROUPING SETS ((CAST(x % 5 AS double)), (y || 'c'), ())"
         ),
         &["1.0 NULL 1", "2.0 NULL 9", "NULL ac 1", "NULL bc 9", "NULL NULL 10"],
+    );
+    answers(
+        &format!(
+            "SELECT CAST(x AS double), grouping(CAST(x AS double)), sum(x) FROM {table} GROUP BY CUBE (CAST(x AS double))"
+        ),
+        &["1.0 0 1", "2.0 0 2", "7.0 0 7", "NULL 1 10"],
+    );
+    // A key that is a constant expression, which the planner would simplify.
+    answers(
+        &format!(
+            "SELECT y, DATE '1995-01-01' + INTERVAL '1' MONTH, count(*) FROM {table} GROUP BY ROLLUP (y, DATE '1995-01-01' + INTERVAL '1' MONTH)"
+        ),
+        &["NULL NULL 3", "a 1995-02-01T00:00:00 1", "a NULL 1", "b 1995-02-01T00:00:00 2", "b NULL 2"],
     );
 }
 

@@ -19,6 +19,7 @@ mod dialect;
 mod error;
 mod estimate;
 mod functions;
+mod groupings;
 mod logical;
 mod lower;
 mod order;

@@ -61,6 +61,7 @@ pub(crate) fn of_text(text: &str, surroundings: &Surroundings<'_>) -> Result<Log
 pub(crate) fn rewrite(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerResult<LogicalPlan> {
     let options = surroundings.options();
     let plan = crate::recursion::as_tables(plan, surroundings)?;
+    let plan = crate::groupings::by_columns(plan)?;
     let mut plan = own_literals(plan, surroundings)?;
     plan = ResolveGroupingFunction::new().analyze(plan, options)?;
     plan = TypeCoercion::new().analyze(plan, options)?;
@@ -116,21 +117,10 @@ fn own_literals(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerRe
         }
         let names = NamePreserver::new(&node);
         let schema = merge_schema(&node.inputs());
-        let own = |expr: Expr| {
+        let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| own_expr(expr, &schema, surroundings))?;
             Ok(changed.update_data(|expr| name.restore(expr)))
-        };
-        let changed = node.map_expressions(|expr| match expr {
-            // It has no name of its own: its keys have.
-            set @ Expr::GroupingSet(_) => set.map_children(own),
-            // Its arguments are found among those keys, so they are called alike.
-            Expr::AggregateFunction(call) if call.func.name() == "grouping" => {
-                let call = Expr::AggregateFunction(call);
-                let name = names.save(&call);
-                Ok(call.map_children(own)?.update_data(|call| name.restore(call)))
-            }
-            expr => own(expr),
         })?;
         // The planner keeps the types of a union and of VALUES whatever becomes of what is in them.
         let changed = match changed.data {

@@ -56,21 +56,15 @@ impl Converter<'_> {
         let list = Expr::call("range", vec![zero, copies]);
         let list_name = self.fresh("copies", self.atom_of(&list)?);
         let element = self.fresh("copy", Atom::Int64);
-        let mut exprs = Vec::new();
-        let mut output = Vec::new();
-        for (group, atom) in groups.into_iter().zip(atoms) {
-            // The result has the types of the left side, and its values come from there.
-            let value = Expr::Field(group.clone());
-            let value = if self.atom_of(&value)? == atom { value } else { value.cast(atom.clone()) };
-            let name = self.fresh(&group, atom);
-            exprs.push((name.clone(), value));
-            output.push(name);
-        }
+        let mut exprs: Vec<(Name, Expr)> =
+            groups.iter().map(|name| (name.clone(), Expr::Field(name.clone()))).collect();
         exprs.push((list_name.clone(), list));
         let listed = Relation::Map { input: Box::new(grouped), exprs };
-        let relation =
+        let copied =
             Relation::Unnest { input: Box::new(listed), lists: vec![(list_name, element)], outer: false };
-        Ok(Converted { relation, names: output })
+        // The result has the types of the left side. What is left comes from there, so that it fits.
+        let (relation, names) = self.as_types(copied, groups, &atoms)?;
+        Ok(Converted { relation, names })
     }
 
     /// These keys of each tuple, and two numbers that say on which side it counts.
