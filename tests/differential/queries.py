@@ -51,7 +51,7 @@ class With:
     step: "Query | None" = None
 
     def sql(self) -> str:
-        columns = ", ".join(f"c{i}" for i in range(len(self.base.select)))
+        columns = ", ".join(f"x{i}" for i in range(len(self.base.select)))
         step = f" {self.union} {self.step.sql()}" if self.step else ""
         return f"{self.name}({columns}) as ({self.base.sql()}{step})"
 
@@ -74,7 +74,7 @@ class Query:
     limit: str = ""
 
     def sql(self) -> str:
-        names = ", ".join(f"{expr.sql()} as c{i}" for i, expr in enumerate(self.select))
+        names = ", ".join(f"{expr.sql()} as x{i}" for i, expr in enumerate(self.select))
         text = self.with_sql()
         text += f"select {'distinct ' if self.distinct else ''}{names} from " + " ".join(s.sql() for s in self.sources)
         if self.where:
@@ -99,7 +99,8 @@ class Query:
         """The keys by position, or several groupings of them."""
         keys = [expr.sql() for expr in self.select[: self.keys]]
         # In a grouping a lone number is a position for one engine and a value for the other.
-        if not self.sets or any(key.strip("(-) ").isdigit() for key in keys):
+        # The same key twice is refused by one of them.
+        if not self.sets or len(set(keys)) < len(keys) or any(key.strip("(-) ").isdigit() for key in keys):
             return ", ".join(str(i + 1) for i in range(self.keys))
         if self.sets == "sets":
             halves = [keys, keys[: len(keys) // 2], []]
@@ -121,7 +122,7 @@ class Generator:
         withs = []
         if self.rng.random() < 0.2:
             withs = [self.recursive() if self.rng.random() < 0.4 else self.common()]
-            own = Table(withs[0].name, [(f"c{i}", expr.kind) for i, expr in enumerate(withs[0].base.select)], [])
+            own = Table(withs[0].name, [(f"x{i}", expr.kind) for i, expr in enumerate(withs[0].base.select)], [])
             # Twice, so that it is often read twice.
             self.tables = tables + [own, own]
         query = self.body()
@@ -142,15 +143,15 @@ class Generator:
         sources, columns = self.sources(depth=1)
         base = Query([whole(columns), Expr("int", "0")], sources, [self.predicate(columns, 1)])
         self.aliases += 1
-        own, table = [Expr("int", f"{name}.c0"), Expr("int", f"{name}.c1")], rng.choice(self.tables[1:])
+        own, table = [Expr("int", f"{name}.x0"), Expr("int", f"{name}.x1")], rng.choice(self.tables[1:])
         alias = f"s{self.aliases}"
         others = [Expr(kind, f"{alias}.{column}") for column, kind in table.columns]
-        on = self.join_condition(own[:1], others, 1) or Expr("bool", f"{name}.c0 = 1")
+        on = self.join_condition(own[:1], others, 1) or Expr("bool", f"{name}.x0 = 1")
         kind = rng.choice(["join", "join", "left join"])
         step = Query(
-            [whole(own[:1] + others), Expr("int", f"{name}.c1 + 1")],
+            [whole(own[:1] + others), Expr("int", f"{name}.x1 + 1")],
             [Join("", name, name, None), Join(kind, table.name, alias, on)],
-            [Expr("bool", f"{name}.c1 < {depth}")] + [self.predicate(own + others, 1) for _ in range(rng.choice([0, 1]))],
+            [Expr("bool", f"{name}.x1 < {depth}")] + [self.predicate(own + others, 1) for _ in range(rng.choice([0, 1]))],
         )
         return With(name, base, rng.choice(["union", "union all"]), step)
 
@@ -203,7 +204,7 @@ class Generator:
             alias = f"s{self.aliases}"
             if depth == 0 and rng.random() < 0.1:
                 table: str | Query = self.select_query(depth=2)
-                own = [Expr(expr.kind, f"{alias}.c{i}") for i, expr in enumerate(table.select)]
+                own = [Expr(expr.kind, f"{alias}.x{i}") for i, expr in enumerate(table.select)]
             else:
                 chosen = rng.choice(self.tables if number == 0 else self.tables[1:])
                 table = chosen.name
