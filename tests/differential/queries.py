@@ -51,7 +51,7 @@ class With:
     step: "Query | None" = None
 
     def sql(self) -> str:
-        columns = ", ".join(f"x{i}" for i in range(len(self.base.select)))
+        columns = ", ".join(f"c{i}" for i in range(len(self.base.select)))
         step = f" {self.union} {self.step.sql()}" if self.step else ""
         return f"{self.name}({columns}) as ({self.base.sql()}{step})"
 
@@ -74,7 +74,7 @@ class Query:
     limit: str = ""
 
     def sql(self) -> str:
-        names = ", ".join(f"{expr.sql()} as x{i}" for i, expr in enumerate(self.select))
+        names = ", ".join(f"{expr.sql()} as c{i}" for i, expr in enumerate(self.select))
         text = self.with_sql()
         text += f"select {'distinct ' if self.distinct else ''}{names} from " + " ".join(s.sql() for s in self.sources)
         if self.where:
@@ -122,7 +122,7 @@ class Generator:
         withs = []
         if self.rng.random() < 0.2:
             withs = [self.recursive() if self.rng.random() < 0.4 else self.common()]
-            own = Table(withs[0].name, [(f"x{i}", expr.kind) for i, expr in enumerate(withs[0].base.select)], [])
+            own = Table(withs[0].name, [(f"c{i}", expr.kind) for i, expr in enumerate(withs[0].base.select)], [])
             # Twice, so that it is often read twice.
             self.tables = tables + [own, own]
         query = self.body()
@@ -204,7 +204,7 @@ class Generator:
             alias = f"s{self.aliases}"
             if depth == 0 and rng.random() < 0.1:
                 table: str | Query = self.select_query(depth=2)
-                own = [Expr(expr.kind, f"{alias}.x{i}") for i, expr in enumerate(table.select)]
+                own = [Expr(expr.kind, f"{alias}.c{i}") for i, expr in enumerate(table.select)]
             else:
                 chosen = rng.choice(self.tables if number == 0 else self.tables[1:])
                 table = chosen.name

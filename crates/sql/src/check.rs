@@ -63,18 +63,19 @@ fn header(item: &SelectItem) -> Option<String> {
     }
 }
 
-fn normalised(name: &Ident) -> String {
+/// A name as it is looked up.
+pub(crate) fn normalised(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),
     }
 }
 
-type Flow = ControlFlow<Error>;
+pub(crate) type Flow = ControlFlow<Error>;
 
 struct Check;
 
-fn refuse(condition: bool, construct: &str, place: Tokens) -> Flow {
+pub(crate) fn refuse(condition: bool, construct: &str, place: Tokens) -> Flow {
     if !condition {
         return ControlFlow::Continue(());
     }

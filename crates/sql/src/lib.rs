@@ -23,6 +23,7 @@ mod groupings;
 mod logical;
 mod lower;
 mod order;
+mod output_order;
 mod parse;
 mod push;
 mod raise;

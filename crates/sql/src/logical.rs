@@ -32,7 +32,7 @@ pub(crate) fn optimised(query: Box<Query>, surroundings: &Surroundings<'_>) -> R
 
 /// The logical plan of a query, names resolved.
 fn of_query(query: Box<Query>, surroundings: &Surroundings<'_>) -> Result<LogicalPlan> {
-    let query = crate::check::query(query)?;
+    let query = crate::output_order::by_outputs(crate::check::query(query)?)?;
     let options = surroundings.options();
     let parser = ParserOptions::from(&options.sql_parser);
     SqlToRel::new_with_options(surroundings, parser)

@@ -250,9 +250,13 @@ fn copy(parser: &mut DFParser<'_>) -> Result<Kind> {
 
 /// `SELECT * FROM name`.
 pub(crate) fn table_query(name: &ObjectName) -> Result<Box<Query>> {
-    let sql = format!("SELECT * FROM {name}");
+    query(&format!("SELECT * FROM {name}"))
+}
+
+/// A text of our own as a query.
+pub(crate) fn query(sql: &str) -> Result<Box<Query>> {
     let mut parser =
-        sqlparser::parser::Parser::new(&Tessera).try_with_sql(&sql).map_err(|e| from_parser(&e))?;
+        sqlparser::parser::Parser::new(&Tessera).try_with_sql(sql).map_err(|e| from_parser(&e))?;
     parser.parse_query().map_err(|e| from_parser(&e))
 }
 

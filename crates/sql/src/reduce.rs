@@ -49,6 +49,10 @@ fn reduce(grouped: &mut Relation, asking: &Relation, conditions: &[Expr], types:
     }
     let names = grouped.names();
     let Some((aggregate, keys)) = groups(grouped, names) else { return };
+    // What asks may have to be computed twice.
+    if scanned(asking) > scanned(&aggregate.input) {
+        return;
+    }
     let mut matching = Vec::new();
     let mut left: f64 = 1.0;
     for condition in conditions {
@@ -78,6 +82,14 @@ fn reduce(grouped: &mut Relation, asking: &Relation, conditions: &[Expr], types:
         correlated: false,
     };
     aggregate.input = order_joins(Relation::Join(Box::new(semi)), types);
+}
+
+/// The rows that a relation's scans read.
+fn scanned(relation: &Relation) -> f64 {
+    match relation {
+        Relation::Scan { table, .. } => table.statistics.rows.unwrap_or_default(),
+        other => other.inputs().into_iter().map(scanned).sum(),
+    }
 }
 
 /// The aggregate below maps and filters, and what its keys are computed from by the name they have above, among
