@@ -143,15 +143,15 @@ class Generator:
         sources, columns = self.sources(depth=1)
         base = Query([whole(columns), Expr("int", "0")], sources, [self.predicate(columns, 1)])
         self.aliases += 1
-        own, table = [Expr("int", f"{name}.x0"), Expr("int", f"{name}.x1")], rng.choice(self.tables[1:])
+        own, table = [Expr("int", f"{name}.c0"), Expr("int", f"{name}.c1")], rng.choice(self.tables[1:])
         alias = f"s{self.aliases}"
         others = [Expr(kind, f"{alias}.{column}") for column, kind in table.columns]
-        on = self.join_condition(own[:1], others, 1) or Expr("bool", f"{name}.x0 = 1")
+        on = self.join_condition(own[:1], others, 1) or Expr("bool", f"{name}.c0 = 1")
         kind = rng.choice(["join", "join", "left join"])
         step = Query(
-            [whole(own[:1] + others), Expr("int", f"{name}.x1 + 1")],
+            [whole(own[:1] + others), Expr("int", f"{name}.c1 + 1")],
             [Join("", name, name, None), Join(kind, table.name, alias, on)],
-            [Expr("bool", f"{name}.x1 < {depth}")] + [self.predicate(own + others, 1) for _ in range(rng.choice([0, 1]))],
+            [Expr("bool", f"{name}.c1 < {depth}")] + [self.predicate(own + others, 1) for _ in range(rng.choice([0, 1]))],
         )
         return With(name, base, rng.choice(["union", "union all"]), step)
 

@@ -262,3 +262,26 @@ fn a_limit_that_is_met_leaves_the_rest_of_a_union_alone() {
     }
     refused(&format!("SELECT x FROM ({union}) u LIMIT 3"), Code::DivisionByZero, "zero");
 }
+
+#[test]
+fn columns_of_the_result_are_sorted_by_though_a_cast_is_called_like_them() {
+    // With LIMIT, what was sorted by shows in what is left.
+    let rows = "FROM (VALUES (1, 10), (2, 30), (3, 20)) AS t(a, b)";
+    answers(
+        &format!("SELECT -a AS b, CAST(b AS varchar) AS a {rows} GROUP BY 1, 2 ORDER BY 1 LIMIT 1"),
+        &["-3 20"],
+    );
+    answers(
+        &format!("SELECT -a AS b, CAST(b AS varchar) AS c {rows} GROUP BY 1, 2 ORDER BY b DESC LIMIT 1"),
+        &["-1 10"],
+    );
+    answers(
+        &format!("SELECT -a AS c, CAST(b AS varchar) AS b {rows} GROUP BY 1, 2 ORDER BY b DESC LIMIT 1"),
+        &["-2 30"],
+    );
+    refused(
+        &format!("SELECT -a AS b, CAST(b AS varchar) AS c {rows} GROUP BY 1, 2 ORDER BY b, max(a)"),
+        Code::Unsupported,
+        "another alias",
+    );
+}

@@ -101,7 +101,10 @@ fn schema_message(error: &SchemaError) -> String {
             format!("column {qualifier}.{name} stands twice; give one of them another name with AS")
         }
         SchemaError::DuplicateUnqualifiedField { name } => {
-            format!("column {name} stands twice; give one of them another name with AS")
+            format!(
+                "column {name} stands twice (a cast is called like what is cast); compute one of them in a subquery, with a \
+                 name of its own"
+            )
         }
     }
 }

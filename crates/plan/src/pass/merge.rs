@@ -16,7 +16,7 @@ use crate::verify::verify_node;
 /// platforms call this on the plan that their executor runs.
 ///
 /// # Errors
-/// The plan does not verify for another reason: as of [`crate::verify`], with the node's position in `plan`.
+/// The plan does not verify for another reason: as of [`crate::verify()`], with the node's position in `plan`.
 pub fn insert_merges(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Result<Plan> {
     let mut edges: Vec<Edge> = Vec::new();
     let mut merged: HashMap<NodeId, NodeId> = HashMap::new();
