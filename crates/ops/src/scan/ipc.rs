@@ -16,12 +16,12 @@ use tessera_encodings::Column;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 
-use crate::context::{Context, Output, RangeReader, Run};
+use crate::context::{Context, RangeReader, Run};
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use crate::scan::file::{
     self, Conjunct, FileScan, check_nulls, check_type, conjuncts, convert, filter_and_project, read_now,
 };
-use crate::scan::output::{self, Borrowed, Encoder, FileSink, Piece};
+use crate::scan::output::{self, Encoder, FileSink, Piece, Watched};
 use crate::stream_util::ChunksReader;
 
 /// Bytes that are read at once.
@@ -326,10 +326,10 @@ impl Encoder for IpcEncoder {
         false
     }
 
-    fn write(&self, out: &mut dyn Output, pieces: Vec<Piece>) -> Result<()> {
+    fn write(&self, out: &mut Watched<'_>, pieces: Vec<Piece>) -> Result<()> {
         let options = arrow::ipc::writer::IpcWriteOptions::default()
             .try_with_compression(Some(arrow::ipc::CompressionType::LZ4_FRAME))?;
-        let mut writer = FileWriter::try_new_with_options(Borrowed(out), &self.schema, options)?;
+        let mut writer = FileWriter::try_new_with_options(out, &self.schema, options)?;
         for batches in output::combined(pieces, &self.schema) {
             writer.write(&batches?)?;
         }

@@ -28,7 +28,7 @@ pub(crate) trait Encoder: Send + Sync + std::fmt::Debug {
     fn is_text(&self) -> bool;
 
     /// Writes the file: the pieces of text, or the batches, in order.
-    fn write(&self, out: &mut dyn Output, pieces: Vec<Piece>) -> Result<()>;
+    fn write(&self, out: &mut Watched<'_>, pieces: Vec<Piece>) -> Result<()>;
 }
 
 /// What one morsel gave.
@@ -124,9 +124,8 @@ impl SinkRun for FileSinkRun {
         let task: Task = Box::new(move || {
             let rows: usize = pieces.iter().map(|piece| piece.rows).sum();
             let file = self.output.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let mut file = file.ok_or_else(|| Error::internal("a file was written twice"))?;
-            self.encoder.write(&mut *file, pieces)?;
-            file.commit()?;
+            let file = file.ok_or_else(|| Error::internal("a file was written twice"))?;
+            write_file(&*self.encoder, &self.path, file, pieces)?;
             drop(reservations);
             let path: ArrayRef = Arc::new(StringViewArray::from(vec![&*self.path]));
             let rows: ArrayRef = Arc::new(Int64Array::from(vec![rows as i64]));
@@ -163,13 +162,13 @@ impl SinkWorker for FileSinkWorker {
 }
 
 /// Writes pieces of text one after the other.
-pub(crate) fn write_texts(out: &mut dyn Output, head: &[u8], pieces: Vec<Piece>) -> Result<()> {
-    let failed = |error: std::io::Error| Error::io(format!("cannot write the file: {error}"));
+pub(crate) fn write_texts(out: &mut Watched<'_>, head: &[u8], pieces: Vec<Piece>) -> Result<()> {
+    let failed = |error: std::io::Error| Error::io(format!("cannot write: {error}"));
     out.write_all(head).map_err(failed)?;
     for piece in pieces {
         out.write_all(&piece.text).map_err(failed)?;
     }
-    Ok(())
+    out.flush().map_err(failed)
 }
 
 /// The batches of all pieces, joined to batches of a useful size.
@@ -192,15 +191,102 @@ pub(crate) fn combined<'a>(
     })
 }
 
-/// An output as a writer that owns nothing.
-pub(crate) struct Borrowed<'a>(pub(crate) &'a mut dyn Output);
+/// An output that remembers why it could not be written: formats wrap the reason in words of their own.
+#[derive(Debug)]
+pub(crate) struct Watched<'a> {
+    out: &'a mut dyn Output,
+    failure: Option<std::io::Error>,
+}
 
-impl Write for Borrowed<'_> {
+impl Watched<'_> {
+    fn keep<T>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
+        done.map_err(|error| {
+            let kind = error.kind();
+            self.failure = Some(error);
+            kind.into()
+        })
+    }
+}
+
+impl Write for Watched<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write(bytes)
+        let done = self.out.write(bytes);
+        self.keep(done)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
+        let done = self.out.flush();
+        self.keep(done)
+    }
+}
+
+/// Writes a file whole; an error says which file, and what to do.
+fn write_file(
+    encoder: &dyn Encoder,
+    path: &str,
+    mut file: Box<dyn Output>,
+    pieces: Vec<Piece>,
+) -> Result<()> {
+    let mut watched = Watched { out: &mut *file, failure: None };
+    let written = encoder.write(&mut watched, pieces);
+    let failure = watched.failure.take();
+    match (failure, written) {
+        (Some(error), _) => {
+            let cause = match error.kind() {
+                std::io::ErrorKind::StorageFull => {
+                    "the disk is full; free some space or write elsewhere".to_string()
+                }
+                _ => error.to_string(),
+            };
+            Err(Error::io(format!("cannot write '{path}': {cause}. Nothing was kept")))
+        }
+        (None, Err(error)) => Err(error.context(format!("writing '{path}'"))),
+        (None, Ok(())) => file.commit(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk that is full from the first byte on.
+    #[derive(Debug)]
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _bytes: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Output for Full {
+        fn commit(self: Box<Self>) -> Result<()> {
+            panic!("what was not written must not appear")
+        }
+    }
+
+    /// Hides the reason, as libraries do.
+    #[derive(Debug)]
+    struct Vague;
+
+    impl Encoder for Vague {
+        fn is_text(&self) -> bool {
+            true
+        }
+
+        fn write(&self, out: &mut Watched<'_>, _pieces: Vec<Piece>) -> Result<()> {
+            out.write_all(b"x").map_err(|_| Error::io("it did not work"))
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_with_the_path() {
+        let error = write_file(&Vague, "there/x.parquet", Box::new(Full), Vec::new()).unwrap_err();
+        let expected = "cannot write 'there/x.parquet': the disk is full; free some space or write elsewhere. Nothing was kept";
+        assert_eq!(error.message(), expected);
     }
 }

@@ -11,11 +11,10 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
 use super::CsvOptions;
-use crate::context::Output;
 use crate::operator::{Lowering, Operator, SubOperator};
 use crate::scan::display::Texts;
 use crate::scan::json::json_texts;
-use crate::scan::output::{self, Encoder, FileSink, Piece, write_texts};
+use crate::scan::output::{self, Encoder, FileSink, Piece, Watched, write_texts};
 
 /// The sub-operator.
 #[derive(Debug)]
@@ -65,7 +64,7 @@ impl Encoder for CsvEncoder {
         true
     }
 
-    fn write(&self, out: &mut dyn Output, pieces: Vec<Piece>) -> Result<()> {
+    fn write(&self, out: &mut Watched<'_>, pieces: Vec<Piece>) -> Result<()> {
         let mut head = Vec::new();
         if self.options.header != Some(false) {
             write_names(&self.schema, &self.options, &mut head);

@@ -9,9 +9,8 @@ use arrow::json::writer::LineDelimited;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
 
-use crate::context::Output;
 use crate::operator::{Lowering, Operator, SubOperator};
-use crate::scan::output::{self, Encoder, FileSink, Piece, write_texts};
+use crate::scan::output::{self, Encoder, FileSink, Piece, Watched, write_texts};
 
 /// The sub-operator.
 #[derive(Debug)]
@@ -54,7 +53,7 @@ impl Encoder for JsonEncoder {
         true
     }
 
-    fn write(&self, out: &mut dyn Output, pieces: Vec<Piece>) -> Result<()> {
+    fn write(&self, out: &mut Watched<'_>, pieces: Vec<Piece>) -> Result<()> {
         write_texts(out, &[], pieces)
     }
 }

@@ -10,9 +10,8 @@ use parquet::file::properties::WriterProperties;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
 
-use crate::context::Output;
 use crate::operator::{Lowering, Operator, SubOperator};
-use crate::scan::output::{self, Borrowed, Encoder, FileSink, Piece};
+use crate::scan::output::{self, Encoder, FileSink, Piece, Watched};
 
 /// The sub-operator.
 #[derive(Debug)]
@@ -73,12 +72,11 @@ impl Encoder for ParquetEncoder {
         false
     }
 
-    fn write(&self, out: &mut dyn Output, pieces: Vec<Piece>) -> Result<()> {
+    fn write(&self, out: &mut Watched<'_>, pieces: Vec<Piece>) -> Result<()> {
         let failed =
             |error: parquet::errors::ParquetError| Error::io(format!("cannot write Parquet: {error}"));
         let properties = WriterProperties::builder().set_compression(self.compression).build();
-        let mut writer =
-            ArrowWriter::try_new(Borrowed(out), self.schema.clone(), Some(properties)).map_err(failed)?;
+        let mut writer = ArrowWriter::try_new(out, self.schema.clone(), Some(properties)).map_err(failed)?;
         for batch in pieces.into_iter().flat_map(|piece| piece.batches) {
             writer.write(&batch).map_err(failed)?;
         }
