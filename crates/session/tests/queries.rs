@@ -285,3 +285,36 @@ fn columns_of_the_result_are_sorted_by_though_a_cast_is_called_like_them() {
         "another alias",
     );
 }
+
+#[test]
+fn distinct_values_are_grouped_first() {
+    let rows = "FROM (VALUES (1, 5, 'a'), (1, 5, 'b'), (1, 7, NULL), (2, NULL, 'c'), (2, NULL, 'c'), (NULL, 5, 'd')) AS t(k, v, s)";
+    answers(
+        &format!(
+            "SELECT k, count(DISTINCT v), sum(DISTINCT v), avg(DISTINCT v), min(DISTINCT v) {rows} GROUP BY k"
+        ),
+        &["1 2 12 6.0 5", "2 0 NULL NULL NULL", "NULL 1 5 5.0 5"],
+    );
+    answers(
+        &format!(
+            "SELECT k, count(DISTINCT v), count(*), count(v), sum(v), max(v), count(*) FILTER (WHERE s > 'a') {rows} \
+             GROUP BY k"
+        ),
+        &["1 2 3 3 17 7 1", "2 0 2 0 NULL NULL 2", "NULL 1 1 1 5 5 1"],
+    );
+    // Of no tuples.
+    answers(&format!("SELECT count(DISTINCT v), count(*), sum(v) {rows} WHERE k > 9"), &["0 0 NULL"]);
+    answers(&format!("SELECT k, count(DISTINCT v), count(*) {rows} WHERE k > 9 GROUP BY k"), &[]);
+    // Left as they are: two values, strings for each value.
+    answers(
+        &format!("SELECT count(DISTINCT v), count(DISTINCT s), min(s), string_agg(s, '' ORDER BY s) {rows}"),
+        &["2 4 a abccd"],
+    );
+    // In a subquery that becomes a join.
+    answers(
+        &format!(
+            "SELECT x, (SELECT count(DISTINCT v) + count(*) {rows} WHERE k = x) FROM (VALUES (1), (2), (3)) AS u(x)"
+        ),
+        &["1 5", "2 2", "3 0"],
+    );
+}

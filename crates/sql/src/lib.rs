@@ -16,6 +16,7 @@ mod context;
 mod convert;
 mod decorrelate;
 mod dialect;
+mod distinct;
 mod error;
 mod estimate;
 mod functions;

@@ -258,6 +258,7 @@ impl Planning<'_> {
         let mut converter = Converter::new(self.library);
         let Converted { relation, names } = converter.query(&logical)?;
         let relation = converter.decorrelate(relation);
+        let relation = converter.group_distinct(relation);
         let atoms = converter.atoms();
         let types = Types { library: self.library, atoms: &atoms };
         let mut relation = push_down(relation, types);

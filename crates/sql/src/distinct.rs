@@ -1,0 +1,96 @@
+//! Aggregates of distinct values as two groupings: first by the keys and the value, which leaves each value once, then by the keys.
+//! Counts, sums and extremes of other values are computed for the parts and merged.
+//!
+//! Group tables are partitioned and typed; the sets of values that a function with DISTINCT keeps for each group are neither.
+
+use tessera_plan::{Expr, Scalar};
+use tessera_types::Atom;
+
+use crate::convert::Converter;
+use crate::relation::{Aggregate, Call, Name, Relation};
+
+impl Converter<'_> {
+    /// The relation with its groupings in two steps where their distinct values are all the same.
+    pub(crate) fn group_distinct(&mut self, mut relation: Relation) -> Relation {
+        for input in relation.inputs_mut() {
+            let taken = std::mem::replace(input, Relation::nothing());
+            *input = self.group_distinct(taken);
+        }
+        match relation {
+            Relation::Aggregate(aggregate) => self.in_two_steps(*aggregate),
+            other => other,
+        }
+    }
+
+    fn in_two_steps(&mut self, aggregate: Aggregate) -> Relation {
+        let typed = |value: Expr| self.atom_of_expr(&value).ok().map(|atom| (value, atom));
+        let Some((value, atom)) =
+            distinct_value(&aggregate).filter(|_| self.parts_are_small(&aggregate)).and_then(typed)
+        else {
+            return Relation::Aggregate(Box::new(aggregate));
+        };
+        let Aggregate { input, keys, calls, .. } = aggregate;
+        let name = self.fresh_name("distinct value", atom);
+        let names: Vec<(Name, Expr)> =
+            keys.iter().map(|(name, _)| (name.clone(), Expr::Field(name.clone()))).collect();
+        let mut output = names.clone();
+        let mut first = keys;
+        first.push((name.clone(), value));
+        let (mut partial, mut whole) = (Vec::new(), Vec::new());
+        for (called, call) in calls {
+            if call.distinct {
+                output.push((called.clone(), Expr::Field(called.clone())));
+                whole.push((called, Call { args: vec![Expr::Field(name.clone())], distinct: false, ..call }));
+                continue;
+            }
+            let atom = self.field_atoms().get(&called).cloned().unwrap_or(Atom::Int64);
+            let part = self.fresh_name("part", atom.clone());
+            let function: Name =
+                if &*call.function == "count" { "sum".into() } else { call.function.clone() };
+            let merged = self.fresh_name("merged", atom.clone());
+            let mut value = Expr::Field(merged.clone()).cast(atom.clone());
+            if &*call.function == "count" {
+                // Of no tuples there are none, not NULL.
+                value = Expr::Coalesce(vec![value, Expr::Constant(Scalar::Integer(0), atom)]);
+            }
+            output.push((called, value));
+            partial.push((part.clone(), call));
+            let args = vec![Expr::Field(part)];
+            whole
+                .push((merged, Call { function, args, distinct: false, filter: None, order_by: Vec::new() }));
+        }
+        let once = Aggregate { input, keys: first, sets: None, grouping: None, calls: partial };
+        let twice = Aggregate {
+            input: Relation::Aggregate(Box::new(once)),
+            keys: names,
+            sets: None,
+            grouping: None,
+            calls: whole,
+        };
+        Relation::Map { input: Box::new(Relation::Aggregate(Box::new(twice))), exprs: output }
+    }
+
+    /// Whether what is not distinct has states of a fixed width: a string for each distinct value costs more than the sets.
+    fn parts_are_small(&self, aggregate: &Aggregate) -> bool {
+        let fixed = |expr: &Expr| self.atom_of_expr(expr).is_ok_and(|atom| atom.width_bytes().is_some());
+        let small = |call: &Call| call.distinct || &*call.function == "count" || call.args.iter().all(fixed);
+        aggregate.calls.iter().all(|(_, call)| small(call))
+    }
+}
+
+/// The expression whose distinct values all calls with DISTINCT are of, where the others can be merged from parts. Functions
+/// for which the order of the values counts are left as they are.
+fn distinct_value(aggregate: &Aggregate) -> Option<Expr> {
+    let value = match &aggregate.calls.iter().find(|(_, call)| call.distinct)?.1.args[..] {
+        [value] => value,
+        _ => return None,
+    };
+    let fits = |call: &Call| match &*call.function {
+        _ if !call.order_by.is_empty() => false,
+        "count" | "sum" | "min" | "max" if !call.distinct => true,
+        "count" | "sum" | "avg" | "min" | "max" => call.filter.is_none() && call.args == [value.clone()],
+        _ => false,
+    };
+    let all = aggregate.sets.is_none() && aggregate.calls.iter().all(|(_, call)| fits(call));
+    all.then(|| value.clone())
+}
