@@ -279,10 +279,34 @@ fn columns_of_the_result_are_sorted_by_though_a_cast_is_called_like_them() {
         &format!("SELECT -a AS c, CAST(b AS varchar) AS b {rows} GROUP BY 1, 2 ORDER BY b DESC LIMIT 1"),
         &["-2 30"],
     );
-    refused(
-        &format!("SELECT -a AS b, CAST(b AS varchar) AS c {rows} GROUP BY 1, 2 ORDER BY b, max(a)"),
-        Code::Unsupported,
-        "another alias",
+    answers(
+        &format!("SELECT -a AS b, CAST(b AS varchar) AS c {rows} GROUP BY 1, 2 ORDER BY b, max(a) LIMIT 1"),
+        &["-3 20"],
+    );
+}
+
+#[test]
+fn an_expression_and_a_cast_of_it_are_two() {
+    let rows = "FROM (VALUES (1, 10), (2, 30), (2, 20)) AS t(a, b)";
+    answers(&format!("SELECT sum(a), sum(CAST(a AS double)), sum(a::bigint) {rows}"), &["5 5.0 5"]);
+    answers(
+        &format!(
+            "SELECT a + 1, CAST(a + 1 AS varchar) || 'x', count(*) {rows} GROUP BY a + 1, CAST(a + 1 AS varchar)"
+        ),
+        &["2 2x 1", "3 3x 2"],
+    );
+    answers(
+        &format!(
+            "SELECT a + 1 AS x, (a + 1)::varchar AS y {rows} GROUP BY 1, 2 HAVING max(b) > max(b::double) - 1 ORDER BY y"
+        ),
+        &["2 2", "3 3"],
+    );
+    answers(
+        &format!(
+            "SELECT (SELECT max(u.b) + count(CAST(u.b AS double)) {} WHERE u.a = t.a) {rows}",
+            rows.replace(" t(", " u(")
+        ),
+        &["11", "32", "32"],
     );
 }
 

@@ -21,6 +21,7 @@ use tessera_types::{Code, Error, Result};
 use crate::catalog::{Catalog, Table};
 use crate::error::to_datafusion;
 use crate::functions::{Arithmetic, aggregates};
+use crate::named_casts::NAMED_CAST;
 use crate::statement::Settings;
 use crate::types::planning_schema;
 
@@ -120,6 +121,7 @@ impl<'a> Surroundings<'a> {
             }
             scalars.insert(function.name().to_string(), function);
         }
+        scalars.insert(NAMED_CAST.to_string(), Arc::new(crate::named_casts::function()));
         let mut aggregate_functions = HashMap::new();
         for function in datafusion_functions_aggregate::all_default_aggregate_functions()
             .into_iter()

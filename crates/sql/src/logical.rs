@@ -19,6 +19,7 @@ use tessera_types::{Atom, Error, Result};
 
 use crate::context::Surroundings;
 use crate::error::from_datafusion;
+use crate::named_casts::NAMED_CAST;
 use crate::parse::Kind;
 
 pub(crate) type PlannerResult<T> = datafusion_common::Result<T>;
@@ -32,7 +33,7 @@ pub(crate) fn optimised(query: Box<Query>, surroundings: &Surroundings<'_>) -> R
 
 /// The logical plan of a query, names resolved.
 fn of_query(query: Box<Query>, surroundings: &Surroundings<'_>) -> Result<LogicalPlan> {
-    let query = crate::output_order::by_outputs(crate::check::query(query)?)?;
+    let query = crate::named_casts::wrapped(crate::check::query(query)?)?;
     let options = surroundings.options();
     let parser = ParserOptions::from(&options.sql_parser);
     SqlToRel::new_with_options(surroundings, parser)
@@ -184,6 +185,9 @@ fn own_expr(
             values.extend(case.else_expr.as_deref_mut());
             let changed = decimals_to_floats(values, schema);
             with_flag(Expr::Case(case), changed)
+        }
+        Expr::ScalarFunction(mut function) if function.name() == NAMED_CAST && !function.args.is_empty() => {
+            Transformed::yes(function.args.swap_remove(0))
         }
         Expr::ScalarFunction(mut function)
             if matches!(function.name(), "coalesce" | "nvl" | "greatest" | "least" | "nullif") =>
