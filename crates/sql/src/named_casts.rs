@@ -58,7 +58,10 @@ impl VisitorMut for Queries {
             return ControlFlow::Continue(());
         }
         let mut found = Found::default();
-        exprs.iter_mut().try_for_each(|expr| expr.visit(&mut found))?;
+        exprs.iter_mut().try_for_each(|expr| {
+            found.whole = true;
+            expr.visit(&mut found)
+        })?;
         if !found.clash && !sorted.iter().any(|name| found.cast_columns.contains(name)) {
             return ControlFlow::Continue(());
         }
@@ -104,8 +107,10 @@ fn result_column(key: &Expr, select: &Select) -> Option<String> {
 #[derive(Default)]
 struct Found {
     depth: usize,
+    /// The expression that comes next is no part of another.
+    whole: bool,
     cast_columns: Vec<String>,
-    /// Calls and casts by their text without casts.
+    /// Whole expressions, calls and casts (what the planner names) by their text without casts.
     texts: HashMap<String, String>,
     clash: bool,
 }
@@ -124,7 +129,8 @@ impl VisitorMut for Found {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        if self.depth > 0 || self.clash {
+        let named = std::mem::take(&mut self.whole) || matches!(expr, Expr::Function(_) | Expr::Cast { .. });
+        if self.depth > 0 || self.clash || !named {
             return ControlFlow::Continue(());
         }
         if let Expr::Cast { expr: inner, .. } = expr {
