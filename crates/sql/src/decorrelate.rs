@@ -9,7 +9,9 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::Atom;
 
 use crate::convert::Converter;
-use crate::relation::{Aggregate, Join, Kind, Name, Relation, parameters, parameters_to_fields, substitute};
+use crate::relation::{
+    Aggregate, Join, Kind, Name, Relation, inline, parameters, parameters_to_fields, substitute,
+};
 
 /// A subquery without its conditions on outer fields.
 struct Pulled {
@@ -131,9 +133,7 @@ impl Converter<'_> {
             return Relation::Map { input: Box::new(joined), exprs }.filtered(own.to_vec());
         }
         let mut test = test;
-        substitute(&mut test, &|name| {
-            lifted.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
-        });
+        inline(&mut test, &lifted);
         for (name, value) in lifted {
             let value = Expr::Case { branches: vec![(test.clone(), value)], otherwise: None };
             exprs.push((name, value));
@@ -201,9 +201,7 @@ impl Converter<'_> {
                 .into_iter()
                 .map(|(name, mut expr)| {
                     parameters_to_fields(&mut expr, outer);
-                    substitute(&mut expr, &|name| {
-                        below.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
-                    });
+                    inline(&mut expr, &below);
                     (name, expr)
                 })
                 .collect();

@@ -58,15 +58,12 @@ impl VisitorMut for Queries {
             return ControlFlow::Continue(());
         }
         let mut found = Found::default();
-        exprs.iter_mut().try_for_each(|expr| {
-            found.whole = true;
-            expr.visit(&mut found)
-        })?;
+        exprs.iter_mut().try_for_each(|expr| found.look(expr))?;
         if !found.clash && !sorted.iter().any(|name| found.cast_columns.contains(name)) {
             return ControlFlow::Continue(());
         }
-        let mut wrap = Wrap { depth: 0 };
-        exprs.into_iter().try_for_each(|expr| expr.visit(&mut wrap))
+        let mut wrapping = Outermost { depth: 0, show: wrap };
+        exprs.into_iter().try_for_each(|expr| expr.visit(&mut wrapping))
     }
 }
 
@@ -103,19 +100,13 @@ fn result_column(key: &Expr, select: &Select) -> Option<String> {
     }
 }
 
-/// What casts a SELECT has, outside of its subqueries, and whether two of its expressions differ in nothing else.
-#[derive(Default)]
-struct Found {
+/// Shows each expression after its parts, but none of a subquery.
+struct Outermost<F> {
     depth: usize,
-    /// The expression that comes next is no part of another.
-    whole: bool,
-    cast_columns: Vec<String>,
-    /// Whole expressions, calls and casts (what the planner names) by their text without casts.
-    texts: HashMap<String, String>,
-    clash: bool,
+    show: F,
 }
 
-impl VisitorMut for Found {
+impl<F: FnMut(&mut Expr) -> Flow> VisitorMut for Outermost<F> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, _query: &mut Query) -> Flow {
@@ -128,9 +119,33 @@ impl VisitorMut for Found {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        let named = std::mem::take(&mut self.whole) || matches!(expr, Expr::Function(_) | Expr::Cast { .. });
-        if self.depth > 0 || self.clash || !named {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        if self.depth == 0 { (self.show)(expr) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// What casts a SELECT has, outside of its subqueries, and whether two of its expressions differ in nothing else.
+#[derive(Default)]
+struct Found {
+    cast_columns: Vec<String>,
+    /// Whole expressions, calls and casts (what the planner names) by their text without casts.
+    texts: HashMap<String, String>,
+    clash: bool,
+}
+
+impl Found {
+    /// Looks at an expression and all calls and casts in it.
+    fn look(&mut self, expr: &mut Expr) -> Flow {
+        self.note(expr)?;
+        let show = |expr: &mut Expr| match expr {
+            Expr::Function(_) | Expr::Cast { .. } => self.note(expr),
+            _ => ControlFlow::Continue(()),
+        };
+        expr.visit(&mut Outermost { depth: 0, show })
+    }
+
+    fn note(&mut self, expr: &Expr) -> Flow {
+        if self.clash {
             return ControlFlow::Continue(());
         }
         if let Expr::Cast { expr: inner, .. } = expr {
@@ -168,40 +183,19 @@ impl VisitorMut for Strip {
     }
 }
 
-/// Puts casts into the function.
-struct Wrap {
-    depth: usize,
-}
-
-impl VisitorMut for Wrap {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, _query: &mut Query) -> Flow {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> Flow {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        let Expr::Cast { data_type, .. } = &*expr else { return ControlFlow::Continue(()) };
-        if self.depth > 0 {
-            return ControlFlow::Continue(());
-        }
-        let name = data_type.to_string().replace('\'', "''");
-        match call(&name) {
-            Ok(mut wrapper) => {
-                if let Some(place) = first_argument(&mut wrapper) {
-                    std::mem::swap(place, expr);
-                    *expr = wrapper;
-                }
-                ControlFlow::Continue(())
+/// Puts a cast into the function; other expressions stay.
+fn wrap(expr: &mut Expr) -> Flow {
+    let Expr::Cast { data_type, .. } = &*expr else { return ControlFlow::Continue(()) };
+    let name = data_type.to_string().replace('\'', "''");
+    match call(&name) {
+        Ok(mut wrapper) => {
+            if let Some(place) = first_argument(&mut wrapper) {
+                std::mem::swap(place, expr);
+                *expr = wrapper;
             }
-            Err(error) => ControlFlow::Break(error),
+            ControlFlow::Continue(())
         }
+        Err(error) => ControlFlow::Break(error),
     }
 }
 

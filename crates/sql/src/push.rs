@@ -8,7 +8,9 @@ use std::collections::HashSet;
 use tessera_plan::{Expr, Scalar};
 
 use crate::raise::Types;
-use crate::relation::{Aggregate, Join, Kind, Name, Relation, conjuncts, covered, parameters, substitute};
+use crate::relation::{
+    Aggregate, Join, Kind, Name, Relation, conjuncts, covered, inline, parameters, substitute,
+};
 
 /// The relation with all its predicates as far down as they can be.
 pub(crate) fn push_down(relation: Relation, types: Types<'_>) -> Relation {
@@ -88,9 +90,7 @@ impl Push<'_> {
         let (mut go, mut stay) = (Vec::new(), Vec::new());
         for predicate in incoming {
             let mut below = predicate.clone();
-            substitute(&mut below, &|name| {
-                exprs.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
-            });
+            inline(&mut below, &exprs);
             if self.raises(&below) { stay.push(predicate) } else { go.push(below) }
         }
         Relation::Map { input: Box::new(self.push(input, go)), exprs }.filtered(stay)
@@ -101,9 +101,7 @@ impl Push<'_> {
         let (mut go, mut stay) = (Vec::new(), Vec::new());
         for predicate in incoming {
             let mut below = predicate.clone();
-            substitute(&mut below, &|name| {
-                aggregate.keys.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
-            });
+            inline(&mut below, &aggregate.keys);
             let passes = aggregate.sets.is_none()
                 && !keys.is_empty()
                 && !predicate.fields().is_empty()
@@ -192,9 +190,7 @@ impl Push<'_> {
             }
             Relation::Map { input, exprs } => {
                 let conditions = join.conditions.iter().cloned().map(|mut condition| {
-                    substitute(&mut condition, &|name| {
-                        exprs.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
-                    });
+                    inline(&mut condition, &exprs);
                     condition
                 });
                 let below: Vec<Expr> = conditions.collect();

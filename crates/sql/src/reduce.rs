@@ -43,11 +43,15 @@ pub(crate) fn reduce_groups(mut relation: Relation, types: Types<'_>) -> Relatio
 
 /// Reduces the aggregate that `grouped` is made of, if it is, to the groups that `asking` asks for.
 fn reduce(grouped: &mut Relation, asking: &Relation, conditions: &[Expr], types: Types<'_>) {
-    let (known, all) = (profile(asking), profile(grouped).rows);
-    if !same_each_time(asking, types) || known.rows * GROUPS_PER_TUPLE > all {
+    // Estimates last: few joins have a grouping on a side.
+    let names = grouped.names();
+    if groups(grouped, Vec::new()).is_none() || !same_each_time(asking, types) {
         return;
     }
-    let names = grouped.names();
+    let (known, all) = (profile(asking), profile(grouped).rows);
+    if known.rows * GROUPS_PER_TUPLE > all {
+        return;
+    }
     let Some((aggregate, keys)) = groups(grouped, names) else { return };
     // What asks may have to be computed twice.
     if scanned(asking) > scanned(&aggregate.input) {

@@ -305,6 +305,11 @@ pub(crate) fn substitute(expr: &mut Expr, replacement: &dyn Fn(&Name) -> Option<
     }
 }
 
+/// Replaces fields by what they are computed from, where `exprs` says.
+pub(crate) fn inline(expr: &mut Expr, exprs: &[(Name, Expr)]) {
+    substitute(expr, &|name| exprs.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone()));
+}
+
 /// Reads parameters among `names` as fields.
 pub(crate) fn parameters_to_fields(expr: &mut Expr, names: &HashSet<Name>) {
     if let Expr::Parameter(name) = expr
