@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The monolithic join of lab/monolith checks its own answers: here under both MPIs, on 1 to 8 ranks, with few and skewed tuples.
+#
+#   tests/monolith.sh [TARGET]    the folder that holds mpich/monolith and openmpi/monolith
+
+. "$(dirname "$0")/../scripts/lib.sh"
+target=${1:-$target}
+runs=0
+
+# check OPTION…: an answer that is wrong, a rank that fails, noise on stderr or a minute without an end all count.
+check() {
+    local noise
+    noise=$(with_mpi "$mpi" timeout 60 mpiexec -n "$ranks" "$target/$mpi/monolith" --repeat 2 "$@" 2>&1 >/dev/null) || {
+        say "FAILED: $mpi, $ranks ranks: monolith $*" "$noise" >&2
+        exit 1
+    }
+    [ -z "$noise" ] || {
+        say "noise: $mpi, $ranks ranks: monolith $*" "$noise" >&2
+        exit 1
+    }
+    runs=$((runs + 1))
+}
+
+for mpi in mpich openmpi; do
+    for ranks in 1 2 3 8; do
+        for way in "" "--two-sided" "--compress" "--two-sided --compress" "--no-streaming"; do
+            # shellcheck disable=SC2086 # options are words
+            {
+                for tuples in 0 1 5 1000; do
+                    check --tuples "$tuples" $way
+                done
+                # Small buffers and a small cache: many messages, partitioning in several passes.
+                check --tuples 200003 --materialize --put-bytes 64 --cache-bytes 256 --network-bits 3 $way
+                check --tuples 200003 --materialize --skew 90 --buffers 1 --put-bytes 512 $way
+                check --tuples 20000 --materialize --build-copies 3 --probe-copies 5 --skew 10 --seed 7 $way
+            }
+        done
+    done
+    ranks=2
+    if with_mpi "$mpi" mpiexec -n 2 "$target/$mpi/monolith" --tuples 99999999999 --compress --network-bits 1 >/dev/null 2>&1; then
+        say "$mpi: what does not fit a word was compressed" >&2
+        exit 1
+    fi
+done
+say "$runs runs of the monolithic join, all right"
