@@ -29,7 +29,7 @@ for mpi in mpich openmpi; do
                 check --tuples "$tuples" $way
             done
         done
-        for way in "" "--two-sided" "--compress" "--two-sided --compress" "--no-streaming"; do
+        for way in "" "--two-sided" "--compress" "--two-sided --compress" "--no-streaming --keep-window"; do
             # Small buffers and a small cache: many messages, partitioning in several passes.
             # shellcheck disable=SC2086
             check --tuples 100003 --materialize --put-bytes 64 --cache-bytes 256 --network-bits 3 $way

@@ -211,3 +211,48 @@ impl<F: Form> Join<F> {
         self.answer.checksum = self.answer.checksum.wrapping_add(checksum);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tuple::{Narrow, Tuple, Wide};
+
+    /// Keys with 3 as their two lowest bits, some of them more often than others.
+    fn tuples(count: u64, keys: u64) -> Vec<Tuple> {
+        (0..count).map(|number| Tuple { key: number * number % keys * 4 + 3, payload: number }).collect()
+    }
+
+    fn check<F: Form>(form: F, build: &[Tuple], probe: &[Tuple], cache_bytes: usize) {
+        let mut expected = Vec::new();
+        for probe in probe {
+            for build in build.iter().filter(|build| build.key == probe.key) {
+                expected.push((build.key, build.payload, probe.payload));
+            }
+        }
+        expected.sort_unstable();
+        let encode = |tuples: &[Tuple]| tuples.iter().map(|&tuple| form.encode(tuple)).collect::<Vec<_>>();
+        for materialize in [false, true] {
+            let mut join = Join::new(form, 2, 14, cache_bytes, materialize);
+            for _ in 0..2 {
+                join.clear();
+                join.join(3, &encode(build), &encode(probe));
+                assert_eq!(join.answer.matches, expected.len() as u64);
+                let mut found: Vec<_> =
+                    join.output.pieces().flatten().map(|row| (row.key, row.build, row.probe)).collect();
+                found.sort_unstable();
+                assert!(if materialize { found == expected } else { found.is_empty() });
+            }
+        }
+    }
+
+    #[test]
+    fn the_join_is_that_of_nested_loops() {
+        for (build, probe, keys) in [(0, 9, 5), (9, 0, 5), (1, 1, 1), (300, 500, 1 << 12), (400, 200, 60)] {
+            for cache_bytes in [64, 500, 1 << 20] {
+                let (build, probe) = (tuples(build, keys), tuples(probe, keys));
+                check(Wide { network_bits: 2 }, &build, &probe, cache_bytes);
+                check(Narrow { network_bits: 2, domain_bits: 16 }, &build, &probe, cache_bytes);
+            }
+        }
+    }
+}

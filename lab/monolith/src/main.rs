@@ -23,12 +23,12 @@ use crate::generate::{Answer, Shape, domain_bits};
 use crate::histogram::Plan;
 use crate::local::Join;
 use crate::network::{Exchange, Traffic, Way};
-use crate::raw::{Area, Inbox, Item};
+use crate::raw::{Area, Inbox, Item, Received};
 use crate::tuple::{Form, Narrow, Tuple, Wide};
 
 /// A distributed radix hash join over MPI in one piece, timed by phase.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_override_self = true)]
 pub(crate) struct Options {
     /// Tuples of each relation, over all ranks.
     #[arg(long, default_value_t = 1 << 24)]
@@ -57,17 +57,20 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     probe_copies: u64,
     /// Bits of the key by which the network partitions: at least as many partitions as ranks.
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=13))]
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(0..=13))]
     network_bits: u32,
     /// Bytes of a buffer that is put or sent at once.
-    #[arg(long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(64..=1 << 24))]
+    #[arg(long, default_value_t = 16384, value_parser = clap::value_parser!(u32).range(64..=1 << 24))]
     put_bytes: u32,
     /// Buffers per partition of another rank: with one, filling waits for sending.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     buffers: u32,
     /// Bytes that the build side of a partition and its table may take.
-    #[arg(long, default_value_t = 256 << 10, value_parser = clap::value_parser!(u32).range(64..))]
+    #[arg(long, default_value_t = 128 << 10, value_parser = clap::value_parser!(u32).range(64..))]
     cache_bytes: u32,
+    /// Allocate the window once and use it for all joins, as where registering memory is dear.
+    #[arg(long, conflicts_with = "two_sided")]
+    keep_window: bool,
     /// Write all lines through the cache, as where there is no AVX.
     #[arg(long)]
     no_streaming: bool,
@@ -190,10 +193,11 @@ fn join_all<F: Form>(
     let rest_bits = domain_bits.saturating_sub(network_bits);
     let mut join =
         Join::new(form, network_bits, rest_bits, options.cache_bytes as usize, options.materialize);
+    let mut kept = None;
     (0..options.repeat)
         .map(|_| {
             join.clear();
-            join_once(options, world, form, 1 << network_bits, relations, &mut join)
+            join_once(options, world, form, 1 << network_bits, relations, &mut join, &mut kept)
         })
         .collect()
 }
@@ -205,6 +209,7 @@ fn join_once<F: Form>(
     partitions: usize,
     relations: &[Area<Tuple>; 2],
     join: &mut Join<F>,
+    kept: &mut Option<Received<F::Item>>,
 ) -> Run {
     let way = if options.two_sided { Way::TwoSided } else { Way::OneSided };
     let lines_per_buffer = options.put_bytes as usize / 64;
@@ -218,9 +223,11 @@ fn join_once<F: Form>(
     let histogram = Instant::now();
 
     let streaming = !options.no_streaming;
-    let inbox: Inbox<F::Item> = match way {
-        Way::OneSided => Inbox::window(world, plan.inbox_len, streaming),
-        Way::TwoSided => Inbox::private(plan.inbox_len, streaming),
+    let inbox: Inbox<F::Item> = match (way, kept.take()) {
+        // Every join of a run has the same plan.
+        (_, Some(received)) => received.reopen(world),
+        (Way::OneSided, None) => Inbox::window(world, plan.inbox_len, streaming),
+        (Way::TwoSided, None) => Inbox::private(plan.inbox_len, streaming),
     };
     let mut exchange = Exchange::new(world, &plan, way, inbox, options.buffers as usize, lines_per_buffer);
     let window = Instant::now();
@@ -242,6 +249,7 @@ fn join_once<F: Form>(
         join.join(partition, build, probe);
     }
     let end = Instant::now();
+    *kept = options.keep_window.then_some(received);
     let mut answer = join.answer;
     for joined in join.output.pieces().flatten() {
         answer.keys = answer.keys.wrapping_add(joined.key);

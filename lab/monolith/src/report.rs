@@ -76,6 +76,7 @@ pub(crate) fn print(
             "put_bytes": options.put_bytes,
             "buffers": options.buffers,
             "cache_bytes": options.cache_bytes,
+            "keep_window": options.keep_window,
             "streaming_stores": !options.no_streaming,
             "matches": answer.matches,
             "checksum": answer.checksum,
