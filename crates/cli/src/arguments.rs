@@ -64,6 +64,12 @@ struct EngineLine {
     /// Most tuples in a chunk, 1 to 2048 (for tests)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048))]
     chunk_rows: Option<u16>,
+    /// Where statements run: on this machine's cores, or on ranks that mpiexec starts
+    #[arg(long, value_enum, default_value_t = PlatformName::Local)]
+    platform: PlatformName,
+    /// How many ranks mpiexec starts
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096), default_value_t = 2)]
+    ranks: u16,
     /// Cancel a statement after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     deadline: Option<Duration>,
@@ -100,6 +106,15 @@ struct GenerateLine {
     seed: Option<u64>,
 }
 
+/// Where statements run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlatformName {
+    /// The cores of this machine
+    Local,
+    /// Ranks of an MPI world
+    Mpi,
+}
+
 /// How rows are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -133,12 +148,60 @@ impl Format {
     }
 }
 
+/// Where to do it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In this process.
+    Local,
+    /// On ranks.
+    Mpi {
+        /// How many.
+        ranks: usize,
+    },
+}
+
 /// What to do.
 #[derive(Debug)]
 pub(crate) enum Command {
     Query(Query),
     Run(RunPlan),
     Generate(Generate),
+}
+
+impl Command {
+    /// How its session is set up.
+    pub(crate) fn config(&self) -> Config {
+        match self {
+            Command::Query(query) => query.config.clone(),
+            Command::Run(run) => run.config.clone(),
+            Command::Generate(_) => Config::default(),
+        }
+    }
+
+    /// Whether it reads the standard input.
+    pub(crate) fn reads_input(&self) -> bool {
+        match self {
+            Command::Query(query) => query.inputs.is_empty() || query.inputs.contains(&Input::Stdin),
+            Command::Run(_) | Command::Generate(_) => false,
+        }
+    }
+
+    /// As one of so many processes on the machine: threads and memory that were not given are shared out.
+    pub(crate) fn shared_by(mut self, count: usize) -> Command {
+        let default = Config::default();
+        let config = match &mut self {
+            Command::Query(query) => &mut query.config,
+            Command::Run(run) => &mut run.config,
+            Command::Generate(_) => return self,
+        };
+        if config.threads == default.threads {
+            config.threads = (default.threads / count.max(1)).max(1);
+        }
+        if config.memory_bytes == default.memory_bytes {
+            config.memory_bytes = default.memory_bytes / count.max(1);
+        }
+        self
+    }
 }
 
 /// Statements to run.
@@ -193,19 +256,24 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads the command line; ends the program where it makes no sense or asks for help.
-pub(crate) fn parse() -> Command {
+pub(crate) fn parse() -> (Command, Place) {
     match from(std::env::args_os()) {
-        Ok(command) => command,
+        Ok(parsed) => parsed,
         Err(error) => error.exit(),
     }
 }
 
 fn from(
     line: impl IntoIterator<Item = impl Into<std::ffi::OsString> + Clone>,
-) -> Result<Command, clap::Error> {
+) -> Result<(Command, Place), clap::Error> {
     let matches = Line::command().try_get_matches_from(line)?;
     let parsed = Line::from_arg_matches(&matches)?;
-    Ok(match parsed.command {
+    let place = match &parsed.command {
+        Some(Sub::Run(run)) => run.engine.place(),
+        Some(Sub::Generate(_)) => Place::Local,
+        None => parsed.query.engine.place(),
+    };
+    let command = match parsed.command {
         Some(Sub::Run(run)) => Command::Run(RunPlan {
             config: config(run.engine, None),
             plan: run.plan,
@@ -238,7 +306,17 @@ fn from(
                 timing: query.output.timing,
             })
         }
-    })
+    };
+    Ok((command, place))
+}
+
+impl EngineLine {
+    fn place(&self) -> Place {
+        match self.platform {
+            PlatformName::Local => Place::Local,
+            PlatformName::Mpi => Place::Mpi { ranks: usize::from(self.ranks) },
+        }
+    }
 }
 
 fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
@@ -261,7 +339,7 @@ mod tests {
     #[test]
     fn inputs_keep_their_order() {
         let line = ["tessera", "db", "-c", "a", "-f", "b", "-c", "c", "-f", "-", "--threads", "2"];
-        let Command::Query(query) = from(line).unwrap() else { panic!("not a query") };
+        let (Command::Query(query), Place::Local) = from(line).unwrap() else { panic!("not a query") };
         let expected =
             [Input::Text("a".into()), Input::File("b".into()), Input::Text("c".into()), Input::Stdin];
         assert_eq!(query.inputs, expected);

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::Path;
 
-use tessera_session::{Error, Result, Session};
+use tessera_session::{Config, Error, Result, Session};
 
 use crate::arguments::{Format, Input, Query, RunPlan};
 use crate::output::Printer;
@@ -18,12 +18,12 @@ const LINE_BYTES_MAX: u64 = 64 << 20;
 type Output = io::BufWriter<io::Stdout>;
 
 /// Runs what the command line says; gives the exit code.
-pub(crate) fn main(query: Query) -> u8 {
+pub(crate) fn main(query: Query, session: impl FnOnce(Config) -> Result<Session>) -> u8 {
     if let Some(code) = refuse_binary(query.format) {
         return code;
     }
     let shell = query.inputs.is_empty() && io::stdin().is_terminal();
-    let mut runner = match runner(Session::new(query.config), query.format, query.timing) {
+    let mut runner = match runner(session(query.config), query.format, query.timing) {
         Ok(runner) => runner,
         Err(code) => return code,
     };
@@ -52,11 +52,11 @@ pub(crate) fn main(query: Query) -> u8 {
 }
 
 /// Runs a plan written by hand; gives the exit code.
-pub(crate) fn run_plan(run: &RunPlan) -> u8 {
+pub(crate) fn run_plan(run: &RunPlan, session: impl FnOnce(Config) -> Result<Session>) -> u8 {
     if let Some(code) = refuse_binary(run.format) {
         return code;
     }
-    match runner(Session::new(run.config.clone()), run.format, run.timing) {
+    match runner(session(run.config.clone()), run.format, run.timing) {
         Ok(mut runner) => runner.plan(|session| session.run_plan_file(&run.plan)).exit_code(),
         Err(code) => code,
     }

@@ -20,6 +20,7 @@ use tessera_types::{Error, Result};
 use crate::collect::Collect;
 use crate::engine::Shared;
 use crate::lane::{Driven, Lane, Surroundings};
+use crate::part::part;
 use crate::program::{Program, wrong_kind};
 use crate::ranges::MorselRanges;
 
@@ -77,6 +78,8 @@ struct PipelineState {
     streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
     rested: usize,
     tasks: Vec<Task>,
+    /// What the output waits for after the tasks.
+    after: Option<Token>,
     output: Option<Arc<dyn SourceRun>>,
 }
 
@@ -228,11 +231,11 @@ impl Execution {
                     pipeline.phase = Phase::Advancing;
                     Some(Job::Start(index))
                 }
-                Phase::Tasks => pipeline.tasks.pop().map(|task| Job::Task { pipeline: index, task }),
+                Phase::Tasks => pipeline.find_task(index),
                 Phase::Running => pipeline.find_morsel(index, worker),
                 Phase::Waiting | Phase::Advancing | Phase::Done => None,
             };
-            any_parked |= !pipeline.parked.is_empty();
+            any_parked |= !pipeline.parked.is_empty() || pipeline.after.is_some();
             if let Some(job) = job {
                 pipeline.active += 1;
                 return Ok(job);
@@ -368,7 +371,9 @@ impl Execution {
             let (source, node) = match chain.start {
                 Start::Node(node) => match &self.program.operators[node.index()] {
                     Operator::Source(source) => {
-                        (source.start(&self.run(node), &self.sides(node)?)?, Some(node))
+                        let started = source.start(&self.run(node), &self.sides(node)?)?;
+                        let parted = self.program.parted[node.index()];
+                        (if parted { part(started, self.context.share()) } else { started }, Some(node))
                     }
                     _ => return Err(wrong_kind(&self.program, node)),
                 },
@@ -494,6 +499,7 @@ impl Execution {
         let finish = sink.finish(workers)?;
         let mut state = lock(&self.state);
         let pipeline = &mut state.pipelines[index];
+        pipeline.after = finish.output.ready();
         pipeline.output = Some(finish.output);
         pipeline.tasks = finish.tasks;
         pipeline.phase = Phase::Tasks;
@@ -556,6 +562,19 @@ impl Job {
 }
 
 impl PipelineState {
+    /// A finishing task; one that does nothing when the output has become ready after all of them.
+    fn find_task(&mut self, index: usize) -> Option<Job> {
+        let task = match (self.tasks.pop(), &self.after) {
+            (Some(task), _) => task,
+            (None, Some(token)) if token.is_ready() => {
+                self.after = None;
+                Box::new(|| Ok(()))
+            }
+            (None, _) => return None,
+        };
+        Some(Job::Task { pipeline: index, task })
+    }
+
     fn find_morsel(&mut self, index: usize, worker: usize) -> Option<Job> {
         if let Some(ready) = self.parked.iter().position(|(token, ..)| token.is_ready()) {
             let (_, lane, sink) = self.parked.swap_remove(ready);
@@ -575,7 +594,7 @@ impl PipelineState {
     fn phase_is_over(&self) -> bool {
         let nothing_left = match self.phase {
             Phase::Running => self.satisfied || self.chains.iter().all(|chain| chain.morsels.is_empty()),
-            Phase::Tasks => self.tasks.is_empty(),
+            Phase::Tasks => self.tasks.is_empty() && self.after.is_none(),
             _ => false,
         };
         self.active == 0 && self.parked.is_empty() && nothing_left
@@ -591,6 +610,7 @@ impl PipelineState {
         self.parked.clear();
         self.streams.clear();
         self.tasks.clear();
+        self.after = None;
         self.output = None;
     }
 }
@@ -640,6 +660,7 @@ fn dependencies(program: &Program) -> Result<Vec<PipelineState>> {
             streams: Vec::new(),
             rested: 0,
             tasks: Vec::new(),
+            after: None,
             output: None,
         });
     }

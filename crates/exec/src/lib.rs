@@ -32,6 +32,7 @@ mod collect;
 mod engine;
 mod execution;
 mod lane;
+mod part;
 mod program;
 mod query;
 mod ranges;
@@ -42,6 +43,17 @@ pub use engine::Engine;
 pub use program::Program;
 pub use query::{FileCreator, FileOpener, Governor, Query, Settings};
 
+/// A plan that a platform's driver has sent to this process, and how it is to run.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// The plan: an executor.
+    pub plan: tessera_plan::Plan,
+    /// The most tuples in a chunk.
+    pub chunk_rows: usize,
+    /// The memory budget of this process.
+    pub memory_bytes: usize,
+}
+
 /// The interface by which a platform plugs in: a name, its sub-operators, and its pass.
 pub trait Platform: Send + Sync + std::fmt::Debug {
     /// The name, as in `EXPLAIN (PLATFORM name)`.
@@ -49,6 +61,15 @@ pub trait Platform: Send + Sync + std::fmt::Debug {
 
     /// Registers its executor, its exchange and what else it brings.
     fn register(&self, registry: &mut tessera_ops::Registry);
+
+    /// Takes part in the plans of the platform's driver for as long as that wants, where this process is not the driver
+    /// itself: `run` runs a plan that was sent. Whether it has.
+    ///
+    /// # Errors
+    /// The driver cannot be heard any more.
+    fn serve(&self, _run: &mut dyn FnMut(&Sent) -> tessera_types::Result<()>) -> tessera_types::Result<bool> {
+        Ok(false)
+    }
 
     /// Turns a platform-independent plan into one that runs here.
     fn pass(

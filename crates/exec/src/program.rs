@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tessera_encodings::Chunk;
 use tessera_ops::{Collected, Context, Counters, Lowering, NestedPlan, Operator, Registry, Run};
 use tessera_plan::pipeline::{Pipelines, cut};
-use tessera_plan::{Edge, NodeId, Order, Plan, Traits, Verified, verify};
+use tessera_plan::{Edge, Locality, NodeId, Order, Plan, Verified, verify};
 use tessera_types::{Error, Result, Tuple};
 
 use crate::engine::Shared;
@@ -21,6 +21,8 @@ pub struct Program {
     pub(crate) pipelines: Pipelines,
     pub(crate) root: NodeId,
     pub(crate) edges: Vec<Edge>,
+    /// Leaves of which each of several processes sees a part.
+    pub(crate) parted: Vec<bool>,
     pub(crate) figures: Vec<NodeFigures>,
     pub(crate) morsels: Morsels,
     names: Vec<Arc<str>>,
@@ -65,7 +67,7 @@ impl Program {
                 node.inputs.iter().map(|input| verified.edges[input.index()].clone()).collect();
             if inputs.is_empty() {
                 let tuple = plan.parameters.clone();
-                inputs.push(Edge { tuple, traits: Traits::DRIVER, order: Order::Source });
+                inputs.push(Edge { tuple, traits: verified.start, order: Order::Source });
             }
             let lowering = Lowering {
                 inputs: &inputs,
@@ -73,6 +75,7 @@ impl Program {
                 parameters: &plan.parameters,
                 nested: nested.iter().map(|nested| nested.clone() as Arc<dyn NestedPlan>).collect(),
                 nested_outputs,
+                position: id.index(),
                 library: registry.library(),
             };
             let operator = registry
@@ -88,6 +91,11 @@ impl Program {
             pipelines: cut(plan, registry.catalogue())?,
             root: plan.root,
             edges: verified.edges.clone(),
+            parted: plan
+                .nodes
+                .iter()
+                .map(|node| node.inputs.is_empty() && verified.start.locality == Locality::Worker)
+                .collect(),
             figures: plan.nodes.iter().map(|_| NodeFigures::default()).collect(),
             morsels: Morsels::default(),
             names: plan.nodes.iter().map(|node| node.operator.clone()).collect(),

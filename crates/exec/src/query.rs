@@ -173,6 +173,10 @@ impl Context for Query {
         self.settings.chunk_rows.clamp(1, CHUNK_ROWS_MAX)
     }
 
+    fn memory_bytes(&self) -> usize {
+        self.governor.limit_bytes
+    }
+
     fn workers(&self) -> usize {
         self.workers.load(Ordering::Relaxed)
     }

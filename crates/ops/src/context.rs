@@ -30,6 +30,16 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// How many workers may run at once.
     fn workers(&self) -> usize;
 
+    /// The query's memory budget in bytes.
+    fn memory_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Which part of the leaves' morsels this process reads, where several run one plan.
+    fn share(&self) -> Share {
+        Share::default()
+    }
+
     /// Opens a file or object.
     ///
     /// # Errors
@@ -42,6 +52,22 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// It cannot be written there; or the run has nowhere to write.
     fn create(&self, path: &str) -> Result<Box<dyn Output>> {
         Err(Error::unsupported(format!("cannot write '{path}': this run has no storage to write to")))
+    }
+}
+
+/// One of `count` equal parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Which one, from 0.
+    pub index: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Default for Share {
+    /// Everything.
+    fn default() -> Self {
+        Share { index: 0, count: 1 }
     }
 }
 

@@ -73,6 +73,14 @@ pub fn wants_all(edge: &Edge, input: usize) -> Result<()> {
     }
 }
 
+/// As [`wants_all`], unless the node is `partial`: then each worker works on its own part, and what it gives is a part again.
+///
+/// # Errors
+/// As [`wants_all`].
+pub fn wants_all_unless_partial(node: &Node, edge: &Edge, input: usize) -> Result<()> {
+    if node.params.flag("partial")? { Ok(()) } else { wants_all(edge, input) }
+}
+
 /// The edge out of a sub-operator that passes `edge` on as `tuple`: same traits.
 pub fn passes(edge: &Edge, tuple: Tuple, order: Order) -> Edge {
     Edge { tuple, traits: edge.traits, order }

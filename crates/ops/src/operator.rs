@@ -72,6 +72,8 @@ pub struct Lowering<'a> {
     pub nested: Vec<Arc<dyn NestedPlan>>,
     /// The result edges of its nested plans.
     pub nested_outputs: Vec<Edge>,
+    /// The node's position in its plan.
+    pub position: usize,
     /// Functions.
     pub library: &'a Arc<Library>,
 }
@@ -103,6 +105,11 @@ pub trait Source: Send + Sync + Debug {
 
 /// A source in one run: morsels, in the source's order.
 pub trait SourceRun: Send + Sync + Debug {
+    /// What must be ready before it is asked for its morsels; of the output of a sink only.
+    fn ready(&self) -> Option<Token> {
+        None
+    }
+
     /// How many morsels there are. Asked once, before the first is opened.
     fn morsels(&self) -> usize;
 

@@ -278,6 +278,7 @@ fn compile(plan: &Plan, verified: &Verified, registry: &Registry) -> Result<Arc<
             parameters: &plan.parameters,
             nested,
             nested_outputs: nested_outputs.map(|(p, v)| v.edges[p.root.index()].clone()).collect(),
+            position: id.index(),
             library: registry.library(),
         };
         operators.push(registry.implementation(&node.operator)?.lower(node, &lowering)?);

@@ -5,8 +5,8 @@
 //!
 //! - A plan's result is one stream of chunks that sees everything, on the device the plan started on.
 //! - Only the trait converters (`router`, `mem_move`, `device_cross`, `unpack`) take packets.
-//! - All inputs of a node agree on device and granularity. Inputs that are all alike (of a union or a zip) agree
-//!   on locality too, and those of a source (a zip, a merge join) on parallelism. A *side* of a streaming node sees everything (locality all), and is one, shared by
+//! - All inputs of a node agree on device and granularity. Those of a source (a zip, a merge join) agree on locality and
+//!   parallelism too; of a union's output each worker sees a part only, if that is so of one of the inputs. A *side* of a streaming node sees everything (locality all), and is one, shared by
 //!   the instances of the stream, or as many as they.
 
 use tessera_types::{Code, Error, Result, Tuple};
@@ -242,7 +242,7 @@ fn check_inputs(node: &Node, descriptor: &dyn Descriptor, inputs: &[Edge]) -> Re
             return Err(mismatch(&what, "parallelism", traits.parallelism, wants(&with.parallelism), insert));
         }
         let locality = if stream.is_some() { Locality::All } else { with.locality };
-        if traits.locality != locality {
+        if traits.locality != locality && role != Role::Union {
             let insert = match traits.locality {
                 Locality::Worker => "an exchange",
                 Locality::All => "an exchange after the other input",

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_encodings::Chunk;
-use tessera_exec::{Engine, Governor, Platform, Program, Query};
+use tessera_exec::{Engine, Governor, Platform, Program, Query, Sent};
 use tessera_local::Local;
 use tessera_ops::{Collected, Registry};
 use tessera_plan::{Plan, pass, text, verify};
+use tessera_platform_mpi::Mpi;
 use tessera_sql::{Explain, ExplainFormat, ParsedStatement, Planned, Statement};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
@@ -24,7 +25,10 @@ use crate::stack::with_big_stack;
 #[derive(Debug)]
 pub struct Session {
     registry: Registry,
+    /// Where statements run.
     platform: Arc<dyn Platform>,
+    /// Whose plans can be explained.
+    explained: Vec<Arc<dyn Platform>>,
     engine: Engine,
     catalog: FileCatalog,
     initial: Values,
@@ -101,13 +105,24 @@ impl Session {
     /// # Errors
     /// The database is no directory, a setting is out of its range, or the system gives no threads.
     pub fn new(config: Config) -> Result<Session> {
+        Session::on(Arc::new(Local), config)
+    }
+
+    /// As [`Session::new`], on another platform than `local`.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn on(platform: Arc<dyn Platform>, config: Config) -> Result<Session> {
         let values = Values::new(&config)?;
-        let platform: Arc<dyn Platform> = Arc::new(Local);
+        let explained: Vec<Arc<dyn Platform>> = vec![Arc::new(Local), Arc::new(Mpi::default())];
         let mut registry = tessera_ops::standard_registry();
-        platform.register(&mut registry);
+        for other in explained.iter().chain([&platform]) {
+            other.register(&mut registry);
+        }
         Ok(Session {
             registry,
             platform,
+            explained,
             engine: Engine::new(values.threads)?,
             catalog: FileCatalog::new(config.database)?,
             initial: values.clone(),
@@ -124,6 +139,21 @@ impl Session {
     /// Names of tables and views, for messages and completion.
     pub fn table_names(&self) -> Vec<String> {
         self.catalog.list().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Runs what the platform's driver sends, where this process is not the driver, until it sends no more; whether it was so.
+    ///
+    /// # Errors
+    /// The driver cannot be heard any more.
+    pub fn serve(&mut self) -> Result<bool> {
+        with_big_stack(|| self.platform.serve(&mut |sent| self.run_sent(sent)))
+    }
+
+    fn run_sent(&self, sent: &Sent) -> Result<()> {
+        let governor = Governor::new(sent.memory_bytes);
+        let query = Query::new(query_settings(sent.chunk_rows, None), &governor);
+        let program = Program::lower(&sent.plan, &self.registry)?;
+        self.engine.run(&program, query).map(|_| ())
     }
 
     /// Runs the statements of a text, one after the other.
@@ -257,13 +287,7 @@ impl Session {
 
     fn run(&self, plan: &Plan, started: Instant) -> Result<Ran> {
         let governor = Governor::new(self.values.memory_bytes);
-        let settings = tessera_exec::Settings {
-            chunk_rows: self.values.chunk_rows,
-            deadline: self.values.deadline,
-            opener: Arc::new(tessera_files::open),
-            creator: Arc::new(|path| Ok(Box::new(tessera_files::AtomicFile::create(path)?))),
-        };
-        let query = Query::new(settings, &governor);
+        let query = Query::new(query_settings(self.values.chunk_rows, self.values.deadline), &governor);
         self.cancel.set(|running| {
             *running = Running { query: Some(query.clone()), program: None, since: Some(started) };
         });
@@ -276,13 +300,10 @@ impl Session {
     }
 
     fn explain(&self, explain: &Explain, started: Instant) -> Result<String> {
-        let platform = explain.platform.as_deref();
-        if let Some(name) = platform.filter(|name| !name.eq_ignore_ascii_case(self.platform.name())) {
-            return Err(Error::unsupported(format!(
-                "EXPLAIN for platform {name}; this build has {}",
-                self.platform.name()
-            )));
-        }
+        let platform = match &explain.platform {
+            Some(name) => Some(self.platform_called(name)?),
+            None => None,
+        };
         if explain.format == ExplainFormat::Html {
             return Err(Error::unsupported("EXPLAIN as HTML; there are TEXT and JSON"));
         }
@@ -306,7 +327,7 @@ impl Session {
             });
         }
         let plan = match platform {
-            Some(_) => self.for_platform(&plan)?,
+            Some(platform) => platform.pass(&plan, self.registry.catalogue())?,
             None => plan,
         };
         let verified = verify(&plan, self.registry.catalogue())?;
@@ -314,6 +335,15 @@ impl Session {
             (true, _) => explain::json(&plan, None),
             (false, true) => text::explain(&plan, &verified),
             (false, false) => text::print(&plan),
+        })
+    }
+
+    /// A platform whose plans can be explained: the one statements run on, or another as it would be.
+    fn platform_called(&self, name: &str) -> Result<&Arc<dyn Platform>> {
+        let all = || std::iter::once(&self.platform).chain(&self.explained);
+        all().find(|platform| platform.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
+            let names: Vec<&str> = self.explained.iter().map(|platform| platform.name()).collect();
+            Error::unsupported(format!("there is no platform {name}; there are {}", names.join(", ")))
         })
     }
 
@@ -325,6 +355,15 @@ impl Session {
         let (names, meanings): (Vec<_>, Vec<_>) = SETTINGS.into_iter().unzip();
         let columns = [("name", texts(&names)), ("value", texts(&values)), ("meaning", texts(&meanings))];
         rows(&columns, started)
+    }
+}
+
+fn query_settings(chunk_rows: usize, deadline: Option<Duration>) -> tessera_exec::Settings {
+    tessera_exec::Settings {
+        chunk_rows,
+        deadline,
+        opener: Arc::new(tessera_files::open),
+        creator: Arc::new(|path| Ok(Box::new(tessera_files::AtomicFile::create(path)?))),
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::any::Any;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::NullBuffer;
+use arrow::datatypes::Int64Type;
 use tessera_encodings::Column;
 use tessera_types::Result;
 
 use super::area::Area;
-use super::groups::{Fold, Groups, Pairs, fold, merge};
-use super::{Aggregate, Output, counts};
+use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
+use super::{Aggregate, Output, counts, plain};
 
 /// State: the count (1 word).
 #[derive(Debug)]
@@ -53,6 +54,41 @@ impl Aggregate for Count {
             *count += other;
             Ok(())
         })
+    }
+
+    fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
+        counts(area.states(self.offset), output)
+    }
+}
+
+/// The sum of counts. State: as of [`Count`].
+#[derive(Debug)]
+pub(crate) struct MergedCount {
+    /// Where the state starts.
+    pub(crate) offset: usize,
+}
+
+struct Add;
+
+impl Fold for Add {
+    type State = u64;
+    type Value = i64;
+
+    #[inline(always)]
+    fn fold(&self, state: &mut u64, count: i64) -> Result<()> {
+        *state += count as u64;
+        Ok(())
+    }
+}
+
+impl Aggregate for MergedCount {
+    fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
+        let array = plain(args, 0)?;
+        fold_array(&Add, area, self.offset, groups, array.as_primitive::<Int64Type>())
+    }
+
+    fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()> {
+        Count { offset: self.offset }.merge(area, pairs, other)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {

@@ -92,9 +92,13 @@ pub(crate) struct Output {
 pub(crate) enum Function {
     /// NULL, whatever comes.
     Nothing,
-    /// Rows, or rows whose arguments are not NULL.
-    Count,
-    /// Sum, average and count; of intervals the sum alone.
+    /// Rows, or rows whose arguments are not NULL; `merged`: the sum of counts.
+    Count {
+        /// Whether what comes are counts.
+        merged: bool,
+    },
+    /// Sum, average and count; of intervals the sum alone. With a second argument the first one is sums, the second how
+    /// many values are in each.
     Sum(DataType),
     /// Smallest, largest or any value.
     Extreme(Keep, DataType),
@@ -145,7 +149,7 @@ impl Function {
     pub(crate) fn words(&self) -> usize {
         match self {
             Function::Nothing => 0,
-            Function::Count => 1,
+            Function::Count { .. } => 1,
             Function::Sum(DataType::Interval(_)) => 4,
             Function::Sum(DataType::Float32 | DataType::Float64) => 2,
             Function::Sum(_) | Function::Variance => 3,
@@ -163,7 +167,8 @@ impl Function {
         Ok(match self {
             Function::Nothing => Box::new(nothing::Nothing),
             Function::Sum(DataType::Interval(_)) => Box::new(interval_sum::IntervalSum { offset }),
-            Function::Count => Box::new(count::Count { offset }),
+            Function::Count { merged: false } => Box::new(count::Count { offset }),
+            Function::Count { merged: true } => Box::new(count::MergedCount { offset }),
             Function::Variance => Box::new(variance::Variance { offset }),
             Function::Library(spec) => Box::new(library::LibraryAggregate::new(spec.clone())?),
             Function::Ordered(spec) => Box::new(ordered::Ordered::new(spec.clone(), offset)?),

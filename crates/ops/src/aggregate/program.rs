@@ -67,6 +67,7 @@ struct Wanted {
 enum Family {
     Nothing,
     Count,
+    MergedCount,
     Sum,
     Keep(Keep),
     Variance,
@@ -187,7 +188,7 @@ impl Program {
     /// Whether all of every state lies in its words, so that it can be copied.
     pub(crate) fn is_flat(&self) -> bool {
         self.states.iter().all(|state| match &state.function {
-            Function::Nothing | Function::Count | Function::Sum(_) | Function::Variance => true,
+            Function::Nothing | Function::Count { .. } | Function::Sum(_) | Function::Variance => true,
             Function::Extreme(_, data_type) => data_type.is_primitive() || *data_type == DataType::Boolean,
             Function::Library(_) | Function::Ordered(_) => false,
         })
@@ -314,6 +315,9 @@ fn family(call: &Call, types: &[Atom], library: &Arc<Library>) -> Result<(Family
         "count" => (Family::Count, OutputKind::Value),
         "sum" if numeric => (Family::Sum, OutputKind::Value),
         "avg" | "mean" if numeric => (Family::Sum, OutputKind::Average),
+        "merge_count" => (Family::MergedCount, OutputKind::Value),
+        "merge_sum" => (Family::Sum, OutputKind::Value),
+        "merge_avg" => (Family::Sum, OutputKind::Average),
         "min" if kept => (Family::Keep(Keep::Min), OutputKind::Value),
         "max" if kept => (Family::Keep(Keep::Max), OutputKind::Value),
         "any_value" if kept => (Family::Keep(Keep::Any), OutputKind::Value),
@@ -385,7 +389,8 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
     let mut within_group = false;
     let function = match &state.family {
         Family::Nothing => Function::Nothing,
-        Family::Count => Function::Count,
+        Family::Count => Function::Count { merged: false },
+        Family::MergedCount => Function::Count { merged: true },
         Family::Sum => Function::Sum(first()?),
         Family::Keep(keep) => Function::Extreme(*keep, first()?),
         Family::Variance => Function::Variance,

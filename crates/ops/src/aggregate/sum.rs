@@ -4,13 +4,13 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Float64Array, Int64Array};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Float64Array, Int64Array};
+use arrow::datatypes::{DataType, Int64Type};
 use tessera_encodings::Column;
 use tessera_types::{Code, Error, Result};
 
 use super::area::{Area, Pod};
-use super::groups::{Fold, Groups, Pairs, fold_array, merge};
+use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
 use super::{Aggregate, Output, OutputKind, counts, plain};
 use crate::expression::plain::to_form;
 
@@ -128,6 +128,34 @@ impl<N: Inexact> Fold for AddFloat<N> {
     }
 }
 
+/// Sums, each with how many values are in it.
+struct MergeExact;
+
+impl Fold for MergeExact {
+    type State = ExactState;
+    type Value = (i128, u64);
+
+    #[inline(always)]
+    fn fold(&self, state: &mut ExactState, (sum, count): (i128, u64)) -> Result<()> {
+        state.add(sum, count)
+    }
+}
+
+/// As [`MergeExact`].
+struct MergeFloat;
+
+impl Fold for MergeFloat {
+    type State = FloatState;
+    type Value = (f64, u64);
+
+    #[inline(always)]
+    fn fold(&self, state: &mut FloatState, (sum, count): (f64, u64)) -> Result<()> {
+        state.sum += sum;
+        state.count += count;
+        Ok(())
+    }
+}
+
 /// Sum, average and count of integers or decimals.
 #[derive(Debug)]
 pub(crate) struct ExactSum<T> {
@@ -154,7 +182,14 @@ where
 {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = plain(args, 0)?;
-        fold_array(&AddExact(PhantomData), area, self.offset, groups, array.as_primitive::<T>())
+        let array = array.as_primitive::<T>();
+        if args.len() > 1 {
+            let (counts, values) = (plain(args, 1)?, array.values());
+            let counts = counts.as_primitive::<Int64Type>().values();
+            let value = |row: usize| (values[row].wide(), counts[row] as u64);
+            return fold(&MergeExact, area, self.offset, groups, array.nulls(), value);
+        }
+        fold_array(&AddExact(PhantomData), area, self.offset, groups, array)
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
@@ -219,7 +254,14 @@ where
 {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = plain(args, 0)?;
-        fold_array(&AddFloat(PhantomData), area, self.offset, groups, array.as_primitive::<T>())
+        let array = array.as_primitive::<T>();
+        if args.len() > 1 {
+            let (counts, values) = (plain(args, 1)?, array.values());
+            let counts = counts.as_primitive::<Int64Type>().values();
+            let value = |row: usize| (values[row].double(), counts[row] as u64);
+            return fold(&MergeFloat, area, self.offset, groups, array.nulls(), value);
+        }
+        fold_array(&AddFloat(PhantomData), area, self.offset, groups, array)
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {

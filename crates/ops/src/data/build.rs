@@ -50,7 +50,7 @@ impl Descriptor for Build {
     crate::describe!(
         "build",
         "Collects tuples into a hash table by their keys.",
-        ["keys", "null_equal"],
+        ["keys", "null_equal", "expected_rows"],
         1,
         1
     );

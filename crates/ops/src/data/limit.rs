@@ -8,7 +8,7 @@ use tessera_encodings::Chunk;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
-use crate::describe::{count, edge, gives_one, wants_all};
+use crate::describe::{count, edge, gives_one, wants_all_unless_partial};
 use crate::operator::{Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator};
 use crate::stream_util::chunks_source;
 use crate::{Reservation, Run, describe};
@@ -22,11 +22,17 @@ use crate::{Reservation, Run, describe};
 pub struct Limit;
 
 impl Descriptor for Limit {
-    describe!("limit", "Gives the first tuples in the order of the source.", ["limit", "offset"], 1, 1);
+    describe!(
+        "limit",
+        "Gives the first tuples in the order of the source.",
+        ["limit", "offset", "partial"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
-        wants_all(edge, 0)?;
+        wants_all_unless_partial(node, edge, 0)?;
         count(node, "limit")?;
         count(node, "offset")?;
         Ok(gives_one(edge, edge.tuple.clone(), edge.order.clone()))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tessera_encodings::Chunk;
-use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Parallelism, Role, SortKey, Traits};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Parallelism, Role, SortKey, Traits};
 use tessera_types::{Error, Result};
 
 use crate::data::sort::SortSink;
@@ -43,7 +43,7 @@ impl Descriptor for Merge {
 
 /// The one stream in which everything is.
 fn gathered(edge: &Edge, order: Order) -> Edge {
-    let traits = Traits { parallelism: Parallelism::One, locality: Locality::All, ..edge.traits };
+    let traits = Traits { parallelism: Parallelism::One, ..edge.traits };
     Edge { tuple: edge.tuple.clone(), traits, order }
 }
 

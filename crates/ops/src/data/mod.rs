@@ -42,6 +42,7 @@ pub use merge_join::MergeJoin;
 pub use nested_loop::NestedLoop;
 pub use parametrized_map::ParametrizedMap;
 pub use partition::Partition;
+pub use partitions::{Partitioning, partitions_tuple};
 pub use probe::Probe;
 pub use projection::Projection;
 pub use reduce::Reduce;

@@ -16,18 +16,21 @@ pub(crate) const PARTITION_BITS_MAX: usize = 16;
 
 /// How tuples are partitioned.
 #[derive(Debug, Clone)]
-pub(crate) struct Partitioning {
+pub struct Partitioning {
     /// Positions of the keys.
-    pub(crate) keys: Arc<[usize]>,
+    pub keys: Arc<[usize]>,
     /// Bits of the hash that name the partition.
-    pub(crate) bits: u32,
+    pub bits: u32,
     /// Bits above them.
-    pub(crate) shift: u32,
+    pub shift: u32,
 }
 
 impl Partitioning {
     /// The parameters `keys`, `bits` and `shift` of a node.
-    pub(crate) fn new(node: &Node, tuple: &Tuple) -> Result<Self> {
+    ///
+    /// # Errors
+    /// One is missing or out of its range.
+    pub fn new(node: &Node, tuple: &Tuple) -> Result<Self> {
         let names = node.params.names("keys")?;
         if names.is_empty() {
             return Err(Error::semantic("parameter keys must name at least one field"));
@@ -49,7 +52,7 @@ impl Partitioning {
     }
 
     /// How many partitions there are.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         1 << self.bits
     }
 
@@ -61,7 +64,7 @@ impl Partitioning {
 }
 
 /// The type of partitions of `tuple`: number and tuples.
-pub(crate) fn partitions_tuple(tuple: &Tuple) -> Tuple {
+pub fn partitions_tuple(tuple: &Tuple) -> Tuple {
     Tuple::new(vec![Field::new("partition", Atom::Int64), Field::collection("data", "rows", tuple.clone())])
 }
 

@@ -76,7 +76,7 @@ impl Descriptor for Probe {
     crate::describe!(
         "probe",
         "Joins a stream of tuples with a hash table.",
-        ["keys", "join", "residual", "mark", "null_aware"],
+        ["keys", "join", "residual", "mark", "null_aware", "expected_rows"],
         2,
         2
     );

@@ -32,11 +32,11 @@ use crate::{Collected, Reservation, Run};
 pub struct Reduce;
 
 impl Descriptor for Reduce {
-    crate::describe!("reduce", "Aggregates over all tuples, one tuple.", ["aggregates"], 1, 1);
+    crate::describe!("reduce", "Aggregates over all tuples, one tuple.", ["aggregates", "partial"], 1, 1);
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
-        describe::wants_all(edge, 0)?;
+        describe::wants_all_unless_partial(node, edge, 0)?;
         let fields = output_fields(&calls(node)?, &edge.tuple, inputs)?;
         Ok(describe::gives_one(edge, Tuple::new(fields), Order::Source))
     }

@@ -30,14 +30,14 @@ impl Descriptor for ReduceByKey {
     crate::describe!(
         "reduce_by_key",
         "Aggregates over the tuples of each key; without aggregates the distinct keys.",
-        ["keys", "aggregates"],
+        ["keys", "aggregates", "partial"],
         1,
         1
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
-        describe::wants_all(edge, 0)?;
+        describe::wants_all_unless_partial(node, edge, 0)?;
         let keys = describe::keys(&edge.tuple, &node.params.names("keys")?, "key")?;
         let mut fields: Vec<Field> = keys.iter().map(|&key| edge.tuple.fields()[key].clone()).collect();
         fields.extend(output_fields(&calls(node)?, &edge.tuple, inputs)?);

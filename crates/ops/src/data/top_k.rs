@@ -12,7 +12,7 @@ use tessera_types::{Error, Result};
 
 use crate::data::sort::collected_strings;
 use crate::data::sort_keys::{KeyEncoder, checked_keys};
-use crate::describe::{count, edge, gives_one, wants_all};
+use crate::describe::{count, edge, gives_one, wants_all_unless_partial};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, Task, downcast_workers,
 };
@@ -32,11 +32,11 @@ const SLACK_ROWS: usize = 4_096;
 pub struct TopK;
 
 impl Descriptor for TopK {
-    describe!("top_k", "Gives the first tuples of a sort.", ["keys", "limit", "offset"], 1, 1);
+    describe!("top_k", "Gives the first tuples of a sort.", ["keys", "limit", "offset", "partial"], 1, 1);
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
-        wants_all(edge, 0)?;
+        wants_all_unless_partial(node, edge, 0)?;
         if count(node, "limit")?.is_none() {
             return Err(Error::semantic("parameter limit is missing; without a limit use sort"));
         }

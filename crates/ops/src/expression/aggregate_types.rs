@@ -32,6 +32,22 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
             Some(atom) if atom.is_numeric() || *atom == Atom::Null => Some(Ok((Atom::Float64, true))),
             _ => wrong("it takes one number"),
         },
+        "merge_count" => match one() {
+            Some(Atom::Int64) => Some(Ok((Atom::Int64, false))),
+            _ => wrong("it takes one count"),
+        },
+        "merge_sum" => match one() {
+            Some(atom @ (Atom::Int64 | Atom::Decimal(38, _) | Atom::Float64)) => {
+                Some(Ok((atom.clone(), true)))
+            }
+            _ => wrong("it takes one sum"),
+        },
+        "merge_avg" => match args {
+            [(Atom::Int64 | Atom::Decimal(38, _) | Atom::Float64, _), (Atom::Int64, _)] => {
+                Some(Ok((Atom::Float64, true)))
+            }
+            _ => wrong("it takes a sum and a count"),
+        },
         "min" | "max" | "any_value" => match one() {
             Some(atom) => Some(Ok((atom.clone(), true))),
             _ => wrong("it takes one argument"),

@@ -1,4 +1,5 @@
-//! `exchange`, as every platform means it: tuples of equal keys come together on one worker, or all on every worker.
+//! `exchange`, as every platform means it: tuples of equal keys come together on one worker, or all on every worker, or
+//! all on the first.
 
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Error, Result};
@@ -6,8 +7,9 @@ use tessera_types::{Error, Result};
 use crate::describe;
 use crate::operator::{Lowering, Operator, SubOperator};
 
-/// Brings tuples of equal `keys` together on one worker, or with `broadcast` all on every worker: the input with
-/// locality `all`, in no order.
+/// Brings tuples of equal `keys` together on one worker, or with `broadcast` all on every worker, or with `gather` all on
+/// the first: the input with locality `all`. Only `gather` keeps the source's order. With `first`, only what the first
+/// worker has is sent: every other has the same, or nothing that counts.
 ///
 /// By itself, in a build without the platform of its plan, it can be verified and explained, not run.
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +19,7 @@ impl Descriptor for Exchange {
     describe!(
         "exchange",
         "Sends tuples between workers so that what belongs together is in one place.",
-        ["keys", "broadcast"],
+        ["keys", "broadcast", "gather", "first"],
         1,
         1
     );
@@ -25,12 +27,15 @@ impl Descriptor for Exchange {
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
         let keys = node.params.names_opt("keys")?;
-        if keys.is_empty() != node.params.flag("broadcast")? {
-            return Err(Error::semantic("takes either keys or broadcast = true"));
+        let (broadcast, gather) = (node.params.flag("broadcast")?, node.params.flag("gather")?);
+        if usize::from(!keys.is_empty()) + usize::from(broadcast) + usize::from(gather) != 1 {
+            return Err(Error::semantic("takes one of keys, broadcast = true and gather = true"));
         }
         describe::keys(&edge.tuple, &keys, "key")?;
+        node.params.flag("first")?;
         let traits = Traits { locality: Locality::All, ..edge.traits };
-        Ok(Edge { tuple: edge.tuple.clone(), traits, order: Order::None })
+        let order = if gather && edge.order == Order::Source { Order::Source } else { Order::None };
+        Ok(Edge { tuple: edge.tuple.clone(), traits, order })
     }
 
     fn role(&self, _node: &Node) -> Role {

@@ -68,6 +68,18 @@ impl Incoming {
         self.columns.iter().any(|column| column.is_null(position))
     }
 
+    /// Bytes that the strings at a position take beside their row: those of more than 12.
+    pub(crate) fn heap_bytes(&self, position: usize) -> u64 {
+        let bytes = |column: &Resolved| match &column.values {
+            Values::View(views, _) if !column.is_null(position) => {
+                let length = views.get(column.at(position)).map_or(0, |view| *view as u32);
+                if length > 12 { u64::from(length) } else { 0 }
+            }
+            _ => 0,
+        };
+        self.columns.iter().map(bytes).sum()
+    }
+
     /// Whether any column has a NULL.
     pub fn has_nulls(&self) -> bool {
         self.columns.iter().any(|column| column.nulls.is_some())

@@ -6,11 +6,15 @@
 //! * `allocated` rows have memory: row `r` lies in page `r >> shift` at `(r & mask) * stride`, and its `stride` bytes are inside
 //!   that page. Every access checks `row < allocated` and `offset + width <= stride` once, before its loop.
 //! * Reads and writes are unaligned ones: nothing relies on alignment.
+//! * A [`Region`] is memory of somebody else that stays as it is for as long as its owner lives; a page over one is never
+//!   written to.
 //! * [`SharedPages`] hands out writers for disjoint row ranges, and its pages only after the last writer is gone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::alloc::Allocation;
+use arrow::buffer::Buffer;
 use tessera_types::{Error, Result};
 
 /// Rows of the first allocation of a page that grows.
@@ -30,10 +34,123 @@ macro_rules! fixed {
 }
 fixed!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
 
+/// Memory that something else owns (a window of a network, a mapped file), aligned to words, no longer written to.
+#[derive(Clone)]
+pub struct Region {
+    start: *const u64,
+    words: usize,
+    owner: Arc<dyn Allocation>,
+}
+
+// SAFETY: nobody writes to the memory while a region exists, and its owner may be sent and shared.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl std::fmt::Debug for Region {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Region").field("words", &self.words).finish_non_exhaustive()
+    }
+}
+
+impl Region {
+    /// The `words` words from `start`.
+    ///
+    /// # Safety
+    /// They are initialised, aligned to 8 bytes, and neither written to nor freed until `owner` is dropped.
+    pub unsafe fn new(start: *const u64, words: usize, owner: Arc<dyn Allocation>) -> Region {
+        Region { start, words, owner }
+    }
+
+    /// Memory of our own.
+    pub fn owned(words: Vec<u64>) -> Region {
+        let owner = Arc::new(words);
+        let (start, words) = (owner.as_ptr(), owner.len());
+        Region { start, words, owner }
+    }
+
+    /// A copy of bytes, filled up to whole words with zeros.
+    pub fn of_bytes(bytes: &[u8]) -> Region {
+        let word = |chunk: &[u8]| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_le_bytes(word)
+        };
+        Region::owned(bytes.chunks(8).map(word).collect())
+    }
+
+    /// How many words there are.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// A part of it.
+    ///
+    /// # Panics
+    /// There are not so many words.
+    pub fn slice(&self, first: usize, words: usize) -> Region {
+        assert!(first <= self.words && words <= self.words - first, "a slice outside its region");
+        Region { start: self.start.wrapping_add(first), words, owner: self.owner.clone() }
+    }
+
+    fn as_slice(&self) -> &[u64] {
+        // SAFETY: by the contract of `new`, or as a part of such memory, which `slice` checked.
+        unsafe { std::slice::from_raw_parts(self.start, self.words) }
+    }
+
+    /// As an Arrow buffer of the first `bytes` bytes.
+    ///
+    /// # Panics
+    /// There are not so many.
+    pub fn buffer(&self, first_byte: usize, bytes: usize) -> Buffer {
+        assert!(first_byte.saturating_add(bytes) <= self.words * 8, "a buffer outside its region");
+        let start = self.start.cast::<u8>().cast_mut().wrapping_add(first_byte);
+        let Some(start) = std::ptr::NonNull::new(start) else { return Buffer::from_vec(Vec::<u8>::new()) };
+        // SAFETY: the bytes are inside the region, initialised, and live and unchanged for as long as its owner, of which
+        // the buffer holds a reference.
+        unsafe { Buffer::from_custom_allocation(start, bytes, self.owner.clone()) }
+    }
+}
+
+/// One run of rows' words.
+#[derive(Debug)]
+enum Page {
+    Own(Vec<u64>),
+    Foreign(Region),
+}
+
+impl std::ops::Deref for Page {
+    type Target = [u64];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u64] {
+        match self {
+            Page::Own(words) => words,
+            Page::Foreign(region) => region.as_slice(),
+        }
+    }
+}
+
+impl Page {
+    fn own(&mut self) -> &mut Vec<u64> {
+        match self {
+            Page::Own(words) => words,
+            Page::Foreign(_) => unreachable!("a page that somebody else owns was written to"),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Page::Own(words) => words.capacity() * 8,
+            Page::Foreign(region) => region.words * 8,
+        }
+    }
+}
+
 /// Pages of rows.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    pages: Vec<Vec<u64>>,
+    pages: Vec<Page>,
     /// Rows of a full page, as a power of two.
     shift: u32,
     /// 64-bit words of a row.
@@ -52,7 +169,19 @@ impl Pages {
     /// One page of exactly `rows` zeroed rows.
     pub(crate) fn contiguous(stride_bytes: usize, rows: usize) -> Pages {
         let stride = stride_bytes / 8;
-        Pages { pages: vec![vec![0; rows * stride]], shift: usize::BITS - 1, stride, allocated: rows }
+        Pages {
+            pages: vec![Page::Own(vec![0; rows * stride])],
+            shift: usize::BITS - 1,
+            stride,
+            allocated: rows,
+        }
+    }
+
+    /// One page of all whole rows in memory that somebody else owns.
+    pub(crate) fn foreign(stride_bytes: usize, region: Region) -> Pages {
+        let stride = stride_bytes / 8;
+        let allocated = region.words / stride.max(1);
+        Pages { pages: vec![Page::Foreign(region)], shift: usize::BITS - 1, stride, allocated }
     }
 
     /// Bytes that [`Pages::allocate`] would take to have at least `rows` rows.
@@ -79,11 +208,11 @@ impl Pages {
         }
         let page = 1usize << self.shift;
         match self.pages.first_mut() {
-            Some(first) => first.resize(target.min(page) * self.stride, 0),
-            None => self.pages.push(vec![0; target.min(page) * self.stride]),
+            Some(first) => first.own().resize(target.min(page) * self.stride, 0),
+            None => self.pages.push(Page::Own(vec![0; target.min(page) * self.stride])),
         }
         while self.pages.len() * page < target {
-            self.pages.push(vec![0; page * self.stride]);
+            self.pages.push(Page::Own(vec![0; page * self.stride]));
         }
         self.allocated = target;
     }
@@ -95,7 +224,7 @@ impl Pages {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.pages.iter().map(|page| page.capacity() * 8).sum()
+        self.pages.iter().map(Page::memory_bytes).sum()
     }
 
     fn check(&self, end: usize, offset: usize, width: usize) {
@@ -122,7 +251,7 @@ impl Pages {
         unsafe {
             let page = self.pages.get_unchecked_mut(row >> self.shift);
             let inner = row & ((1usize << self.shift) - 1);
-            page.as_mut_ptr().add(inner * self.stride).cast()
+            page.own().as_mut_ptr().add(inner * self.stride).cast()
         }
     }
 
@@ -135,7 +264,7 @@ impl Pages {
 
     /// The words of some rows of contiguous pages; none where there are not so many rows.
     pub(crate) fn words_mut(&mut self, row: usize, rows: usize) -> Option<&mut [u64]> {
-        self.pages.first_mut()?.get_mut(row * self.stride..(row + rows) * self.stride)
+        self.pages.first_mut()?.own().get_mut(row * self.stride..(row + rows) * self.stride)
     }
 
     /// The value at `offset` of a row.
@@ -296,7 +425,7 @@ impl SharedPages {
     pub(crate) fn split(stride_bytes: usize, ranges: &[usize]) -> (Arc<SharedPages>, Vec<SharedWriter>) {
         let rows: usize = ranges.iter().sum();
         let mut pages = Pages::contiguous(stride_bytes, rows);
-        let base: *mut u8 = pages.pages[0].as_mut_ptr().cast();
+        let base: *mut u8 = pages.pages[0].own().as_mut_ptr().cast();
         let owner =
             Arc::new(SharedPages { pages: Mutex::new(Some(pages)), writers: AtomicUsize::new(ranges.len()) });
         let mut start = 0;

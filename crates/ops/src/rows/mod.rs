@@ -28,6 +28,7 @@ mod nested;
 mod scatter;
 mod sealed;
 mod stream;
+mod wire;
 
 pub use builder::RowsBuilder;
 pub use compare::{Candidates, NullKeys};
@@ -35,11 +36,12 @@ pub use incoming::Incoming;
 pub(crate) use incoming::Values;
 pub(crate) use layout::{FieldLayout, Kind};
 pub use layout::{HASH_OFFSET, RowLayout, VALIDITY_OFFSET};
-pub use memory::Fixed;
+pub use memory::{Fixed, Region};
 pub(crate) use memory::{Pages, SharedPages, SharedWriter, prefetch};
 pub(crate) use scatter::{Scatter, Scatterer, partition_of};
 pub use sealed::Rows;
 pub(crate) use sealed::{Part, Side};
+pub use wire::{Outgoing, Packet, heap_words};
 
 /// In place of a row number: no row; gathers as NULL.
 pub const NO_ROW: u64 = u64::MAX;

@@ -86,6 +86,7 @@ fn lower(operator: &str, params: Params, input: &Edge, inputs: usize) -> Result<
         parameters: &parameters,
         nested: Vec::new(),
         nested_outputs: Vec::new(),
+        position: 0,
         library: registry.library(),
     };
     Ok((implementation.lower(&node, &lowering)?, output.clone()))

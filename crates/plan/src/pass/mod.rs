@@ -6,6 +6,7 @@
 //!
 //! All passes expect a plan that verifies, and give one that verifies to the same result type.
 
+mod distribute;
 mod fuse;
 mod merge;
 mod prune;
@@ -20,6 +21,7 @@ use crate::graph::{Builder, Node, NodeId, Plan};
 use crate::typing::{Scope, type_of};
 use crate::value::Value;
 
+pub use distribute::{Distributed, distribute, run_by_workers};
 pub use fuse::fuse;
 pub use merge::insert_merges;
 pub use prune::prune_columns;

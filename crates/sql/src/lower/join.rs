@@ -37,6 +37,9 @@ impl Lowering<'_> {
         if keyed.null_equal {
             params.set("null_equal", true);
         }
+        let (left_rows, right_rows) = (profile(&join.left).rows, profile(&join.right).rows);
+        let (build_rows, stream_rows) = if flip { (left_rows, right_rows) } else { (right_rows, left_rows) };
+        params.set("expected_rows", build_rows as i64);
         let table = Tuple::new(vec![Field::collection("table", "hash_table", build.tuple.clone())]);
         let built = add(level, "build", &[build.id], params, table);
         let name = match (join.kind, flip) {
@@ -57,6 +60,7 @@ impl Lowering<'_> {
             params.set("residual", Expr::all(keyed.residual.clone()));
         }
         set_mark(&mut params, join);
+        params.set("expected_rows", stream_rows as i64);
         let tuple = joined_tuple(name, &stream.tuple, &build.tuple, join);
         let made = add(level, "probe", &[built.id, stream.id], params, tuple);
         self.prune(level, made, needed)

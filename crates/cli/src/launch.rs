@@ -1,0 +1,32 @@
+//! Statements on ranks that `mpiexec` starts: the same command line, given to `tessera-mpi`.
+
+use std::io::{IsTerminal, stdin};
+
+use tessera_platform_mpi::launcher;
+
+use crate::EXIT_USAGE;
+use crate::arguments::Command;
+use crate::failed;
+use crate::interrupt::Interrupt;
+use crate::runner::complain;
+
+/// Runs the command on this many ranks; gives the exit code.
+pub(crate) fn ranks(command: &Command, ranks: usize) -> u8 {
+    if command.reads_input() && stdin().is_terminal() {
+        complain(
+            "error: there is no shell on platform mpi; give statements with -c or -f, or on the standard input",
+        );
+        return EXIT_USAGE;
+    }
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let launched = launcher::launch(ranks, &arguments, command.reads_input());
+    let done = launched.and_then(|launched| {
+        let canceller = launched.canceller();
+        let _interrupt = Interrupt::listen(move || {
+            canceller.cancel();
+            true
+        });
+        launched.wait()
+    });
+    done.unwrap_or_else(|error| failed(&error))
+}

@@ -1,0 +1,55 @@
+//! A rank's connection to the launcher that started it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+
+use crate::launcher::CONTROL;
+
+/// A rank whose launcher is gone ends with this code.
+const EXIT_ABANDONED: i32 = 1;
+
+/// The connection; without a launcher nothing is said and nothing is heard.
+#[derive(Debug)]
+pub struct Control {
+    connection: Option<Mutex<UnixStream>>,
+}
+
+impl Control {
+    /// Connects, where a launcher is named in the environment. `cancel` is called when the launcher asks for that; the process
+    /// ends when the launcher does.
+    pub fn connect(rank: usize, cancel: impl Fn() + Send + 'static) -> Control {
+        let connection = std::env::var_os(CONTROL).and_then(|path| UnixStream::connect(path).ok());
+        let Some(connection) = connection else { return Control { connection: None } };
+        if let Ok(heard) = connection.try_clone() {
+            std::thread::spawn(move || {
+                for line in BufReader::new(heard).lines().map_while(Result::ok) {
+                    if line == "cancel" {
+                        cancel();
+                    }
+                }
+                std::process::exit(EXIT_ABANDONED);
+            });
+        }
+        let control = Control { connection: Some(Mutex::new(connection)) };
+        control.say(&format!("rank {rank} {}", std::process::id()));
+        control
+    }
+
+    fn say(&self, line: &str) {
+        if let Some(Ok(mut connection)) = self.connection.as_ref().map(Mutex::lock) {
+            drop(connection.write_all(format!("{line}\n").as_bytes()));
+        }
+    }
+
+    /// Says what the first rank's work ended with.
+    pub fn exit(&self, code: u8) {
+        self.say(&format!("exit {code}"));
+    }
+
+    /// Says that the end of this process is meant; whether there is somebody to say it to.
+    pub fn done(&self) -> bool {
+        self.say("done");
+        self.connection.is_some()
+    }
+}

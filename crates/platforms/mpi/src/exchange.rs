@@ -1,0 +1,189 @@
+//! `mpi_exchange`: tuples partitioned straight into the windows of the ranks that own the partitions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{ArrayRef, Int64Array};
+use tessera_encodings::{Chunk, Column, Handle};
+use tessera_ops::data::{Partitioning, partitions_tuple};
+use tessera_ops::operator::downcast_workers;
+use tessera_ops::rows::{Outgoing, Packet};
+use tessera_ops::{
+    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
+};
+use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
+use tessera_types::{Error, Result};
+
+use crate::link::{Buffer, Link, Outcome, Request, Work};
+use crate::region::Regions;
+use crate::window::{Answer, WINDOW, missing};
+
+/// Partitions tuples by some bits of the hash of their `keys` and puts each partition into the window of the rank that owns it,
+/// one-sided: packets that are full go on their way while the next ones are being filled (Barthels et al., 2015; Modularis
+/// §2.4.1.2).
+///
+/// Inputs: tuples `T`, and as a side the `mpi_window` made for them from a histogram with the same `keys`, `bits` and `shift`. Output:
+/// `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and in order. Blocks. Memory: packets under way.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    link: Option<Arc<Link>>,
+}
+
+impl Exchange {
+    pub(crate) fn new(link: Option<Arc<Link>>) -> Self {
+        Exchange { link }
+    }
+}
+
+impl Descriptor for Exchange {
+    tessera_ops::describe!(
+        "mpi_exchange",
+        "Puts tuples into the windows of the ranks that own their partitions.",
+        ["keys", "bits", "shift"],
+        2,
+        2
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let [edge, side] = describe::edges(inputs)? else {
+            return Err(Error::internal("an exchange without two inputs"));
+        };
+        let (_, window) = describe::collection(&side.tuple, "window", WINDOW)?;
+        if window.tuple != edge.tuple {
+            return Err(Error::semantic(format!(
+                "the window is for {}, but the tuples are {}",
+                window.tuple, edge.tuple
+            )));
+        }
+        Partitioning::new(node, &edge.tuple)?;
+        let traits = Traits { locality: Locality::All, ..edge.traits };
+        Ok(Edge { tuple: partitions_tuple(&edge.tuple), traits, order: Order::None })
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+
+    fn of_platform(&self) -> bool {
+        true
+    }
+}
+
+impl SubOperator for Exchange {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let link = self.link.clone().ok_or_else(missing)?;
+        let partitioning = Partitioning::new(node, &lowering.inputs[0].tuple)?;
+        Ok(Operator::Sink(Arc::new(Lowered { link, partitioning, step: lowering.position })))
+    }
+}
+
+#[derive(Debug)]
+struct Lowered {
+    link: Arc<Link>,
+    partitioning: Partitioning,
+    step: usize,
+}
+
+impl Sink for Lowered {
+    fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?.single()?;
+        let column = side.column(0)?;
+        let handles = column.handles()?;
+        let handle = handles.first().ok_or_else(|| Error::internal("a window that is none"))?;
+        let window: Arc<Regions> = (*handle.get::<Arc<Regions>>()?).clone();
+        if window.partitions()? != self.partitioning.count() {
+            return Err(Error::data(format!(
+                "the histogram has {} partitions where bits = {} make {}",
+                window.partitions()?,
+                self.partitioning.bits,
+                self.partitioning.count()
+            )));
+        }
+        let shared = Shared { link: self.link.clone(), window, run: run.clone() };
+        let partitioning = self.partitioning.clone();
+        Ok(Arc::new(ExchangeRun { shared: Arc::new(shared), partitioning, step: self.step }))
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    link: Arc<Link>,
+    window: Arc<Regions>,
+    run: Run,
+}
+
+#[derive(Debug)]
+struct ExchangeRun {
+    shared: Arc<Shared>,
+    partitioning: Partitioning,
+    step: usize,
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    outgoing: Outgoing,
+    heap_words: Arc<[usize]>,
+}
+
+impl SinkRun for ExchangeRun {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        let (shared, keys) = (self.shared.clone(), &self.partitioning.keys);
+        let bits = (self.partitioning.bits, self.partitioning.shift);
+        let outgoing = Outgoing::new(shared.window.layout()?, keys, bits, &shared.run.context)?;
+        let heap_words = outgoing.heap_words().clone();
+        Ok(Box::new(Worker { shared, outgoing, heap_words }))
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        for mut worker in downcast_workers::<Worker>(workers)? {
+            let (shared, heap_words) = (worker.shared.clone(), worker.heap_words.clone());
+            worker.outgoing.flush(&mut |partition, packet| shared.send(partition, packet, &heap_words))?;
+        }
+        let Shared { link, window, run } = &*self.shared;
+        window.check_full()?;
+        let reply = link.step(self.step, Work::Close(window.clone()));
+        // The window goes when its partitions do.
+        let window = Mutex::new(Some(window.clone()));
+        let make = move |outcome| {
+            let Outcome::Arrived = outcome else {
+                return Err(Error::internal("a window that was not closed"));
+            };
+            let window = window.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let window = window.ok_or_else(|| Error::internal("a window was read twice"))?;
+            let (numbers, rows): (Vec<i64>, Vec<_>) = window.arrived()?.into_iter().unzip();
+            let handles: Vec<Handle> = rows.into_iter().map(Handle::new).collect();
+            let count = numbers.len();
+            let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
+            Ok(vec![Chunk::new(vec![Column::Plain(numbers), Column::Handles(handles.into())], count)])
+        };
+        let output = Answer::new(reply, run.context.chunk_rows(), Box::new(make));
+        Ok(Finish { tasks: Vec::new(), output })
+    }
+}
+
+impl Shared {
+    fn send(&self, partition: usize, packet: &mut Packet, heap_words: &[usize]) -> Result<()> {
+        let slot = self.window.claim(partition, packet.rows.len(), packet.heap.len())?;
+        packet.relocate(self.window.layout()?, heap_words, slot.heap_base);
+        if slot.rank == self.link.rank() {
+            self.window.fill(slot, &packet.rows, &packet.heap)?;
+            packet.rows.clear();
+            packet.heap.clear();
+            return Ok(());
+        }
+        let Packet { rows, heap } = std::mem::take(packet);
+        self.run.counters.add("sent_bytes", (rows.len() * 8 + heap.len()) as u64);
+        let window = || self.window.clone();
+        self.link.request(Request::Put(window(), slot.rank, slot.word * 8, Buffer::Words(rows)));
+        if !heap.is_empty() {
+            self.link.request(Request::Put(window(), slot.rank, slot.byte, Buffer::Bytes(heap)));
+        }
+        Ok(())
+    }
+}
+
+impl SinkWorker for Worker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        let (shared, heap_words) = (&self.shared, &self.heap_words);
+        self.outgoing.append(&chunk, &mut |partition, packet| shared.send(partition, packet, heap_words))
+    }
+}

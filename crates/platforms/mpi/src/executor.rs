@@ -1,0 +1,155 @@
+//! MpiExecutor: runs its nested plan on all ranks; the result is that of the first.
+
+use std::sync::Arc;
+
+use tessera_encodings::Chunk;
+use tessera_exec::Sent;
+use tessera_ops::orchestration::Runtime;
+use tessera_ops::stream_util::ChunksReader;
+use tessera_ops::{Collected, Context, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, Step};
+use tessera_plan::{Builder, Node, Plan, text};
+use tessera_types::{Error, Result, Tuple};
+
+use crate::context::OnRank;
+use crate::link::{Link, Reply, Request, StepId};
+
+/// Sub-operators that take part in collective steps, one each.
+const COLLECTIVE: [&str; 4] = ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_broadcast"];
+
+/// Runs `executor`: the first rank sends the nested plan to the others as text, and all run it, each on its share.
+#[derive(Debug, Clone)]
+pub(crate) struct MpiExecutor {
+    link: Arc<Link>,
+}
+
+impl MpiExecutor {
+    pub(crate) fn new(link: Arc<Link>) -> Self {
+        MpiExecutor { link }
+    }
+}
+
+impl Runtime for MpiExecutor {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        node.params
+            .choice("platform", &[crate::NAME])
+            .map_err(|_| Error::unsupported("this executor runs plans of platform mpi only"))?;
+        if !node.inputs.is_empty() {
+            return Err(Error::unsupported(
+                "an executor with an input on platform mpi; use values in its plan",
+            ));
+        }
+        let nested = lowering.nested.first().cloned();
+        let (Some(nested), Some(plan)) = (nested, node.nested.first()) else {
+            return Err(Error::internal("an executor without a plan"));
+        };
+        let mut alone = Builder::new(Tuple::empty());
+        let root = alone.push(node.clone());
+        let lowered = Lowered {
+            link: self.link.clone(),
+            nested,
+            plan: Arc::new(alone.finish(root)),
+            steps: steps(plan).into(),
+        };
+        Ok(Operator::Source(Arc::new(lowered)))
+    }
+}
+
+/// The collective steps of a plan, in its order.
+pub(crate) fn steps(plan: &Plan) -> Vec<StepId> {
+    let is_collective = |(_, node): &(usize, &Node)| COLLECTIVE.contains(&&*node.operator);
+    plan.nodes.iter().enumerate().filter(is_collective).map(|(position, _)| position).collect()
+}
+
+#[derive(Debug, Clone)]
+struct Lowered {
+    link: Arc<Link>,
+    nested: Arc<dyn NestedPlan>,
+    plan: Arc<Plan>,
+    steps: Arc<[StepId]>,
+}
+
+impl Source for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
+        Ok(Arc::new(ExecutorRun { lowered: self.clone(), run: run.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct ExecutorRun {
+    lowered: Lowered,
+    run: Run,
+}
+
+impl SourceRun for ExecutorRun {
+    fn morsels(&self) -> usize {
+        1
+    }
+
+    fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
+        let (lowered, run) = (self.lowered.clone(), self.run.clone());
+        Ok(Box::new(ExecutorReader { lowered, run, state: State::New }))
+    }
+}
+
+struct ExecutorReader {
+    lowered: Lowered,
+    run: Run,
+    state: State,
+}
+
+enum State {
+    New,
+    /// The plan has run here, and maybe not yet everywhere.
+    Ending(Arc<Reply>, Result<Collected>),
+    Reading(ChunksReader),
+}
+
+impl Reader for ExecutorReader {
+    fn step(&mut self) -> Result<Step> {
+        loop {
+            match std::mem::replace(&mut self.state, State::New) {
+                State::New => {
+                    let ran = self.run_nested();
+                    self.state = State::Ending(self.lowered.link.end(), ran);
+                }
+                State::Ending(reply, ran) => {
+                    if !reply.token().is_ready() {
+                        let token = reply.token();
+                        self.state = State::Ending(reply, ran);
+                        return Ok(Step::Blocked(token));
+                    }
+                    reply.take()?;
+                    let chunks = if self.lowered.link.rank() == 0 { ran?.chunks } else { Vec::new() };
+                    self.state = State::Reading(ChunksReader::new(chunks, self.run.context.chunk_rows()));
+                }
+                State::Reading(mut reader) => {
+                    let step = reader.step();
+                    self.state = State::Reading(reader);
+                    return step;
+                }
+            }
+        }
+    }
+}
+
+impl ExecutorReader {
+    fn run_nested(&self) -> Result<Collected> {
+        let Lowered { link, nested, plan, steps } = &self.lowered;
+        let query = self.run.context.clone();
+        if link.rank() == 0 {
+            let sent = Sent {
+                plan: (**plan).clone(),
+                chunk_rows: query.chunk_rows(),
+                memory_bytes: query.memory_bytes(),
+            };
+            link.set_failure(None);
+            link.request(Request::Begin(text::print(plan), sent, steps.to_vec()));
+        }
+        let context: Arc<dyn Context> = Arc::new(OnRank { query, link: link.clone() });
+        let ran = nested.run_parallel(Chunk::unit(), &context);
+        if let Err(error) = &ran {
+            link.request(Request::Failed(error.clone()));
+        }
+        ran
+    }
+}

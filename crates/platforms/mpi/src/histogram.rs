@@ -1,0 +1,149 @@
+//! `mpi_histogram`: how many tuples of each partition all ranks have, and how many those before this one.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::Int64Type;
+use tessera_encodings::Chunk;
+use tessera_ops::operator::downcast_workers;
+use tessera_ops::{
+    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
+};
+use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
+use tessera_types::{Atom, Error, Field, Result, Tuple};
+
+use crate::link::{Link, Outcome, Work};
+use crate::window::{Answer, missing};
+
+/// The fields of the output, all `int64`: of each partition the tuples and the bytes of long strings that this rank has
+/// (`count`, `bytes`), that ranks before it have, and that all have.
+pub(crate) const FIELDS: [&str; 7] =
+    ["partition", "count", "bytes", "before", "before_bytes", "total", "total_bytes"];
+
+/// Adds up the histograms of all ranks: an all-reduce for the sizes of partitions and an exclusive scan for where this rank's
+/// tuples begin in them, started together (Modularis §2.4.1.2, whose sum alone does not give the latter).
+///
+/// Input: the output of a `local_histogram`; output: one tuple per partition, [`FIELDS`]. Blocks.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    link: Option<Arc<Link>>,
+}
+
+impl Histogram {
+    pub(crate) fn new(link: Option<Arc<Link>>) -> Self {
+        Histogram { link }
+    }
+}
+
+impl Descriptor for Histogram {
+    tessera_ops::describe!("mpi_histogram", "Adds up the histograms of all ranks.", [], 1, 1);
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = describe::edge(inputs)?;
+        for name in ["partition", "count"] {
+            describe::field(&edge.tuple, name, "field")?;
+        }
+        let traits = Traits { locality: Locality::All, ..edge.traits };
+        let fields: Vec<Field> = FIELDS.into_iter().map(|name| Field::new(name, Atom::Int64)).collect();
+        Ok(Edge { tuple: Tuple::new(fields), traits, order: Order::Source })
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+
+    fn of_platform(&self) -> bool {
+        true
+    }
+}
+
+impl SubOperator for Histogram {
+    fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let link = self.link.clone().ok_or_else(missing)?;
+        let tuple = &lowering.inputs[0].tuple;
+        let (count, _) = describe::field(tuple, "count", "field")?;
+        let bytes = tuple.index_of("bytes");
+        Ok(Operator::Sink(Arc::new(Lowered { link, step: lowering.position, count, bytes })))
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Lowered {
+    link: Arc<Link>,
+    step: usize,
+    count: usize,
+    bytes: Option<usize>,
+}
+
+#[derive(Debug)]
+struct HistogramRun {
+    lowered: Lowered,
+    run: Run,
+}
+
+#[derive(Default)]
+struct Worker {
+    chunks: Vec<Chunk>,
+}
+
+impl Sink for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        Ok(Arc::new(HistogramRun { lowered: self.clone(), run: run.clone() }))
+    }
+}
+
+impl SinkRun for HistogramRun {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        Ok(Box::new(Worker::default()))
+    }
+
+    fn in_order(&self) -> bool {
+        true
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        let workers = downcast_workers::<Worker>(workers)?;
+        let chunks: Vec<Chunk> = workers.into_iter().flat_map(|worker| worker.chunks).collect();
+        let column = |index: Option<usize>| -> Result<Vec<i64>> {
+            let mut all = Vec::new();
+            for chunk in &chunks {
+                match index {
+                    Some(index) => {
+                        all.extend(chunk.column(index)?.plain()?.as_primitive::<Int64Type>().values());
+                    }
+                    None => all.extend(std::iter::repeat_n(0, chunk.rows())),
+                }
+            }
+            Ok(all)
+        };
+        let (counts, bytes) = (column(Some(self.lowered.count))?, column(self.lowered.bytes)?);
+        let own: Vec<i64> = counts.iter().chain(&bytes).copied().collect();
+        let reply = self.lowered.link.step(self.lowered.step, Work::Sum(own));
+        let make = move |outcome| {
+            let Outcome::Sums(before, total) = outcome else {
+                return Err(Error::internal("a histogram that was not added up"));
+            };
+            let n = counts.len();
+            let columns = [
+                (0..n as i64).collect(),
+                counts.clone(),
+                bytes.clone(),
+                before[..n].to_vec(),
+                before[n..].to_vec(),
+                total[..n].to_vec(),
+                total[n..].to_vec(),
+            ];
+            let columns = columns.map(|column: Vec<i64>| Arc::new(Int64Array::from(column)) as ArrayRef);
+            Ok(vec![Chunk::from_arrays(columns.to_vec())])
+        };
+        let output = Answer::new(reply, self.run.context.chunk_rows(), Box::new(make));
+        Ok(Finish { tasks: Vec::new(), output })
+    }
+}
+
+impl SinkWorker for Worker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.chunks.push(chunk.compact()?);
+        Ok(())
+    }
+}

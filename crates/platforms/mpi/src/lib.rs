@@ -1,0 +1,88 @@
+//! Platform `mpi`: processes that share no memory, started and connected by MPI.
+//!
+//! Every *rank* runs the same plan on its part of the files, with all its worker threads. Tuples cross in four steps, each
+//! a sub-operator (Modularis §1.4; Barthels et al.): `local_histogram` counts, [`Histogram`] adds up the counts of all ranks and
+//! tells each where its tuples begin, [`Window`] makes room for exactly what will come, [`Exchange`] partitions and puts into the
+//! rooms of the others, one-sided, while it partitions on. [`Broadcast`] sends small inputs whole.
+//!
+//! One thread of each rank, the *communication worker*, makes all MPI calls ([`world`]); the others hand it requests through a
+//! [`Link`] and never wait. Without the feature `runtime`, which needs an MPI library, plans can be made and explained.
+
+mod broadcast;
+mod context;
+pub mod control;
+mod exchange;
+mod executor;
+mod histogram;
+pub mod launcher;
+mod link;
+mod pass;
+mod region;
+mod window;
+#[cfg(feature = "runtime")]
+pub mod world;
+
+use std::sync::Arc;
+
+use tessera_exec::{Platform, Sent};
+use tessera_ops::Registry;
+use tessera_ops::orchestration::{Executor, OnPlatform};
+use tessera_plan::{Catalogue, Plan};
+use tessera_types::Result;
+
+pub use broadcast::{Broadcast, First};
+pub use exchange::Exchange;
+pub use histogram::Histogram;
+pub use link::Link;
+pub use window::Window;
+
+/// The name of the platform.
+pub const NAME: &str = "mpi";
+
+/// How many ranks a plan is made for where none run.
+const RANKS_EXPLAINED: usize = 4;
+
+/// Ranks of an MPI world; without a link, only their plans.
+#[derive(Debug, Clone, Default)]
+pub struct Mpi {
+    link: Option<Arc<Link>>,
+}
+
+impl Mpi {
+    /// The platform of a rank whose communication worker answers this link.
+    pub fn new(link: Arc<Link>) -> Mpi {
+        Mpi { link: Some(link) }
+    }
+
+    fn ranks(&self) -> usize {
+        self.link.as_ref().map_or(RANKS_EXPLAINED, |link| link.ranks())
+    }
+}
+
+impl Platform for Mpi {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        registry.register(Histogram::new(self.link.clone()));
+        registry.register(Window::new(self.link.clone()));
+        registry.register(Exchange::new(self.link.clone()));
+        registry.register(Broadcast::new(self.link.clone()));
+        registry.register(First::new(self.link.clone()));
+        if let Some(link) = &self.link {
+            registry.register(OnPlatform::new(Executor, executor::MpiExecutor::new(link.clone())));
+        }
+    }
+
+    fn serve(&self, run: &mut dyn FnMut(&Sent) -> Result<()>) -> Result<bool> {
+        match &self.link {
+            Some(link) if link.rank() > 0 => link.serve(run).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+        pass::for_ranks(plan, catalogue, self.ranks())
+    }
+}

@@ -1,0 +1,41 @@
+//! The pass of the platform: the shared distribution, with our own sub-operators in the place of its exchanges.
+
+use tessera_plan::{Builder, Catalogue, Node, NodeId, Params, Plan, Value, pass};
+use tessera_types::{Result, Tuple};
+
+/// Partitions of each rank: enough for its threads to share out, and to make unequal partitions equal work.
+const PARTITIONS_OF_RANK_BITS: u32 = 3;
+/// Bits of the hash from here on name the partition: those above order the slots of hash tables.
+const SHIFT: i64 = 40;
+
+/// The plan as `ranks` ranks run it.
+///
+/// # Errors
+/// The plan does not verify.
+pub(crate) fn for_ranks(plan: &Plan, catalogue: &Catalogue, ranks: usize) -> Result<Plan> {
+    let bits = i64::from(ranks.next_power_of_two().ilog2() + PARTITIONS_OF_RANK_BITS);
+    pass::run_by_workers(plan, catalogue, (crate::NAME, ranks), &mut |out, node, tuple| {
+        swap(out, node, tuple, bits)
+    })
+}
+
+fn swap(out: &mut Builder, mut node: Node, tuple: &Tuple, bits: i64) -> Result<NodeId> {
+    let keys = node.params.names_opt("keys")?;
+    let mut params = Params::new();
+    if node.params.flag("first")? {
+        node.inputs = vec![out.add("mpi_first", &node.inputs, Params::new())];
+    }
+    let there = if keys.is_empty() {
+        if node.params.flag("gather")? {
+            params.set("gather", true);
+        }
+        out.add("mpi_broadcast", &node.inputs, params)
+    } else {
+        let params = params.with("keys", Value::names(&keys)).with("bits", bits).with("shift", SHIFT);
+        let counted = out.add("local_histogram", &node.inputs, params.clone().with("strings", true));
+        let histogram = out.add("mpi_histogram", &[counted], Params::new());
+        let window = out.add("mpi_window", &[histogram], Params::new().with("columns", tuple.clone()));
+        out.add("mpi_exchange", &[node.inputs[0], window], params)
+    };
+    Ok(out.add("rows_scan", &[there], Params::new().with("field", Value::name("data"))))
+}

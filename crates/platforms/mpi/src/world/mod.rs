@@ -1,0 +1,299 @@
+//! The communication worker: the one thread of a rank that talks to MPI.
+//!
+//! Ranks run a plan's collective steps in the order of its nodes, whatever order their workers come to them in. Each step
+//! begins with a word in which all ranks tell whether they have failed, so that all leave a failed plan at the same step; a rank
+//! that fails says so at once, to end the work of the others. Nothing here waits for one thing only: whatever is under
+//! way is asked in turn.
+
+mod raw;
+mod steps;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tessera_exec::Sent;
+use tessera_plan::text;
+use tessera_types::{Code, Error, Result};
+
+use crate::link::{Link, Outcome, Reply, Request, StepId, Work};
+use raw::{Pending, RawWindow, World};
+use steps::Doing;
+
+/// A plan to run; its text follows.
+const TAG_PLAN: i32 = 1;
+/// The plan has failed on the sender; code and message follow.
+const TAG_FAILED: i32 = 2;
+/// Bytes of a step.
+const TAG_BYTES: i32 = 3;
+/// No plan will come any more.
+const TAG_QUIT: i32 = 4;
+
+/// The bit of a step's first word that says that the plan has not failed; the others are for windows that can be freed.
+const WELL: u64 = 1 << 63;
+/// The most windows that are kept track of.
+const WINDOWS_MAX: usize = 63;
+
+/// How often something is asked again at once, and how long it is waited between two times after that.
+const ASKED_AT_ONCE: u32 = 64;
+const PAUSE: Duration = Duration::from_micros(50);
+/// The same while no plan runs.
+const PAUSE_IDLE: Duration = Duration::from_millis(1);
+
+/// MPI has been initialised before, in this process.
+#[derive(Debug)]
+pub struct AlreadyInitialised;
+
+/// Runs this process as a rank: `work` on a thread of its own, with the link, and the communication worker on this one. Gives what
+/// `work` gives, when all ranks are done. To be called on the main thread, once.
+///
+/// # Errors
+/// MPI was initialised before.
+pub fn run<T: Send>(work: impl FnOnce(Arc<Link>) -> T + Send) -> std::result::Result<T, AlreadyInitialised> {
+    let world = World::new().ok_or(AlreadyInitialised)?;
+    let link = Link::new(world.rank(), world.ranks());
+    let mut worker = Worker {
+        world,
+        link: link.clone(),
+        plan: None,
+        number: 0,
+        sending: Vec::new(),
+        kept: Vec::new(),
+        quit: false,
+    };
+    std::thread::scope(|scope| {
+        let working = std::thread::Builder::new().name("session".into()).spawn_scoped(scope, move || {
+            // Also when it panics.
+            let _quit = Quit(link.clone());
+            work(link)
+        });
+        let Ok(working) = working else { return Err(AlreadyInitialised) };
+        worker.run();
+        match working.join() {
+            Ok(result) => Ok(result),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Ends the other ranks when the first one's work is done.
+struct Quit(Arc<Link>);
+
+impl Drop for Quit {
+    fn drop(&mut self) {
+        self.0.request(Request::Quit);
+    }
+}
+
+struct Worker {
+    world: World,
+    link: Arc<Link>,
+    plan: Option<Running>,
+    /// Of the last plan.
+    number: u64,
+    sending: Vec<Pending<Arc<Vec<u8>>>>,
+    /// Windows that could not be freed at the end of their plan.
+    kept: Vec<RawWindow>,
+    quit: bool,
+}
+
+/// The plan that runs.
+struct Running {
+    steps: VecDeque<StepId>,
+    submitted: HashMap<StepId, (Work, Arc<Reply>)>,
+    end: Option<Arc<Reply>>,
+    /// This rank has failed, or left the plan because another has.
+    failed: bool,
+    windows: Vec<Option<RawWindow>>,
+    doing: Doing,
+}
+
+impl Worker {
+    fn run(&mut self) {
+        let mut idle = 0;
+        loop {
+            let pause = match &self.plan {
+                _ if idle < ASKED_AT_ONCE => Duration::ZERO,
+                Some(_) => PAUSE,
+                None => PAUSE_IDLE,
+            };
+            let requests = self.link.requests(pause);
+            let mut busy = !requests.is_empty();
+            for request in requests {
+                self.take(request);
+            }
+            busy |= self.messages();
+            busy |= self.advance();
+            self.sending.retain_mut(|sending| sending.test().is_none());
+            if self.quit && self.plan.is_none() && self.sending.is_empty() {
+                return;
+            }
+            idle = if busy { 0 } else { idle + 1 };
+            if !busy && idle < ASKED_AT_ONCE {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn send_to_others(&mut self, tag: i32, bytes: Vec<u8>) {
+        let bytes = Arc::new(bytes);
+        for rank in (0..self.world.ranks()).filter(|rank| *rank != self.world.rank()) {
+            self.sending.extend(self.world.send(&bytes, rank, tag));
+        }
+    }
+
+    fn take(&mut self, request: Request) {
+        match request {
+            Request::Begin(text, sent, steps) => {
+                self.send_to_others(TAG_PLAN, encode(&text, &sent));
+                self.begin(steps);
+            }
+            Request::Step(step, work, reply) => match &mut self.plan {
+                Some(plan) if plan.steps.contains(&step) => drop(plan.submitted.insert(step, (work, reply))),
+                Some(plan) if plan.failed => reply.set(self.link.check().map(|()| Outcome::Arrived)),
+                Some(_) => reply.set(Err(Error::unsupported(
+                    "an exchange inside a nested plan; put it beside the sub-operator that runs the nested plan",
+                ))),
+                None => reply.set(self.link.check().and(Err(Error::internal("a step of no plan")))),
+            },
+            Request::Put(regions, rank, byte, buffer) => {
+                let windows = self.plan.iter_mut().flat_map(|plan| plan.windows.iter_mut().flatten());
+                if let Some(window) = windows.into_iter().find(|window| Arc::ptr_eq(&window.regions, &regions)) {
+                    drop(regions);
+                    window.put(rank, byte, buffer);
+                }
+            }
+            Request::Failed(error) => self.fail(&error),
+            Request::End(reply) => match &mut self.plan {
+                Some(plan) => plan.end = Some(reply),
+                None => reply.set(self.link.check().map(|()| Outcome::Arrived)),
+            },
+            Request::Quit => {
+                if self.world.rank() == 0 {
+                    self.send_to_others(TAG_QUIT, vec![0]);
+                    self.quit = true;
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, steps: Vec<StepId>) {
+        self.number += 1;
+        self.plan = Some(Running {
+            steps: steps.into(),
+            submitted: HashMap::new(),
+            end: None,
+            failed: false,
+            windows: Vec::new(),
+            doing: Doing::Nothing,
+        });
+    }
+
+    /// This rank cannot go on: the others are told, and its own workers stop.
+    fn fail(&mut self, error: &Error) {
+        let Some(plan) = &mut self.plan else { return };
+        if std::mem::replace(&mut plan.failed, true) {
+            return;
+        }
+        let known = self.link.check().err();
+        // Whoever fails because another has failed repeats what that one said.
+        let told = match known {
+            Some(known) => known,
+            None if self.world.rank() == 0 => error.clone(),
+            None => named(error, self.world.rank()),
+        };
+        self.link.set_failure(Some(told.clone()));
+        let mut bytes = self.number.to_le_bytes().to_vec();
+        bytes.extend(encode_error(&told));
+        self.send_to_others(TAG_FAILED, bytes);
+    }
+
+    /// Takes what other ranks have sent; whether there was something.
+    fn messages(&mut self) -> bool {
+        let mut any = false;
+        while let Some((_, bytes)) = self.world.poll(TAG_FAILED) {
+            any = true;
+            let number = bytes.first_chunk::<8>().map(|number| u64::from_le_bytes(*number));
+            if number == Some(self.number) && self.plan.is_some() && self.link.check().is_ok() {
+                self.link.set_failure(Some(decode_error(&bytes[8..])));
+            }
+        }
+        if self.plan.is_none() && self.world.rank() > 0 {
+            if let Some((_, bytes)) = self.world.poll(TAG_PLAN) {
+                any = true;
+                self.plan_came(&bytes);
+            } else if self.world.poll(TAG_QUIT).is_some() {
+                any = true;
+                self.quit = true;
+                self.link.plan_came(None);
+            }
+        }
+        any
+    }
+
+    fn plan_came(&mut self, bytes: &[u8]) {
+        self.link.set_failure(None);
+        match decode(bytes) {
+            Ok(sent) => {
+                let nested = sent.plan.nodes.first().and_then(|node| node.nested.first());
+                self.begin(nested.map(crate::executor::steps).unwrap_or_default());
+                self.link.plan_came(Some(sent));
+            }
+            Err(error) => {
+                self.begin(Vec::new());
+                self.fail(&error);
+                if let Some(plan) = &mut self.plan {
+                    plan.end = Some(Arc::default());
+                }
+            }
+        }
+    }
+}
+
+/// An error with the rank that raised it.
+fn named(error: &Error, rank: usize) -> Error {
+    Error::new(error.code(), format!("rank {rank}: {}", error.message()))
+}
+
+fn encode(text: &str, sent: &Sent) -> Vec<u8> {
+    let mut bytes = (sent.chunk_rows as u64).to_le_bytes().to_vec();
+    bytes.extend((sent.memory_bytes as u64).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Result<Sent> {
+    let broken = || Error::internal("a plan came broken from the first rank");
+    let (chunk_rows, rest) = bytes.split_first_chunk::<8>().ok_or_else(broken)?;
+    let (memory_bytes, rest) = rest.split_first_chunk::<8>().ok_or_else(broken)?;
+    let plan = text::parse(std::str::from_utf8(rest).map_err(|_| broken())?)?;
+    let number = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) as usize;
+    Ok(Sent { plan, chunk_rows: number(chunk_rows), memory_bytes: number(memory_bytes) })
+}
+
+/// The codes that an error can have when it crosses between ranks.
+const CODES: [Code; 10] = [
+    Code::Syntax,
+    Code::Semantic,
+    Code::Unsupported,
+    Code::Overflow,
+    Code::DivisionByZero,
+    Code::Data,
+    Code::Io,
+    Code::Limit,
+    Code::Cancelled,
+    Code::Internal,
+];
+
+fn encode_error(error: &Error) -> Vec<u8> {
+    let code = CODES.iter().position(|code| *code == error.code()).unwrap_or(CODES.len() - 1);
+    let mut bytes = vec![code as u8];
+    bytes.extend(error.message().as_bytes());
+    bytes
+}
+
+fn decode_error(bytes: &[u8]) -> Error {
+    let (code, message) = bytes.split_first().unwrap_or((&u8::MAX, &[]));
+    let code = CODES.get(usize::from(*code)).copied().unwrap_or(Code::Internal);
+    Error::new(code, String::from_utf8_lossy(message).into_owned())
+}

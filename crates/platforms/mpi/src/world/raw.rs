@@ -1,0 +1,352 @@
+//! All calls of MPI's C interface, and the only unsafe code beside them: collectives that do not wait, messages, windows.
+//!
+//! # Invariants
+//! * Everything here is called on the thread that initialised MPI, and between initialisation and finalisation: it hangs on a
+//!   [`World`], which is neither `Send` nor `Sync` and of which there is one.
+//! * A buffer that MPI reads or writes is owned by the [`Pending`] of its request, in memory that does not move, until the
+//!   request is complete; a `Pending` that is dropped before leaks its buffers rather than freeing them.
+//! * A put reads its buffer until its window was flushed: [`RawWindow`] keeps the buffers until then.
+
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+use mpi::environment::Universe;
+use mpi::ffi;
+use mpi::traits::{AsRaw, Communicator};
+
+use crate::link::Buffer;
+use crate::region::Regions;
+
+/// Messages are sent in pieces of at most this many bytes: counts are C integers.
+const PIECE_BYTES: usize = 1 << 30;
+/// Bytes of puts under way after which their buffers are given back.
+const IN_FLIGHT_BYTES: usize = 8 << 20;
+
+/// MPI, on its thread.
+pub(crate) struct World {
+    _universe: Universe,
+    comm: ffi::MPI_Comm,
+    rank: usize,
+    ranks: usize,
+    phantom: std::marker::PhantomData<*const ()>,
+}
+
+/// A request under way, with the memory that it uses.
+pub(crate) struct Pending<B> {
+    request: ffi::MPI_Request,
+    buffer: Option<Box<B>>,
+}
+
+impl<B> Pending<B> {
+    /// Starts a request on a buffer, which does not move until it is complete.
+    fn start(buffer: B, start: impl FnOnce(&mut B, &mut ffi::MPI_Request)) -> Pending<B> {
+        let mut buffer = Box::new(buffer);
+        // SAFETY: a constant of the library.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        start(&mut buffer, &mut request);
+        Pending { request, buffer: Some(buffer) }
+    }
+
+    /// The buffer, once the request is complete; nothing before that.
+    pub(crate) fn test(&mut self) -> Option<B> {
+        let mut done: c_int = 0;
+        // SAFETY: the request is this value's own; a completed one is the null request, for which this is defined.
+        unsafe { ffi::MPI_Test(&mut self.request, &mut done, ffi::RSMPI_STATUS_IGNORE) };
+        if done == 0 { None } else { self.buffer.take().map(|buffer| *buffer) }
+    }
+}
+
+impl<B> Drop for Pending<B> {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take()
+            && self.test_only() == 0
+        {
+            std::mem::forget(buffer);
+        }
+    }
+}
+
+impl<B> Pending<B> {
+    fn test_only(&mut self) -> c_int {
+        let mut done: c_int = 0;
+        // SAFETY: as in `test`.
+        unsafe { ffi::MPI_Test(&mut self.request, &mut done, ffi::RSMPI_STATUS_IGNORE) };
+        done
+    }
+}
+
+fn count(length: usize) -> c_int {
+    c_int::try_from(length).unwrap_or(c_int::MAX)
+}
+
+impl World {
+    /// Initialises MPI for calls from this thread; none when it has been initialised before.
+    pub(crate) fn new() -> Option<World> {
+        let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Funneled)?;
+        let world = universe.world();
+        let (rank, ranks) = (world.rank() as usize, world.size() as usize);
+        let comm = world.as_raw();
+        Some(World { _universe: universe, comm, rank, ranks, phantom: std::marker::PhantomData })
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub(crate) fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// The bits that every rank has set.
+    pub(crate) fn all_and(&self, word: u64) -> Pending<(u64, u64)> {
+        Pending::start((word, 0), |(own, all), request| {
+            // SAFETY: both buffers are one word in the box that the pending request owns.
+            unsafe {
+                ffi::MPI_Iallreduce(
+                    std::ptr::from_ref(own).cast::<c_void>().cast_mut(),
+                    std::ptr::from_mut(all).cast(),
+                    1,
+                    ffi::RSMPI_UINT64_T,
+                    ffi::RSMPI_BAND,
+                    self.comm,
+                    request,
+                )
+            };
+        })
+    }
+
+    /// Sums over all ranks.
+    pub(crate) fn all_sum(&self, own: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
+        let sums = vec![0; own.len()];
+        Pending::start((own, sums), |(own, sums), request| {
+            // SAFETY: both buffers have as many numbers, which do not move while the pending request owns the vectors.
+            unsafe {
+                ffi::MPI_Iallreduce(
+                    own.as_ptr().cast::<c_void>().cast_mut(),
+                    sums.as_mut_ptr().cast(),
+                    count(own.len()),
+                    ffi::RSMPI_INT64_T,
+                    ffi::RSMPI_SUM,
+                    self.comm,
+                    request,
+                )
+            };
+        })
+    }
+
+    /// Sums over the ranks before this one; of the first rank zeros.
+    pub(crate) fn sum_before(&self, own: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
+        let sums = vec![0; own.len()];
+        Pending::start((own, sums), |(own, sums), request| {
+            // SAFETY: as in `all_sum`; the first rank's result is left as it is.
+            unsafe {
+                ffi::MPI_Iexscan(
+                    own.as_ptr().cast::<c_void>().cast_mut(),
+                    sums.as_mut_ptr().cast(),
+                    count(own.len()),
+                    ffi::RSMPI_INT64_T,
+                    ffi::RSMPI_SUM,
+                    self.comm,
+                    request,
+                )
+            };
+        })
+    }
+
+    /// Waits for all ranks.
+    pub(crate) fn barrier(&self) -> Pending<()> {
+        Pending::start((), |(), request| {
+            // SAFETY: no buffers.
+            unsafe { ffi::MPI_Ibarrier(self.comm, request) };
+        })
+    }
+
+    /// One number of each rank.
+    pub(crate) fn gather(&self, own: u64) -> Pending<(u64, Vec<u64>)> {
+        let all = vec![0; self.ranks];
+        Pending::start((own, all), |(own, all), request| {
+            // SAFETY: one number goes out of the box, and one for each rank into the vector.
+            unsafe {
+                ffi::MPI_Iallgather(
+                    std::ptr::from_ref(own).cast::<c_void>().cast_mut(),
+                    1,
+                    ffi::RSMPI_UINT64_T,
+                    all.as_mut_ptr().cast(),
+                    1,
+                    ffi::RSMPI_UINT64_T,
+                    self.comm,
+                    request,
+                )
+            };
+        })
+    }
+
+    /// Sends bytes, in pieces.
+    pub(crate) fn send(&self, bytes: &Arc<Vec<u8>>, to: usize, tag: i32) -> Vec<Pending<Arc<Vec<u8>>>> {
+        let piece = |start: usize| {
+            let length = PIECE_BYTES.min(bytes.len() - start);
+            Pending::start(bytes.clone(), |bytes, request| {
+                // SAFETY: the piece is inside the vector, which nobody changes while it is shared.
+                unsafe {
+                    ffi::MPI_Isend(
+                        bytes.as_ptr().add(start).cast::<c_void>().cast_mut(),
+                        count(length),
+                        ffi::RSMPI_UINT8_T,
+                        to as c_int,
+                        tag,
+                        self.comm,
+                        request,
+                    )
+                };
+            })
+        };
+        (0..bytes.len()).step_by(PIECE_BYTES).map(piece).collect()
+    }
+
+    /// Receives as many bytes as were sent, piece by piece in the order they were sent.
+    pub(crate) fn receive(&self, length: usize, from: usize, tag: i32) -> Vec<Pending<Vec<u8>>> {
+        let piece = |start: usize| {
+            Pending::start(vec![0u8; PIECE_BYTES.min(length - start)], |bytes, request| {
+                // SAFETY: the vector has room for the piece and does not move.
+                unsafe {
+                    ffi::MPI_Irecv(
+                        bytes.as_mut_ptr().cast(),
+                        count(bytes.len()),
+                        ffi::RSMPI_UINT8_T,
+                        from as c_int,
+                        tag,
+                        self.comm,
+                        request,
+                    )
+                };
+            })
+        };
+        (0..length).step_by(PIECE_BYTES).map(piece).collect()
+    }
+
+    /// A short message with this tag that has come, from whomever, and from whom.
+    pub(crate) fn poll(&self, tag: i32) -> Option<(usize, Vec<u8>)> {
+        let mut there: c_int = 0;
+        // SAFETY: a status is plain numbers, which the call fills in when there is a message.
+        let mut status: ffi::MPI_Status = unsafe { std::mem::zeroed() };
+        // SAFETY: both outputs are valid places.
+        unsafe { ffi::MPI_Iprobe(ffi::RSMPI_ANY_SOURCE, tag, self.comm, &mut there, &mut status) };
+        if there == 0 {
+            return None;
+        }
+        let mut length: c_int = 0;
+        // SAFETY: the status is of the message that was just found.
+        unsafe { ffi::MPI_Get_count(&status, ffi::RSMPI_UINT8_T, &mut length) };
+        let mut bytes = vec![0u8; usize::try_from(length).unwrap_or(0)];
+        // SAFETY: the message is there and has as many bytes as the vector.
+        unsafe {
+            ffi::MPI_Recv(
+                bytes.as_mut_ptr().cast(),
+                length,
+                ffi::RSMPI_UINT8_T,
+                status.MPI_SOURCE,
+                tag,
+                self.comm,
+                ffi::RSMPI_STATUS_IGNORE,
+            )
+        };
+        Some((status.MPI_SOURCE as usize, bytes))
+    }
+
+    /// Allocates a window on all ranks together, here of this many bytes, and opens it for puts.
+    pub(crate) fn window(&self, bytes: usize) -> RawWindow {
+        let mut base: *mut c_void = std::ptr::null_mut();
+        // SAFETY: constants and valid places for the outputs; all ranks take this step together.
+        let win = unsafe {
+            let mut win = ffi::RSMPI_WIN_NULL;
+            // One word at least: the address is then never null, and it is aligned for words.
+            let bytes = bytes.next_multiple_of(8).max(8);
+            ffi::MPI_Win_allocate(
+                bytes as ffi::MPI_Aint,
+                1,
+                ffi::RSMPI_INFO_NULL,
+                self.comm,
+                std::ptr::from_mut(&mut base).cast(),
+                &mut win,
+            );
+            ffi::MPI_Win_lock_all(0, win);
+            win
+        };
+        let words = bytes.div_ceil(8);
+        // SAFETY: MPI has just allocated them, aligned, and frees them in `free`, which needs the last reference; fresh
+        // memory of the system is zero, and what it is does not matter for words.
+        let regions = unsafe { Regions::new(base.cast(), words) };
+        RawWindow { win, regions, in_flight: Vec::new(), in_flight_bytes: 0 }
+    }
+}
+
+/// A window of memory that other ranks put into.
+pub(crate) struct RawWindow {
+    win: ffi::MPI_Win,
+    pub(crate) regions: Arc<Regions>,
+    in_flight: Vec<Buffer>,
+    in_flight_bytes: usize,
+}
+
+impl RawWindow {
+    /// Starts a put.
+    pub(crate) fn put(&mut self, rank: usize, byte: usize, buffer: Buffer) {
+        let (start, length) = match &buffer {
+            Buffer::Words(words) => (words.as_ptr().cast::<u8>(), words.len() * 8),
+            Buffer::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
+        };
+        // SAFETY: the buffer stays in `in_flight` until a flush; the target is a place that its rank's map, made of the
+        // same histogram, gives to this rank.
+        unsafe {
+            ffi::MPI_Put(
+                start.cast::<c_void>().cast_mut(),
+                count(length),
+                ffi::RSMPI_UINT8_T,
+                rank as c_int,
+                byte as ffi::MPI_Aint,
+                count(length),
+                ffi::RSMPI_UINT8_T,
+                self.win,
+            )
+        };
+        self.in_flight.push(buffer);
+        self.in_flight_bytes += length;
+        if self.in_flight_bytes >= IN_FLIGHT_BYTES {
+            // SAFETY: the window is open.
+            unsafe { ffi::MPI_Win_flush_local_all(self.win) };
+            self.in_flight.clear();
+            self.in_flight_bytes = 0;
+        }
+    }
+
+    /// Waits until all puts of this rank have arrived.
+    pub(crate) fn flush(&mut self) {
+        // SAFETY: the window is open.
+        unsafe {
+            ffi::MPI_Win_flush_all(self.win);
+            ffi::MPI_Win_sync(self.win);
+        }
+        self.in_flight.clear();
+        self.in_flight_bytes = 0;
+    }
+
+    /// Makes what others have put visible; after all have flushed.
+    pub(crate) fn sync(&self) {
+        // SAFETY: the window is open.
+        unsafe { ffi::MPI_Win_sync(self.win) };
+    }
+
+    /// Whether nobody here uses its memory any more.
+    pub(crate) fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.regions) == 1
+    }
+
+    /// Frees it, on all ranks together, each of which has found it unused.
+    pub(crate) fn free(mut self) {
+        // SAFETY: the window is open, and nobody has a reference to its memory.
+        unsafe {
+            ffi::MPI_Win_unlock_all(self.win);
+            ffi::MPI_Win_free(&mut self.win);
+        }
+    }
+}
