@@ -35,16 +35,20 @@ class Check:
     data: Path
     threads: int
     chunk: int
+    ranks: int
     names: tuple[str, ...]
     expected: list[tuple]
 
     def __str__(self) -> str:
-        return f"{self.suite} {self.query.name} with {self.threads} threads and chunks of {self.chunk}"
+        ranks = f" on {self.ranks} ranks" if self.ranks else ""
+        return f"{self.suite} {self.query.name} with {self.threads} threads and chunks of {self.chunk}{ranks}"
 
     def run(self, binary: Path, timeout: float) -> str | None:
         """What is wrong, or None."""
         command = [str(binary), str(self.data), "--threads", str(self.threads), "--format", "csv"]
         command += ["--chunk-rows", str(self.chunk), "-c", self.query.sql]
+        if self.ranks:
+            command += ["--platform", "mpi", "--ranks", str(self.ranks)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -71,6 +75,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="directory of the tables, with one suite; generated if empty")
     parser.add_argument("--threads", type=numbers, default=[1, 2], help="numbers of threads (default 1,2)")
     parser.add_argument("--chunk", type=numbers, default=[1, 7, 2048], help="chunk sizes (default 1,7,2048)")
+    parser.add_argument("--ranks", type=numbers, default=[0], help="MPI ranks, by commas (default none: local)")
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds a query may take")
@@ -91,9 +96,9 @@ def checks(options: argparse.Namespace, suite: str, data: Path) -> list[Check]:
     for query in queries(suite, [name for name in options.queries.split(",") if name]):
         answer = reference(query.sql)
         rows = list(zip(*(column.to_pylist() for column in answer.columns)))
-        for threads, chunk in itertools.product(options.threads, options.chunk):
+        for ranks, threads, chunk in itertools.product(options.ranks, options.threads, options.chunk):
             names = tuple(answer.column_names)
-            found.append(Check(suite, query, data, threads, chunk, names, rows))
+            found.append(Check(suite, query, data, threads, chunk, ranks, names, rows))
     return found
 
 
