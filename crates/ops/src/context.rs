@@ -93,8 +93,38 @@ pub trait RangeReader: Send + Sync + std::fmt::Debug {
         self.len() == 0
     }
 
+    /// Whether a read takes far longer than to decode what it gives: few large ranges are then better than many small ones.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// Bytes of a range, or a token that becomes ready when they have come.
     fn read(&self, range: Range<u64>) -> Result<Read>;
+
+    /// Says which ranges will be read next, in this order, so that all can be under way together. What is then not read is
+    /// given up with the reader.
+    ///
+    /// # Errors
+    /// A range lies outside the file.
+    fn prefetch(&self, _ranges: &[Range<u64>]) -> Result<()> {
+        Ok(())
+    }
+
+    /// What reading has cost so far.
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+}
+
+/// What reading from a store has cost, for the profile; nothing for local files.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Traffic {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes that came.
+    pub bytes: u64,
+    /// Time from asking for a range to having it, added up over ranges, which are under way together.
+    pub wait_nanoseconds: u64,
 }
 
 /// What a read gives.
@@ -175,6 +205,64 @@ pub struct Run {
     pub parameters: Chunk,
     /// The node's figures.
     pub counters: Arc<Counters>,
+}
+
+impl Run {
+    /// Opens a file or object; what reading it costs counts for the node.
+    ///
+    /// # Errors
+    /// As [`Context::open`].
+    pub fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        let reader = self.context.open(path)?;
+        if !reader.is_remote() {
+            return Ok(reader);
+        }
+        Ok(Arc::new(Counted { reader, counters: self.counters.clone() }))
+    }
+}
+
+/// A reader that adds what it has cost to a node's counters when it is dropped.
+#[derive(Debug)]
+struct Counted {
+    reader: Arc<dyn RangeReader>,
+    counters: Arc<Counters>,
+}
+
+impl RangeReader for Counted {
+    fn path(&self) -> &str {
+        self.reader.path()
+    }
+
+    fn len(&self) -> u64 {
+        self.reader.len()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.reader.is_remote()
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Read> {
+        self.reader.read(range)
+    }
+
+    fn prefetch(&self, ranges: &[Range<u64>]) -> Result<()> {
+        self.reader.prefetch(ranges)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.reader.traffic()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let traffic = self.reader.traffic();
+        if traffic != Traffic::default() {
+            self.counters.add("store_requests", traffic.requests);
+            self.counters.add("store_bytes", traffic.bytes);
+            self.counters.add("store_wait_nanoseconds", traffic.wait_nanoseconds);
+        }
+    }
 }
 
 /// Memory held by one piece of state; given back when dropped.

@@ -24,7 +24,7 @@ pub mod stream_util;
 #[cfg(test)]
 mod testing;
 
-pub use context::{Context, Counters, Output, RangeReader, Read, Reservation, Run, Share, Token};
+pub use context::{Context, Counters, Output, RangeReader, Read, Reservation, Run, Share, Token, Traffic};
 pub use operator::{
     Collected, Finish, Lowering, NestedPlan, Operator, Reader, Sink, SinkRun, SinkWorker, Source, SourceRun,
     Step, Stream, StreamRun, StreamWorker, SubOperator, Task,

@@ -1,0 +1,232 @@
+//! The I/O thread: one for the process, started on first use. All requests are made and all bodies received on it.
+//!
+//! Reads of ranges go through [`submit`]: they start in the order in which they came, as long as the bytes that are under way or not
+//! yet taken stay below [`BYTES_MAX`]. Where nothing is under way the next one starts in any case, so that bytes which
+//! wait to be taken can never stop everything.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tessera_types::{Code, Error, Result};
+use tokio::runtime::{Builder, Handle};
+use tokio::task::AbortHandle;
+
+/// The most bytes of ranges that are under way or have come and are not taken yet, in the whole process.
+pub(crate) const BYTES_MAX: u64 = 256 << 20;
+/// The most ranges that are under way at once.
+const RANGES_MAX: usize = 256;
+/// Threads that look up names of hosts, which the system offers only as a call that waits.
+const LOOKUP_THREADS_MAX: usize = 2;
+/// How often a thread that waits asks whether it should go on.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What the process has asked of stores so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Requests that were sent, those sent again included.
+    pub requests: u64,
+    /// Bytes of objects that came.
+    pub bytes: u64,
+    /// How long the I/O thread was not waiting.
+    pub busy: Duration,
+}
+
+/// The counters behind [`Totals`].
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+pub(crate) static TOTALS: Counts = Counts { requests: AtomicU64::new(0), bytes: AtomicU64::new(0) };
+
+impl Counts {
+    pub(crate) fn add_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What the process has asked of stores so far; all zero where it has not.
+pub fn totals() -> Totals {
+    let busy = match THREAD.get() {
+        Some(Ok(handle)) => handle.metrics().worker_total_busy_duration(0),
+        _ => Duration::ZERO,
+    };
+    let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    Totals { requests: read(&TOTALS.requests), bytes: read(&TOTALS.bytes), busy }
+}
+
+static THREAD: OnceLock<std::result::Result<Handle, String>> = OnceLock::new();
+
+/// The I/O thread.
+///
+/// # Errors
+/// The system gives no thread.
+pub(crate) fn handle() -> Result<&'static Handle> {
+    match THREAD.get_or_init(start) {
+        Ok(handle) => Ok(handle),
+        Err(error) => Err(Error::io(format!("cannot start the thread for object stores: {error}"))),
+    }
+}
+
+fn start() -> std::result::Result<Handle, String> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(LOOKUP_THREADS_MAX)
+        .build()
+        .map_err(|error| error.to_string())?;
+    let handle = runtime.handle().clone();
+    std::thread::Builder::new()
+        .name("objects".to_string())
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))
+        .map_err(|error| error.to_string())?;
+    Ok(handle)
+}
+
+/// Ends what waits for a store.
+#[derive(Debug, Default)]
+pub struct Interrupt {
+    happened: AtomicBool,
+    ends_at: Mutex<Option<Instant>>,
+}
+
+impl Interrupt {
+    /// Ends it, from any thread.
+    pub fn cancel(&self) {
+        self.happened.store(true, Ordering::Relaxed);
+    }
+
+    /// Begins anew: nothing has happened yet, and waiting ends after `deadline`.
+    pub(crate) fn reset(&self, deadline: Option<Duration>) {
+        self.happened.store(false, Ordering::Relaxed);
+        *lock(&self.ends_at) = deadline.map(|deadline| Instant::now() + deadline);
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.happened.load(Ordering::Relaxed) {
+            return Err(Error::new(Code::Cancelled, "the query was cancelled"));
+        }
+        match *lock(&self.ends_at) {
+            Some(ends_at) if Instant::now() >= ends_at => {
+                Err(Error::new(Code::Cancelled, "the query took longer than its deadline allows"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Runs something on the I/O thread and waits for it; for threads that are no workers, and for writing.
+///
+/// # Errors
+/// It was interrupted, or fails.
+pub(crate) fn wait<T: Send + 'static>(
+    interrupt: &Interrupt,
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let (sender, receiver) = channel();
+    let task = handle()?.spawn(async move { drop(sender.send(work.await)) });
+    loop {
+        match receiver.recv_timeout(INTERRUPT_INTERVAL) {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Timeout) => interrupt.check().inspect_err(|_| task.abort())?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::internal("a request to a store ended without an answer"));
+            }
+        }
+    }
+}
+
+/// A range that is to be read.
+pub(crate) trait Transfer: Send + Sync {
+    /// The bytes it counts for.
+    fn bytes(&self) -> u64;
+
+    /// Begins it: its bytes count from now on, until [`release`]. No, where nobody wants it any more.
+    fn claim(&self) -> bool;
+
+    /// Reads it, keeps what came and tells those who wait.
+    fn run(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// Takes the handle that ends it early.
+    fn started(&self, abort: AbortHandle);
+}
+
+#[derive(Default)]
+struct Traffic {
+    held_bytes: u64,
+    under_way: usize,
+    waiting: VecDeque<Arc<dyn Transfer>>,
+}
+
+static TRAFFIC: Mutex<Traffic> =
+    Mutex::new(Traffic { held_bytes: 0, under_way: 0, waiting: VecDeque::new() });
+
+/// Reads a range when its turn comes.
+///
+/// # Errors
+/// There is no I/O thread.
+pub(crate) fn submit(transfer: Arc<dyn Transfer>) -> Result<()> {
+    let handle = handle()?;
+    lock(&TRAFFIC).waiting.push_back(transfer);
+    admit(handle);
+    Ok(())
+}
+
+/// The bytes of a transfer that was started have been taken, or nobody wants them.
+pub(crate) fn release(bytes: u64) {
+    lock(&TRAFFIC).held_bytes -= bytes;
+    if let Ok(handle) = handle() {
+        admit(handle);
+    }
+}
+
+/// A transfer that is under way, until it ends in whatever way.
+struct UnderWay;
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        lock(&TRAFFIC).under_way -= 1;
+        if let Ok(handle) = handle() {
+            admit(handle);
+        }
+    }
+}
+
+fn admit(handle: &Handle) {
+    loop {
+        let next = {
+            let mut traffic = lock(&TRAFFIC);
+            let Some(next) = traffic.waiting.front() else { return };
+            let fits = traffic.held_bytes + next.bytes() <= BYTES_MAX && traffic.under_way < RANGES_MAX;
+            if !fits && traffic.under_way > 0 {
+                return;
+            }
+            let Some(next) = traffic.waiting.pop_front() else { return };
+            if !next.claim() {
+                continue;
+            }
+            traffic.held_bytes += next.bytes();
+            traffic.under_way += 1;
+            next
+        };
+        let work = next.clone().run();
+        let under_way = UnderWay;
+        let task = handle.spawn(async move {
+            let _under_way = under_way;
+            work.await;
+        });
+        next.started(task.abort_handle());
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,43 @@
+//! Objects of S3, Google Cloud Storage, Azure and web servers: looking, listing, reading by ranges, writing.
+//!
+//! [`Objects`] is what a session knows of stores. [`Objects::expand`] turns an address, a pattern or a prefix into a sorted list of
+//! addresses; [`Objects::open`] gives a [`RangeReader`](tessera_ops::RangeReader) that never waits: it answers
+//! `Blocked` until the bytes have come; [`Objects::create`] writes an object whole or not at all. Credentials, region and
+//! endpoint come from the environment, as each cloud's own tools read it.
+//!
+//! Parts: `location` addresses; `store` clients; `io` the one I/O thread of the process and what may be under way on it;
+//! `object` versions and edges; `fetch` one range on its way; `reader`, `output`; `listing` patterns; `error`.
+//!
+//! **One version.** A statement sees each object as it first looked at it: later requests ask for that content by its tag, and an
+//! object that was replaced meanwhile is an error. **All bytes.** A body that ends early is asked for again from there on, a few times;
+//! it is never taken for the whole.
+//!
+//! ```
+//! use tessera_objects::{Objects, is_object};
+//! assert!(is_object("s3://bucket/lineitem.parquet") && !is_object("lineitem.parquet"));
+//! let objects = Objects::new(Vec::new());
+//! let error = objects.expand("https://example.org/*.csv", Default::default()).unwrap_err();
+//! assert!(error.message().contains("no listing"));
+//! ```
+//!
+//! Non-goals: a cache of objects on disk, logins other than those of the clouds' environments.
+
+mod error;
+mod fetch;
+mod io;
+mod listing;
+mod location;
+mod object;
+mod objects;
+mod output;
+mod reader;
+mod store;
+
+pub use io::{Interrupt, Totals, totals};
+pub use object::Stamp;
+pub use objects::{Edges, Expanded, Objects};
+
+/// Whether a path is the address of an object, and not of a local file.
+pub fn is_object(path: &str) -> bool {
+    location::kind_of(path).is_some()
+}

@@ -1,0 +1,130 @@
+//! An object as it was when a statement first looked, and its first and last bytes.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore};
+use tessera_types::Error;
+
+use crate::io::lock;
+
+/// Bytes at the start and at the end of an object that are read at once: headers and footers are mostly shorter.
+pub(crate) const EDGE_BYTES: u64 = 64 << 10;
+/// The most bytes of starts and ends that are kept, in the whole process.
+const EDGES_BYTES_MAX: u64 = 64 << 20;
+
+static EDGES_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// What tells one version of an object from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    /// The length in bytes.
+    pub len: u64,
+    /// The store's tag of the content, where it has one.
+    pub tag: Option<String>,
+    /// When it was written.
+    pub changed: SystemTime,
+}
+
+/// An object of a known version.
+pub(crate) struct Object {
+    pub(crate) address: String,
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) path: Path,
+    pub(crate) len: u64,
+    /// Only this content is read; where the store gives no tag, the length must be the same.
+    pub(crate) tag: Option<String>,
+    changed: SystemTime,
+    pub(crate) retries: usize,
+    edges: Mutex<Edges>,
+}
+
+#[derive(Default)]
+struct Edges {
+    head: Option<Bytes>,
+    tail: Option<Bytes>,
+}
+
+impl Object {
+    pub(crate) fn new(
+        address: String,
+        store: Arc<dyn ObjectStore>,
+        meta: ObjectMeta,
+        retries: usize,
+    ) -> Object {
+        Object {
+            address,
+            store,
+            path: meta.location,
+            len: meta.size,
+            tag: meta.e_tag,
+            changed: meta.last_modified.into(),
+            retries,
+            edges: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn stamp(&self) -> Stamp {
+        Stamp { len: self.len, tag: self.tag.clone(), changed: self.changed }
+    }
+
+    pub(crate) fn changed(&self) -> Error {
+        Error::data(format!("'{}' changed while it was read; run the query again", self.address))
+    }
+
+    /// The bytes of a range that lies in what is kept of the start or the end.
+    pub(crate) fn edge(&self, range: &Range<u64>) -> Option<Bytes> {
+        let edges = lock(&self.edges);
+        let slice = |bytes: &Option<Bytes>, start: u64| {
+            let bytes = bytes.as_ref()?;
+            let inside = range.start >= start && range.end <= start + bytes.len() as u64;
+            inside.then(|| bytes.slice((range.start - start) as usize..(range.end - start) as usize))
+        };
+        let tail_start = self.len - edges.tail.as_ref().map_or(0, |tail| tail.len() as u64);
+        slice(&edges.head, 0).or_else(|| slice(&edges.tail, tail_start))
+    }
+
+    /// The range of the start (or the end) that is read at once.
+    pub(crate) fn edge_range(&self, tail: bool) -> Range<u64> {
+        let len = EDGE_BYTES.min(self.len);
+        if tail { self.len - len..self.len } else { 0..len }
+    }
+
+    /// Keeps the bytes of a range that is the start or the end, where there is room.
+    pub(crate) fn keep_edge(&self, range: &Range<u64>, bytes: &Bytes) {
+        let mut edges = lock(&self.edges);
+        let edge = match range {
+            range if *range == self.edge_range(true) => &mut edges.tail,
+            range if *range == self.edge_range(false) => &mut edges.head,
+            _ => return,
+        };
+        let len = bytes.len() as u64;
+        if edge.is_some() || EDGES_BYTES.fetch_add(len, Ordering::Relaxed) + len > EDGES_BYTES_MAX {
+            EDGES_BYTES.fetch_sub(if edge.is_some() { 0 } else { len }, Ordering::Relaxed);
+            return;
+        }
+        *edge = Some(bytes.clone());
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        let edges = lock(&self.edges);
+        let bytes = [&edges.head, &edges.tail].into_iter().flatten().map(|edge| edge.len() as u64).sum();
+        EDGES_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object")
+            .field("address", &self.address)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}

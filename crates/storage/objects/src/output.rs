@@ -1,0 +1,151 @@
+//! Objects that appear whole or not at all: a small one by one request, a larger one by a multipart upload.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use object_store::path::Path;
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt};
+use tessera_ops::Output;
+use tessera_types::{Error, Result};
+use tokio::task::JoinHandle;
+
+use crate::error::store_error;
+use crate::io::{Interrupt, handle, wait};
+
+/// Bytes of a part: with the 10,000 parts that S3 allows, an object may have 156 GiB.
+const PART_BYTES: usize = 16 << 20;
+/// Parts that are under way at once; writing waits for the oldest where there are more.
+const PARTS_MAX: usize = 4;
+/// How long a process waits for a store to forget an upload that was given up.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An object being written; dropped before it is committed, it leaves nothing.
+pub(crate) struct ObjectOutput {
+    address: String,
+    store: Arc<dyn ObjectStore>,
+    path: Path,
+    interrupt: Arc<Interrupt>,
+    buffer: BytesMut,
+    upload: Option<Box<dyn MultipartUpload>>,
+    parts: std::collections::VecDeque<JoinHandle<object_store::Result<()>>>,
+}
+
+impl fmt::Debug for ObjectOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectOutput").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl ObjectOutput {
+    pub(crate) fn new(
+        address: String,
+        store: Arc<dyn ObjectStore>,
+        path: Path,
+        interrupt: Arc<Interrupt>,
+    ) -> ObjectOutput {
+        let (buffer, parts) = (BytesMut::new(), std::collections::VecDeque::new());
+        ObjectOutput { address, store, path, interrupt, buffer, upload: None, parts }
+    }
+
+    /// Sends a part; waits while too many are under way.
+    fn send(&mut self, part: Bytes) -> Result<()> {
+        if self.upload.is_none() {
+            let (store, path, address) = (self.store.clone(), self.path.clone(), self.address.clone());
+            self.upload = Some(wait(&self.interrupt, async move {
+                let upload = store.put_multipart(&path).await;
+                upload.map_err(|error| store_error("write", &address, error))
+            })?);
+        }
+        while self.parts.len() >= PARTS_MAX {
+            self.wait_for_oldest()?;
+        }
+        if let Some(upload) = &mut self.upload {
+            self.parts.push_back(handle()?.spawn(upload.put_part(part.into())));
+        }
+        Ok(())
+    }
+
+    fn wait_for_oldest(&mut self) -> Result<()> {
+        let Some(mut part) = self.parts.pop_front() else { return Ok(()) };
+        let address = self.address.clone();
+        let abort = part.abort_handle();
+        wait(&self.interrupt, async move {
+            match (&mut part).await {
+                Ok(sent) => sent.map_err(|error| store_error("write", &address, error)),
+                Err(_) => Err(Error::internal("a part of an object was given up")),
+            }
+        })
+        .inspect_err(|_| abort.abort())
+    }
+
+    fn complete(&mut self) -> Result<()> {
+        let (path, address) = (self.path.clone(), self.address.clone());
+        let last = self.buffer.split().freeze();
+        if self.upload.is_none() {
+            let store = self.store.clone();
+            return wait(&self.interrupt, async move {
+                let put = store.put(&path, last.into()).await;
+                put.map(drop).map_err(|error| store_error("write", &address, error))
+            });
+        }
+        if !last.is_empty() {
+            self.send(last)?;
+        }
+        while !self.parts.is_empty() {
+            self.wait_for_oldest()?;
+        }
+        let Some(upload) = self.upload.take() else { return Ok(()) };
+        // The upload comes back with the error, so that it can still be given up.
+        let (upload, done) = wait(&self.interrupt, async move {
+            let mut upload = upload;
+            let done = upload.complete().await;
+            Ok((upload, done))
+        })?;
+        done.map(drop).map_err(|error| {
+            self.upload = Some(upload);
+            store_error("write", &self.address, error)
+        })
+    }
+}
+
+impl Write for ObjectOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(PART_BYTES - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..taken]);
+        if self.buffer.len() == PART_BYTES {
+            let part = self.buffer.split().freeze();
+            self.send(part).map_err(io::Error::other)?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output for ObjectOutput {
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.complete()
+    }
+}
+
+impl Drop for ObjectOutput {
+    fn drop(&mut self) {
+        let Some(mut upload) = self.upload.take() else { return };
+        let parts = std::mem::take(&mut self.parts);
+        // Parts that arrive after the upload was given up would stay, and be paid for.
+        let give_up = async move {
+            for part in parts {
+                part.abort();
+                drop(part.await);
+            }
+            drop(tokio::time::timeout(ABORT_TIMEOUT, upload.abort()).await);
+            Ok(())
+        };
+        drop(wait(&Interrupt::default(), give_up));
+    }
+}

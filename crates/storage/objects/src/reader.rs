@@ -1,0 +1,117 @@
+//! An object, read by ranges.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use tessera_ops::{RangeReader, Read, Traffic};
+use tessera_types::{Error, Result};
+
+use crate::fetch::{Cost, Fetch};
+use crate::io::lock;
+use crate::object::{EDGE_BYTES, Object};
+
+/// Reads an object for one worker or one look: what it has asked for and nobody took is given up when it is dropped.
+#[derive(Debug)]
+pub(crate) struct ObjectReader {
+    object: Arc<Object>,
+    /// Ranges that were asked for and have not been read to their end.
+    fetches: Mutex<Vec<Arc<Fetch>>>,
+    cost: Arc<Cost>,
+}
+
+impl ObjectReader {
+    pub(crate) fn new(object: Arc<Object>) -> ObjectReader {
+        ObjectReader { object, fetches: Mutex::default(), cost: Arc::default() }
+    }
+
+    fn check(&self, range: &Range<u64>) -> Result<()> {
+        if range.start <= range.end && range.end <= self.object.len {
+            return Ok(());
+        }
+        Err(Error::data(format!(
+            "'{}' ends at byte {}, but bytes {} to {} are needed: the object is truncated or damaged",
+            self.object.address, self.object.len, range.start, range.end
+        )))
+    }
+
+    /// What to ask for when these bytes are needed: a short range at the start or end together with its surroundings.
+    fn widened(&self, range: &Range<u64>) -> Range<u64> {
+        let inside = |edge: Range<u64>| (range.start >= edge.start && range.end <= edge.end).then_some(edge);
+        let len = range.end - range.start;
+        let edge = match range.end == self.object.len {
+            _ if len >= EDGE_BYTES => None,
+            true => inside(self.object.edge_range(true)),
+            false => (range.start == 0).then(|| inside(self.object.edge_range(false))).flatten(),
+        };
+        edge.unwrap_or_else(|| range.clone())
+    }
+}
+
+impl RangeReader for ObjectReader {
+    fn path(&self) -> &str {
+        &self.object.address
+    }
+
+    fn len(&self) -> u64 {
+        self.object.len
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Read> {
+        self.check(&range)?;
+        if range.is_empty() {
+            return Ok(Read::Bytes(Bytes::new()));
+        }
+        if let Some(bytes) = self.object.edge(&range) {
+            return Ok(Read::Bytes(bytes));
+        }
+        let mut fetches = lock(&self.fetches);
+        let covers = |fetch: &Arc<Fetch>| fetch.range.start <= range.start && range.end <= fetch.range.end;
+        let position = match fetches.iter().position(covers) {
+            Some(position) => position,
+            None => {
+                let fetch = Fetch::start(self.object.clone(), self.widened(&range), self.cost.clone())?;
+                fetches.push(fetch);
+                fetches.len() - 1
+            }
+        };
+        let fetch = fetches[position].clone();
+        let Some(result) = fetch.result() else { return Ok(Read::Blocked(fetch.token.clone())) };
+        // Ranges are read in order: when the end was taken, all was. An error is told once.
+        let all = result.is_err() || range.end == fetch.range.end;
+        if all {
+            fetches.swap_remove(position);
+            fetch.end();
+        }
+        let bytes = result?;
+        self.object.keep_edge(&fetch.range, &bytes);
+        let from = (range.start - fetch.range.start) as usize;
+        Ok(Read::Bytes(bytes.slice(from..from + (range.end - range.start) as usize)))
+    }
+
+    fn prefetch(&self, ranges: &[Range<u64>]) -> Result<()> {
+        let mut fetches = lock(&self.fetches);
+        for range in ranges {
+            self.check(range)?;
+            let known = fetches.iter().any(|f| f.range.start <= range.start && range.end <= f.range.end);
+            if !range.is_empty() && !known && self.object.edge(range).is_none() {
+                fetches.push(Fetch::start(self.object.clone(), self.widened(range), self.cost.clone())?);
+            }
+        }
+        Ok(())
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.cost.traffic()
+    }
+}
+
+impl Drop for ObjectReader {
+    fn drop(&mut self) {
+        lock(&self.fetches).drain(..).for_each(|fetch| fetch.end());
+    }
+}

@@ -1,0 +1,131 @@
+//! Clients of stores, set up from the environment.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use tessera_types::{Error, Result};
+
+use crate::io::TOTALS;
+use crate::location::{Kind, Location};
+
+/// How often a request that failed for a passing reason is sent again, unless [`RETRIES`] says otherwise.
+const RETRIES_DEFAULT: usize = 8;
+/// The environment variable that says how often.
+pub(crate) const RETRIES: &str = "TESSERA_STORE_RETRIES";
+/// No request is sent again after this time.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(90);
+/// The first pause before a request is sent again; each later one is about twice as long.
+const BACKOFF_FIRST: Duration = Duration::from_millis(50);
+/// The longest pause.
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// How often a request is sent again.
+pub(crate) fn retries(settings: &[(String, String)]) -> Result<usize> {
+    let set = settings.iter().rev().find(|(name, _)| name == RETRIES).map(|(_, value)| value.clone());
+    match set.or_else(|| std::env::var(RETRIES).ok()) {
+        None => Ok(RETRIES_DEFAULT),
+        Some(text) => text
+            .trim()
+            .parse()
+            .map_err(|_| Error::semantic(format!("{RETRIES} must be a number of retries, not '{text}'"))),
+    }
+}
+
+/// The pause before a request is sent again for the `attempt`-th time, from 0.
+pub(crate) fn pause(attempt: usize) -> Duration {
+    BACKOFF_FIRST.saturating_mul(1 << attempt.min(10)).min(BACKOFF_MAX)
+}
+
+/// A client of the store that a location is in: what the environment says, with `settings` of the same names before it.
+///
+/// # Errors
+/// What the environment says does not fit together.
+pub(crate) fn build(location: &Location, settings: &[(String, String)]) -> Result<Arc<dyn ObjectStore>> {
+    let retry = RetryConfig {
+        backoff: BackoffConfig { init_backoff: BACKOFF_FIRST, max_backoff: BACKOFF_MAX, base: 2.0 },
+        max_retries: retries(settings)?,
+        retry_timeout: RETRY_TIMEOUT,
+    };
+    let url = location.root.trim_end_matches('/');
+    // The three clouds' builders have the same methods, but no trait.
+    macro_rules! from_environment {
+        ($builder:ty) => {{
+            let mut builder = <$builder>::from_env().with_retry(retry).with_http_connector(Counting);
+            for (name, value) in settings {
+                if let Ok(key) = name.to_ascii_lowercase().parse() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            builder.with_url(url).build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        }};
+    }
+    let built = match location.kind {
+        Kind::S3 => from_environment!(AmazonS3Builder),
+        Kind::Google => from_environment!(GoogleCloudStorageBuilder),
+        Kind::Azure => from_environment!(MicrosoftAzureBuilder),
+        Kind::Web => {
+            let options = ClientOptions::new().with_allow_http(true);
+            let builder = HttpBuilder::new().with_client_options(options).with_http_connector(Counting);
+            builder
+                .with_retry(retry)
+                .with_url(url)
+                .build()
+                .map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        }
+    };
+    built.map_err(|error| {
+        Error::io(format!("cannot reach '{url}': {}; {}", crate::error::reason(&error), hint(location.kind)))
+    })
+}
+
+/// What a user can do about a store that refuses.
+pub(crate) fn hint(kind: Kind) -> &'static str {
+    match kind {
+        Kind::S3 => {
+            "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SKIP_SIGNATURE=true for a public bucket), AWS_REGION, and \
+             for other stores than Amazon's AWS_ENDPOINT_URL (AWS_ALLOW_HTTP=true for http://)"
+        }
+        Kind::Google => {
+            "check GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT (GOOGLE_SKIP_SIGNATURE=true for a public bucket)"
+        }
+        Kind::Azure => {
+            "check AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY (or AZURE_STORAGE_SAS_KEY; \
+             AZURE_SKIP_SIGNATURE=true for a public container)"
+        }
+        Kind::Web => "check the address, and that the server answers without a login",
+    }
+}
+
+/// Connects as usual, and counts every request that leaves, those sent again included.
+#[derive(Debug)]
+struct Counting;
+
+impl HttpConnector for Counting {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = object_store::client::ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(Counted(client)))
+    }
+}
+
+#[derive(Debug)]
+struct Counted(HttpClient);
+
+type Answer = std::result::Result<HttpResponse, HttpError>;
+
+impl HttpService for Counted {
+    fn call<'a, 'b>(&'a self, request: HttpRequest) -> Pin<Box<dyn Future<Output = Answer> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        TOTALS.add_request();
+        Box::pin(self.0.execute(request))
+    }
+}
