@@ -4,8 +4,20 @@
 
 . "$(dirname "$0")/../scripts/lib.sh"
 
+# check TEST… -- CARGO…: runs the tests of the binary that the cargo command builds.
+check() {
+    local tests=() binary
+    while [ "$1" != -- ]; do
+        tests+=("$1")
+        shift
+    done
+    shift
+    binary=$("$@" --release --locked --no-run --message-format json | grep -o '"executable":"[^"]*"' | tail -1 | cut -d '"' -f 4)
+    [ -x "$binary" ] || { say "no test binary was built by: $*" >&2; exit 1; }
+    with_mpi mpich valgrind --quiet --error-exitcode=9 "$binary" --quiet --test-threads=1 "${tests[@]}"
+}
+
 need_packages valgrind=valgrind
-binary=$(cargo test --release --locked -p tessera-ops --lib --no-run --message-format json |
-    grep -o '"executable":"[^"]*"' | tail -1 | cut -d '"' -f 4)
-[ -x "$binary" ] || { say "the test binary of ops was not built" >&2; exit 1; }
-valgrind --quiet --error-exitcode=9 "$binary" --quiet --test-threads=1 rows:: aggregate:: group_table:: scan::parquet::unpack
+need_mpi
+check rows:: aggregate:: group_table:: scan::parquet::unpack -- cargo test -p tessera-ops --lib
+check raw:: local:: -- with_mpi mpich cargo test -p tessera-monolith
