@@ -29,7 +29,7 @@ enum Sub {
 
 #[derive(Debug, Args)]
 struct QueryLine {
-    /// Directory whose files and folders are the tables: lineitem.parquet is lineitem
+    /// Directory, or prefix such as s3://bucket/tpch, whose files and folders are the tables: lineitem.parquet is lineitem
     database: Option<PathBuf>,
     /// Run these statements (can be repeated; runs in the order given, with -f)
     #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]

@@ -27,6 +27,10 @@ use crate::ranges::MorselRanges;
 /// How long a worker that finds only parked lanes waits before it looks again.
 const PARKED_WAIT: Duration = Duration::from_micros(200);
 
+/// Lanes of a pipeline that may wait at once, for each worker: what is ahead of the workers' reading. Each has state of its own
+/// in every stream and in the sink.
+const PARKED_LANES_MAX: usize = 8;
+
 pub(crate) struct Execution {
     program: Arc<Program>,
     parameters: Chunk,
@@ -210,6 +214,7 @@ impl Execution {
                     state.jobs_running += 1;
                     job
                 }
+                Err(Worked::Parked) => return self.parked(&mut state),
                 Err(worked) => return worked,
             }
         };
@@ -218,6 +223,20 @@ impl Execution {
         let done = done.unwrap_or_else(|panic| Err(panic_error(&*panic)));
         self.finish_job(pipeline, done);
         Worked::Job
+    }
+
+    /// Nothing but to wait for parked lanes: no chunk is made meanwhile, so that this is where a cancelled query ends.
+    fn parked(&self, state: &mut State) -> Worked {
+        let Err(error) = self.context.check() else { return Worked::Parked };
+        self.failed.store(true, Ordering::Relaxed);
+        state.error.get_or_insert(error);
+        if state.jobs_running > 0 {
+            return Worked::Nothing;
+        }
+        state.finished = true;
+        state.pipelines.iter_mut().for_each(PipelineState::clear);
+        self.finished.notify_all();
+        Worked::Finished
     }
 
     fn find_job(&self, state: &mut State, worker: usize) -> Result<Job, Worked> {
@@ -232,7 +251,7 @@ impl Execution {
                     Some(Job::Start(index))
                 }
                 Phase::Tasks => pipeline.find_task(index),
-                Phase::Running => pipeline.find_morsel(index, worker),
+                Phase::Running => pipeline.find_morsel(index, worker, self.workers * PARKED_LANES_MAX),
                 Phase::Waiting | Phase::Advancing | Phase::Done => None,
             };
             any_parked |= !pipeline.parked.is_empty() || pipeline.after.is_some();
@@ -575,12 +594,12 @@ impl PipelineState {
         Some(Job::Task { pipeline: index, task })
     }
 
-    fn find_morsel(&mut self, index: usize, worker: usize) -> Option<Job> {
+    fn find_morsel(&mut self, index: usize, worker: usize, parked_max: usize) -> Option<Job> {
         if let Some(ready) = self.parked.iter().position(|(token, ..)| token.is_ready()) {
             let (_, lane, sink) = self.parked.swap_remove(ready);
             return Some(Job::Resume { pipeline: index, lane, sink });
         }
-        if self.satisfied {
+        if self.satisfied || self.parked.len() >= parked_max {
             return None;
         }
         let (chain, morsel) =

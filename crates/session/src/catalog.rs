@@ -9,6 +9,7 @@ use tessera_sql::{Catalog, CreateExternalTable, Table};
 use tessera_types::{Error, Result};
 
 use crate::source::{Source, Stamps, params_of_options};
+use crate::storage::Storage;
 
 /// Schemas that mean the database directory.
 const SCHEMAS: [&str; 2] = ["main", "public"];
@@ -20,7 +21,9 @@ const CACHED_TABLES_MAX: usize = 1_024;
 /// seen; what a file says of itself is remembered until its size or time of change differs.
 #[derive(Debug)]
 pub(crate) struct FileCatalog {
-    database: Option<PathBuf>,
+    storage: Storage,
+    /// A directory, or a prefix of a store.
+    database: Option<String>,
     external: BTreeMap<String, Source>,
     views: BTreeMap<String, Arc<str>>,
     described: Mutex<HashMap<String, Described>>,
@@ -35,21 +38,19 @@ struct Described {
 
 impl FileCatalog {
     /// # Errors
-    /// The database is no directory.
-    pub(crate) fn new(database: Option<PathBuf>) -> Result<FileCatalog> {
-        if let Some(directory) = &database {
-            let shown = directory.display();
-            let metadata = std::fs::metadata(directory).map_err(|_| {
-                Error::io(format!("cannot open the database '{shown}': there is no such directory"))
-            })?;
-            if !metadata.is_dir() {
-                return Err(Error::io(format!(
-                    "cannot open the database '{shown}': it is a file; give the directory it stands in, or query it \
-                     with FROM '{shown}'"
-                )));
-            }
+    /// The database is no directory and no prefix of a store.
+    pub(crate) fn new(database: Option<PathBuf>, storage: Storage) -> Result<FileCatalog> {
+        let text = |path: PathBuf| {
+            path.into_os_string().into_string().map_err(|path| {
+                Error::io(format!("the database's name {} is not UTF-8; rename it", path.display()))
+            })
+        };
+        let database = database.map(text).transpose()?;
+        if let Some(database) = &database {
+            storage.check_database(database)?;
         }
         Ok(FileCatalog {
+            storage,
             database,
             external: BTreeMap::new(),
             views: BTreeMap::new(),
@@ -79,11 +80,11 @@ impl FileCatalog {
             )));
         };
         let format = format_called(&create.format)?;
-        let mut source = Source::at(name, location)?;
+        let mut source = Source::at(&self.storage, name, location)?;
         source.format = format;
         source.options = params_of_options(format, &create.options)?;
         source.declared = create.columns.clone();
-        let table = source.describe()?;
+        let table = source.describe(&self.storage)?;
         if let Some(missing) = create.partitions.iter().find(|name| table.tuple.field(name).is_none()) {
             return Err(Error::semantic(format!(
                 "PARTITIONED BY ({missing}): the paths below '{location}' have no folder {missing}=…"
@@ -131,29 +132,25 @@ impl FileCatalog {
     /// The names of tables and views, and what each is.
     pub(crate) fn list(&self) -> Vec<(String, &'static str)> {
         let mut names: BTreeMap<String, &'static str> =
-            self.entries().into_iter().map(|(name, _)| (name, "file")).collect();
+            self.entries().unwrap_or_default().into_iter().map(|(name, _)| (name, "file")).collect();
         names.extend(self.external.keys().map(|name| (name.clone(), "external table")));
         names.extend(self.views.keys().map(|name| (name.clone(), "view")));
         names.into_iter().collect()
     }
 
-    /// Table names and paths of the database directory. What cannot be listed is no table.
-    fn entries(&self) -> Vec<(String, PathBuf)> {
-        let Some(directory) = &self.database else { return Vec::new() };
-        let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-        let mut found: Vec<_> = entries
-            .filter_map(|entry| {
-                let path = entry.ok()?.path();
-                Some((table_name(&path)?, path))
-            })
-            .collect();
+    /// Table names and paths of the database.
+    fn entries(&self) -> Result<Vec<(String, String)>> {
+        let Some(database) = &self.database else { return Ok(Vec::new()) };
+        let entries = self.storage.entries(database)?.into_iter();
+        let table = |(name, path, folder): (String, String, bool)| Some((table_name(&name, folder)?, path));
+        let mut found: Vec<_> = entries.filter_map(table).collect();
         found.sort();
-        found
+        Ok(found)
     }
 
     /// The file or folder of the database directory that a name means: spelt the same, else but for upper and lower case.
-    fn in_database(&self, name: &str) -> Result<Option<PathBuf>> {
-        let entries = self.entries();
+    fn in_database(&self, name: &str) -> Result<Option<String>> {
+        let entries = self.entries()?;
         let mut matches: Vec<_> = entries.iter().filter(|(entry, _)| entry == name).collect();
         if matches.is_empty() {
             matches =
@@ -163,16 +160,14 @@ impl FileCatalog {
             [] => Ok(None),
             [(_, path)] => Ok(Some(path.clone())),
             [(_, first), (_, second), ..] => Err(Error::semantic(format!(
-                "table {name} may be '{}' or '{}'; name one of them with FROM 'path'",
-                first.display(),
-                second.display()
+                "table {name} may be '{first}' or '{second}'; name one of them with FROM 'path'"
             ))),
         }
     }
 
     fn described(&self, source: Source) -> Result<Arc<Table>> {
         let key = format!("{}\n{}", source.name, source.root);
-        let stamps = Stamps::of(&source.paths);
+        let stamps = Stamps::of(&self.storage, &source.paths);
         let mut described = self.described.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = described.get(&key)
             && known.source == source
@@ -180,7 +175,7 @@ impl FileCatalog {
         {
             return Ok(known.table.clone());
         }
-        let table = Arc::new(source.describe()?);
+        let table = Arc::new(source.describe(&self.storage)?);
         if described.len() >= CACHED_TABLES_MAX {
             described.clear();
         }
@@ -200,13 +195,10 @@ impl Catalog for FileCatalog {
             return self.described(source.clone()).map(Some);
         }
         if let Some(path) = self.in_database(name)? {
-            let Some(path) = path.to_str() else {
-                return Err(Error::io(format!("the file name of table {name} is not UTF-8; rename it")));
-            };
-            return self.described(Source::at(name, path)?).map(Some);
+            return self.described(Source::at(&self.storage, name, &path)?).map(Some);
         }
         if reference.len() == 1 && is_path(name) {
-            return self.described(Source::at(name, name)?).map(Some);
+            return self.described(Source::at(&self.storage, name, name)?).map(Some);
         }
         Ok(None)
     }
@@ -225,8 +217,7 @@ impl Catalog for FileCatalog {
 }
 
 /// The table a file or folder of the database directory is: its name without a known extension. Other files are none.
-fn table_name(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
+fn table_name(name: &str, folder: bool) -> Option<String> {
     if name.starts_with(['.', '_']) || name.ends_with(".tmp") {
         return None;
     }
@@ -234,7 +225,7 @@ fn table_name(path: &Path) -> Option<String> {
         FileFormat::of_path(name).is_ok().then(|| name.rsplit_once('.').map_or(name, |(stem, _)| stem));
     match stem {
         Some(stem) => Some(stem.to_string()),
-        None => path.is_dir().then(|| name.to_string()),
+        None => folder.then(|| name.to_string()),
     }
 }
 
@@ -268,7 +259,7 @@ mod tests {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         std::fs::create_dir(folder.path().join("events")).unwrap();
-        let catalog = FileCatalog::new(Some(folder.path().to_path_buf())).unwrap();
+        let catalog = FileCatalog::new(Some(folder.path().to_path_buf()), Storage::new(Vec::new())).unwrap();
         assert_eq!(catalog.table_names(), ["Orders", "events", "lineitem"]);
         assert!(catalog.in_database("orders").unwrap().is_some());
         assert!(catalog.in_database("readme").unwrap().is_none());
@@ -288,11 +279,12 @@ mod tests {
     #[test]
     fn a_database_must_be_a_directory() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(
-            FileCatalog::new(Some(file.path().to_path_buf())).unwrap_err().message().contains("it is a file")
-        );
-        assert!(
-            FileCatalog::new(Some("/no/such".into())).unwrap_err().message().contains("no such directory")
-        );
+        let refused = |path: &Path| {
+            let catalog = FileCatalog::new(Some(path.to_path_buf()), Storage::new(Vec::new()));
+            catalog.unwrap_err().message().to_string()
+        };
+        assert!(refused(file.path()).contains("it is a file"));
+        assert!(refused(Path::new("/no/such")).contains("no such directory"));
+        assert!(refused(Path::new("https://example.org/x")).contains("no listing"));
     }
 }

@@ -22,8 +22,10 @@ pub struct Config {
     pub memory_bytes: usize,
     /// The most tuples in a chunk: 1 to 2,048.
     pub chunk_rows: usize,
-    /// The directory whose files and folders are the tables.
+    /// The directory, or prefix of a store, whose files and folders are the tables.
     pub database: Option<PathBuf>,
+    /// Settings of object stores, by the names of environment variables (`AWS_ENDPOINT_URL`); they come before these.
+    pub stores: Vec<(String, String)>,
     /// Every statement is cancelled when it has run this long.
     pub deadline: Option<Duration>,
 }
@@ -36,6 +38,7 @@ impl Default for Config {
             memory_bytes: machine_memory_bytes().unwrap_or(MEMORY_BYTES_FALLBACK) / 10 * 8,
             chunk_rows: CHUNK_ROWS_MAX,
             database: None,
+            stores: Vec::new(),
             deadline: None,
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
 use tessera_exec::profile::{NodeProfile, Profile};
+use tessera_objects::Totals;
 use tessera_plan::{Node, NodeId, Plan, text};
 use tessera_types::Tuple;
 
@@ -17,6 +18,7 @@ pub(crate) struct Summary {
     pub(crate) threads: usize,
     pub(crate) pipelines: usize,
     pub(crate) memory_peak_bytes: usize,
+    pub(crate) stores: Totals,
 }
 
 impl Summary {
@@ -32,13 +34,32 @@ impl Summary {
             self.pipelines
         );
         let _ = writeln!(out, "-- memory: {} at most", bytes(self.memory_peak_bytes as u64));
+        if self.stores != Totals::default() {
+            let Totals { requests, bytes: read, busy } = self.stores;
+            let _ = writeln!(
+                out,
+                "-- object stores: {requests} requests, {} read, with planning; the I/O thread was busy for {}",
+                bytes(read),
+                duration(busy)
+            );
+        }
         let mut totals = std::collections::BTreeMap::new();
         add_counters(profile, &mut totals);
         for (name, value) in totals {
-            let value = if name.contains("bytes") { bytes(value) } else { value.to_string() };
-            let _ = writeln!(out, "-- {}: {value}", name.replace('_', " "));
+            let (name, value) = counter(name, value);
+            let _ = writeln!(out, "-- {name}: {value}");
         }
         out
+    }
+}
+
+/// A counter as people read it: its name tells the unit.
+fn counter(name: &str, value: u64) -> (String, String) {
+    let words = |name: &str| name.replace('_', " ");
+    match name.strip_suffix("_nanoseconds") {
+        Some(name) => (words(name), duration(Duration::from_nanos(value))),
+        None if name.contains("bytes") => (words(name), bytes(value)),
+        None => (words(name), value.to_string()),
     }
 }
 
@@ -83,8 +104,8 @@ pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> Str
             duration(Duration::from_nanos(node.nanoseconds))
         );
         for (name, value) in &node.counters {
-            let value = if name.contains("bytes") { bytes(*value) } else { value.to_string() };
-            let _ = write!(note, ", {} {value}", name.replace('_', " "));
+            let (name, value) = counter(name, *value);
+            let _ = write!(note, ", {name} {value}");
         }
         Some(note)
     };
@@ -111,6 +132,9 @@ pub(crate) fn json(plan: &Plan, measured: Option<(&Profile, &Summary)>) -> Strin
         object.insert("execution_ms".to_string(), milliseconds(summary.execution));
         object.insert("threads".to_string(), summary.threads.into());
         object.insert("memory_peak_bytes".to_string(), summary.memory_peak_bytes.into());
+        object.insert("store_requests".to_string(), summary.stores.requests.into());
+        object.insert("store_bytes".to_string(), summary.stores.bytes.into());
+        object.insert("store_busy_ms".to_string(), milliseconds(summary.stores.busy));
     }
     let text = serde_json::to_string_pretty(&Json::Object(object));
     text.unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"))

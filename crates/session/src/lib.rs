@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Parts: `session` a statement's life; `catalog` names to tables; `source` what files say of themselves (columns,
-//! statistics); `copy`, `explain`, `settings` the statements of these names; `result` what comes back.
+//! statistics); `storage` local files and objects of stores; `copy`, `explain`, `settings` the statements of these names; `result` what comes back.
 //!
 //! Non-goals: several statements at once, tables that outlive the session, a network protocol.
 
@@ -27,6 +27,7 @@ mod session;
 mod settings;
 mod source;
 mod stack;
+mod storage;
 
 pub use config::{Config, MEMORY_BYTES_MIN, parse_size};
 pub use result::{QueryResult, StatementResult};

@@ -8,6 +8,7 @@ use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Platform, Program, Query, Sent};
 use tessera_local::Local;
+use tessera_objects::Interrupt;
 use tessera_ops::{Collected, Registry};
 use tessera_plan::{Plan, pass, text, verify};
 use tessera_platform_mpi::Mpi;
@@ -20,6 +21,7 @@ use crate::explain::{self, Summary};
 use crate::result::{QueryResult, StatementResult};
 use crate::settings::{SETTINGS, Values};
 use crate::stack::with_big_stack;
+use crate::storage::Storage;
 
 /// One user's tables, settings and statements.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ pub struct Session {
     /// Whose plans can be explained.
     explained: Vec<Arc<dyn Platform>>,
     engine: Engine,
+    storage: Storage,
     catalog: FileCatalog,
     initial: Values,
     values: Values,
@@ -40,6 +43,8 @@ pub struct Session {
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     running: Arc<Mutex<Running>>,
+    /// Ends what waits for a store.
+    stores: Arc<Interrupt>,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +68,7 @@ pub struct Progress {
 impl Cancel {
     /// Ends the running statement; whether there is one.
     pub fn cancel(&self) -> bool {
+        self.stores.cancel();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(query) = &running.query {
             query.cancel();
@@ -119,15 +125,18 @@ impl Session {
         for other in explained.iter().chain([&platform]) {
             other.register(&mut registry);
         }
+        let storage = Storage::new(config.stores);
+        let cancel = Cancel { stores: storage.interrupt(), ..Cancel::default() };
         Ok(Session {
             registry,
             platform,
             explained,
             engine: Engine::new(values.threads)?,
-            catalog: FileCatalog::new(config.database)?,
+            catalog: FileCatalog::new(config.database, storage.clone())?,
+            storage,
             initial: values.clone(),
             values,
-            cancel: Cancel::default(),
+            cancel,
         })
     }
 
@@ -151,7 +160,9 @@ impl Session {
 
     fn run_sent(&self, sent: &Sent) -> Result<()> {
         let governor = Governor::new(sent.memory_bytes);
-        let query = Query::new(query_settings(sent.chunk_rows, None), &governor);
+        let query = Query::new(self.query_settings(sent.chunk_rows, None), &governor);
+        self.storage.begin(None);
+        self.storage.prepare(&sent.plan)?;
         let program = Program::lower(&sent.plan, &self.registry)?;
         self.engine.run(&program, query).map(|_| ())
     }
@@ -180,6 +191,7 @@ impl Session {
     pub fn run_plan(&mut self, text: &str) -> Result<QueryResult> {
         with_big_stack(|| {
             let started = Instant::now();
+            self.storage.begin(self.values.deadline);
             let plan = text::parse(text)?;
             let plan = if self.has_platform(&plan) { plan } else { self.for_platform(&plan)? };
             let ran = self.run(&plan, started)?;
@@ -200,6 +212,7 @@ impl Session {
     }
 
     fn run_statement(&mut self, statement: &ParsedStatement, started: Instant) -> Result<StatementResult> {
+        self.storage.begin(self.values.deadline);
         let planned = tessera_sql::plan(statement, &self.catalog, &self.registry, &self.values.planning)?;
         match planned {
             Statement::Query(planned) => self.query(planned, started).map(StatementResult::Rows),
@@ -287,16 +300,22 @@ impl Session {
 
     fn run(&self, plan: &Plan, started: Instant) -> Result<Ran> {
         let governor = Governor::new(self.values.memory_bytes);
-        let query = Query::new(query_settings(self.values.chunk_rows, self.values.deadline), &governor);
+        let query = Query::new(self.query_settings(self.values.chunk_rows, self.values.deadline), &governor);
         self.cancel.set(|running| {
             *running = Running { query: Some(query.clone()), program: None, since: Some(started) };
         });
         let _registered = Registered(&self.cancel);
+        self.storage.prepare(plan)?;
         let program = Program::lower(plan, &self.registry)?;
         self.cancel.set(|running| running.program = Some(program.clone()));
         let planned_at = Instant::now();
         let collected = self.engine.run(&program, query)?;
         Ok(Ran { program, collected, governor, planned_at })
+    }
+
+    fn query_settings(&self, chunk_rows: usize, deadline: Option<Duration>) -> tessera_exec::Settings {
+        let (opener, creator) = (self.storage.opener(), self.storage.creator());
+        tessera_exec::Settings { chunk_rows, deadline, opener, creator }
     }
 
     fn explain(&self, explain: &Explain, started: Instant) -> Result<String> {
@@ -320,6 +339,7 @@ impl Session {
                 threads: self.engine.workers(),
                 pipelines: ran.program.pipeline_count(),
                 memory_peak_bytes: ran.governor.peak_bytes(),
+                stores: self.storage.spent(),
             };
             return Ok(match json {
                 true => explain::json(&plan, Some((&profile, &summary))),
@@ -355,15 +375,6 @@ impl Session {
         let (names, meanings): (Vec<_>, Vec<_>) = SETTINGS.into_iter().unzip();
         let columns = [("name", texts(&names)), ("value", texts(&values)), ("meaning", texts(&meanings))];
         rows(&columns, started)
-    }
-}
-
-fn query_settings(chunk_rows: usize, deadline: Option<Duration>) -> tessera_exec::Settings {
-    tessera_exec::Settings {
-        chunk_rows,
-        deadline,
-        opener: Arc::new(tessera_files::open),
-        creator: Arc::new(|path| Ok(Box::new(tessera_files::AtomicFile::create(path)?))),
     }
 }
 

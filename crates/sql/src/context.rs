@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, TimeUnit};
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::{DFSchema, Result as PlannerResult, TableReference};
+use datafusion_common::{DFSchema, Result as PlannerResult, ScalarValue, TableReference};
 use datafusion_expr::planner::{
     ContextProvider, ExprPlanner, PlannerResult as Attempt, RawBinaryExpr, TypePlanner,
 };
@@ -24,6 +24,14 @@ use crate::functions::{Arithmetic, aggregates};
 use crate::named_casts::NAMED_CAST;
 use crate::statement::Settings;
 use crate::types::planning_schema;
+
+/// Table functions that read files, and the scan of each one's format.
+const FILE_FUNCTIONS: [(&str, &str); 4] = [
+    ("read_parquet", "parquet_scan"),
+    ("read_csv", "csv_scan"),
+    ("read_json", "json_scan"),
+    ("read_arrow", "ipc_scan"),
+];
 
 /// The deepest nesting of views in views.
 pub(crate) const VIEW_DEPTH_MAX: usize = 32;
@@ -196,6 +204,27 @@ impl<'a> Surroundings<'a> {
         Err(Error::semantic(format!("there is no table {}; {known}", reference.join("."))))
     }
 
+    /// `read_parquet('path')` and its like: what `FROM 'path'` gives, when it is of that format.
+    fn files(&self, function: &str, args: &[Expr]) -> Result<Arc<dyn TableSource>> {
+        let Some((_, scan)) = FILE_FUNCTIONS.iter().find(|(name, _)| *name == function) else {
+            return Err(Error::unsupported(format!(
+                "the table function {function} is not supported; name a file in quotes instead: FROM 'data.parquet'"
+            )));
+        };
+        let [Expr::Literal(ScalarValue::Utf8(Some(path)), _)] = args else {
+            return Err(Error::unsupported(format!(
+                "{function} takes one path or pattern in quotes; for options use CREATE EXTERNAL TABLE"
+            )));
+        };
+        let source = self.source(&[path])?;
+        match source.downcast_ref::<Source>() {
+            Some(found) if *found.table.operator == **scan => Ok(source),
+            _ => Err(Error::semantic(format!(
+                "{function}('{path}'): that is of another format; read it with FROM '{path}'"
+            ))),
+        }
+    }
+
     fn view(&self, text: &str) -> Result<Arc<dyn TableSource>> {
         let depth = self.view_depth.get() + 1;
         if depth > VIEW_DEPTH_MAX {
@@ -223,10 +252,8 @@ impl ContextProvider for Surroundings<'_> {
         Ok(Arc::new(WorkTable::new(schema)))
     }
 
-    fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> PlannerResult<Arc<dyn TableSource>> {
-        Err(to_datafusion(Error::unsupported(format!(
-            "the table function {name} is not supported; name a file in quotes instead: FROM 'data.parquet'"
-        ))))
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> PlannerResult<Arc<dyn TableSource>> {
+        self.files(name, &args).map_err(to_datafusion)
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {

@@ -11,6 +11,8 @@ use tessera_plan::Params;
 use tessera_sql::{ColumnStatistics, Statistics, Table};
 use tessera_types::{Error, Field, Result, Tuple};
 
+use crate::storage::{Expanded, Storage};
+
 pub(crate) use sampled::params_of_options;
 pub(crate) use stamp::Stamps;
 
@@ -35,10 +37,9 @@ impl Source {
     ///
     /// # Errors
     /// Nothing is there, the format cannot be told, or there are several.
-    pub(crate) fn at(name: &str, location: &str) -> Result<Source> {
-        let paths = tessera_files::expand(location)?;
+    pub(crate) fn at(storage: &Storage, name: &str, location: &str) -> Result<Source> {
+        let Expanded { paths, root } = storage.expand(location)?;
         let format = common_format(&paths)?;
-        let root = root(location);
         Ok(Source {
             name: name.to_string(),
             format,
@@ -53,13 +54,13 @@ impl Source {
     ///
     /// # Errors
     /// A file cannot be read, or the files do not agree.
-    pub(crate) fn describe(&self) -> Result<Table> {
+    pub(crate) fn describe(&self, storage: &Storage) -> Result<Table> {
         let (columns, mut statistics, options) = match self.format {
             FileFormat::Parquet => {
-                let (tuple, statistics) = parquet::describe(&self.paths)?;
+                let (tuple, statistics) = parquet::describe(storage, &self.paths)?;
                 (tuple, statistics, self.options.clone())
             }
-            _ => sampled::describe(self)?,
+            _ => sampled::describe(storage, self)?,
         };
         let columns = match &self.declared {
             Some(fields) => self.declare(fields, &columns, &mut statistics)?,
@@ -159,31 +160,9 @@ fn common_format(paths: &[String]) -> Result<FileFormat> {
     Ok(format)
 }
 
-/// The part of a location that tells nothing about partitions: of a folder, itself; of a pattern, the folder before
-/// the first wildcard; of a file, the folder it stands in.
-fn root(location: &str) -> String {
-    let fixed = if tessera_files::is_pattern(location) {
-        &location[..location.find(['*', '?', '[']).unwrap_or(location.len())]
-    } else if std::path::Path::new(location).is_dir() {
-        return format!("{}/", location.trim_end_matches('/'));
-    } else {
-        location
-    };
-    fixed.rfind('/').map_or(String::new(), |slash| fixed[..=slash].to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn roots() {
-        assert_eq!(root("/d=1/x.csv"), "/d=1/");
-        assert_eq!(root("x.csv"), "");
-        assert_eq!(root("/d/year=*/x.csv"), "/d/");
-        let folder = std::env::temp_dir();
-        assert!(root(folder.to_str().unwrap()).ends_with('/'));
-    }
 
     #[test]
     fn one_format_per_table() {

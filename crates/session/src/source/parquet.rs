@@ -6,6 +6,8 @@ use tessera_plan::Scalar;
 use tessera_sql::{ColumnStatistics, Statistics};
 use tessera_types::{Atom, Field, Result, Tuple};
 
+use crate::storage::Storage;
+
 /// Of a table of more files than this, the rest's statistics are taken to be like these files'.
 const FOOTERS_MAX: usize = 256;
 
@@ -14,12 +16,10 @@ const FOOTERS_MAX: usize = 256;
 /// # Errors
 /// A file is no Parquet file or truncated, has types that are not supported, or a column of a type that goes with none
 /// of another file's.
-pub(super) fn describe(paths: &[String]) -> Result<(Tuple, Statistics)> {
+pub(super) fn describe(storage: &Storage, paths: &[String]) -> Result<(Tuple, Statistics)> {
     let looked_at = &paths[..paths.len().min(FOOTERS_MAX)];
-    let files = looked_at
-        .iter()
-        .map(|path| discover(&*tessera_files::open(path)?))
-        .collect::<Result<Vec<Discovered>>>()?;
+    let readers = storage.open_all(looked_at)?;
+    let files = readers.iter().map(|reader| discover(&**reader)).collect::<Result<Vec<Discovered>>>()?;
     let tuples = looked_at.iter().cloned().zip(files.iter().map(|file| file.tuple.clone()));
     let tuple = merge_tuples(&tuples.collect::<Vec<_>>())?;
     let share = looked_at.len() as f64 / paths.len() as f64;

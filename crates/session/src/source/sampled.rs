@@ -11,6 +11,7 @@ use tessera_sql::Statistics;
 use tessera_types::{Result, Tuple};
 
 use super::Source;
+use crate::storage::Storage;
 
 /// Of a table of more files than this, the columns are those of the first ones; a later file that has others is an error
 /// when it is read.
@@ -23,9 +24,9 @@ const ROW_BYTES: f64 = 64.0;
 ///
 /// # Errors
 /// A file cannot be read, or the files do not agree.
-pub(super) fn describe(source: &Source) -> Result<(Tuple, Statistics, Params)> {
+pub(super) fn describe(storage: &Storage, source: &Source) -> Result<(Tuple, Statistics, Params)> {
     let sample = &source.paths[..source.paths.len().min(SAMPLED_FILES_MAX)];
-    let readers = sample.iter().map(|path| tessera_files::open(path)).collect::<Result<Vec<_>>>()?;
+    let readers = storage.open_all(sample)?;
     let bytes: u64 = readers.iter().map(|reader| reader.len()).sum();
     let share = sample.len().max(1) as f64 / source.paths.len().max(1) as f64;
     let rows = (bytes as f64 / ROW_BYTES / share).max(1.0);

@@ -1,21 +1,17 @@
 //! Whether files are still what they were when they were read.
 
-use std::time::SystemTime;
+use crate::storage::{Stamp, Storage};
 
-/// Size and time of change of each file of a table.
+/// The version of each file of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamps {
-    files: Vec<Option<(u64, SystemTime)>>,
+    files: Vec<Option<Stamp>>,
 }
 
 impl Stamps {
     /// As the files are now.
-    pub(crate) fn of(paths: &[String]) -> Stamps {
-        let stamp = |path: &String| {
-            let metadata = std::fs::metadata(path).ok()?;
-            Some((metadata.len(), metadata.modified().ok()?))
-        };
-        Stamps { files: paths.iter().map(stamp).collect() }
+    pub(crate) fn of(storage: &Storage, paths: &[String]) -> Stamps {
+        Stamps { files: storage.stamps(paths) }
     }
 
     /// Whether nothing can have changed between two looks: a file whose stamp is unknown counts as changed.

@@ -54,8 +54,19 @@ impl Counts {
     }
 }
 
+impl Totals {
+    /// What came after `before`.
+    pub(crate) fn since(self, before: Totals) -> Totals {
+        Totals {
+            requests: self.requests - before.requests,
+            bytes: self.bytes - before.bytes,
+            busy: self.busy.saturating_sub(before.busy),
+        }
+    }
+}
+
 /// What the process has asked of stores so far; all zero where it has not.
-pub fn totals() -> Totals {
+pub(crate) fn totals() -> Totals {
     let busy = match THREAD.get() {
         Some(Ok(handle)) => handle.metrics().worker_total_busy_duration(0),
         _ => Duration::ZERO,
@@ -108,6 +119,16 @@ impl Interrupt {
     pub(crate) fn reset(&self, deadline: Option<Duration>) {
         self.happened.store(false, Ordering::Relaxed);
         *lock(&self.ends_at) = deadline.map(|deadline| Instant::now() + deadline);
+    }
+
+    /// Waits until it has happened: the error that then comes.
+    pub(crate) async fn happened(&self) -> Error {
+        loop {
+            match self.check() {
+                Ok(()) => tokio::time::sleep(INTERRUPT_INTERVAL).await,
+                Err(error) => return error,
+            }
+        }
     }
 
     pub(crate) fn check(&self) -> Result<()> {

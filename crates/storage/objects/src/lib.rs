@@ -33,7 +33,7 @@ mod output;
 mod reader;
 mod store;
 
-pub use io::{Interrupt, Totals, totals};
+pub use io::{Interrupt, Totals};
 pub use object::Stamp;
 pub use objects::{Edges, Expanded, Objects};
 

@@ -95,6 +95,11 @@ impl Object {
         if tail { self.len - len..self.len } else { 0..len }
     }
 
+    /// Whether there is room to keep more starts and ends.
+    pub(crate) fn has_room() -> bool {
+        EDGES_BYTES.load(Ordering::Relaxed) < EDGES_BYTES_MAX
+    }
+
     /// Keeps the bytes of a range that is the start or the end, where there is room.
     pub(crate) fn keep_edge(&self, range: &Range<u64>, bytes: &Bytes) {
         let mut edges = lock(&self.edges);

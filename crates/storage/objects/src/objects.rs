@@ -12,7 +12,7 @@ use tessera_types::{Code, Error, Result};
 
 use crate::error::store_error;
 use crate::fetch::{Cost, Fetch};
-use crate::io::{self, Interrupt, TOTALS, lock};
+use crate::io::{self, Interrupt, TOTALS, Totals, lock};
 use crate::listing::{Pattern, is_data};
 use crate::location::{Kind, Location};
 use crate::object::{EDGE_BYTES, Object, Stamp};
@@ -56,6 +56,8 @@ pub struct Objects {
     /// What lies directly below a prefix, as this statement saw it.
     folders: Mutex<HashMap<String, Arc<[String]>>>,
     statement: Mutex<u64>,
+    /// What the process had asked of stores when the statement began.
+    before: Mutex<Totals>,
 }
 
 impl fmt::Debug for Objects {
@@ -74,6 +76,7 @@ impl Objects {
             known: Mutex::default(),
             folders: Mutex::default(),
             statement: Mutex::default(),
+            before: Mutex::default(),
         }
     }
 
@@ -82,6 +85,12 @@ impl Objects {
         self.interrupt.reset(deadline);
         lock(&self.folders).clear();
         *lock(&self.statement) += 1;
+        *lock(&self.before) = io::totals();
+    }
+
+    /// What the process has asked of stores since the statement began.
+    pub fn spent(&self) -> Totals {
+        io::totals().since(*lock(&self.before))
     }
 
     /// What ends the looking and writing of the statement.
@@ -281,8 +290,11 @@ impl Objects {
                 }
             }
         }
-        // What is kept is bounded, so it is read some at a time.
+        // What is kept is bounded, so it is read some at a time; a scan reads the rest when it starts.
         for some in wanted.chunks(LOOKS_MAX) {
+            if !Object::has_room() {
+                break;
+            }
             let started: Result<Vec<_>> = some
                 .iter()
                 .map(|(object, range)| {
@@ -322,7 +334,7 @@ impl Objects {
             Some(object) => object,
             None => self.look(&Location::parse(address)?, Edges::default())?,
         };
-        Ok(Arc::new(ObjectReader::new(object)))
+        Ok(Arc::new(ObjectReader::new(object, self.interrupt.clone())))
     }
 
     /// Starts an object that appears when it is complete.

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::future::{Either, select};
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt};
 use tessera_ops::Output;
@@ -98,16 +100,18 @@ impl ObjectOutput {
             self.wait_for_oldest()?;
         }
         let Some(upload) = self.upload.take() else { return Ok(()) };
-        // The upload comes back with the error, so that it can still be given up.
-        let (upload, done) = wait(&self.interrupt, async move {
+        // The upload comes back in any case, so that it can still be given up.
+        let interrupt = self.interrupt.clone();
+        let (upload, done) = wait(&Interrupt::default(), async move {
             let mut upload = upload;
-            let done = upload.complete().await;
+            let done = match select(upload.complete(), pin!(interrupt.happened())).await {
+                Either::Left((done, _)) => Ok(done),
+                Either::Right((cancelled, _)) => Err(cancelled),
+            };
             Ok((upload, done))
         })?;
-        done.map(drop).map_err(|error| {
-            self.upload = Some(upload);
-            store_error("write", &self.address, error)
-        })
+        let done = done.and_then(|done| done.map_err(|error| store_error("write", &self.address, error)));
+        done.map(drop).inspect_err(|_| self.upload = Some(upload))
     }
 }
 

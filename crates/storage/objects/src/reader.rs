@@ -8,21 +8,23 @@ use tessera_ops::{RangeReader, Read, Traffic};
 use tessera_types::{Error, Result};
 
 use crate::fetch::{Cost, Fetch};
-use crate::io::lock;
+use crate::io::{Interrupt, lock};
 use crate::object::{EDGE_BYTES, Object};
 
 /// Reads an object for one worker or one look: what it has asked for and nobody took is given up when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ObjectReader {
     object: Arc<Object>,
+    /// Ends whoever asks again and again until bytes have come.
+    interrupt: Arc<Interrupt>,
     /// Ranges that were asked for and have not been read to their end.
     fetches: Mutex<Vec<Arc<Fetch>>>,
     cost: Arc<Cost>,
 }
 
 impl ObjectReader {
-    pub(crate) fn new(object: Arc<Object>) -> ObjectReader {
-        ObjectReader { object, fetches: Mutex::default(), cost: Arc::default() }
+    pub(crate) fn new(object: Arc<Object>, interrupt: Arc<Interrupt>) -> ObjectReader {
+        ObjectReader { object, interrupt, fetches: Mutex::default(), cost: Arc::default() }
     }
 
     fn check(&self, range: &Range<u64>) -> Result<()> {
@@ -80,9 +82,14 @@ impl RangeReader for ObjectReader {
             }
         };
         let fetch = fetches[position].clone();
-        let Some(result) = fetch.result() else { return Ok(Read::Blocked(fetch.token.clone())) };
-        // Ranges are read in order: when the end was taken, all was. An error is told once.
-        let all = result.is_err() || range.end == fetch.range.end;
+        let Some(result) = fetch.result() else {
+            self.interrupt.check()?;
+            return Ok(Read::Blocked(fetch.token.clone()));
+        };
+        // Ranges are read in order: when the end was taken, all was. An error is told once. A short range stays, since what
+        // was asked for with the last bytes lies before them.
+        let short = fetch.range.end - fetch.range.start <= EDGE_BYTES;
+        let all = result.is_err() || (range.end == fetch.range.end && !short);
         if all {
             fetches.swap_remove(position);
             fetch.end();

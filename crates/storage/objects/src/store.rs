@@ -129,3 +129,40 @@ impl HttpService for Counted {
         Box::pin(self.0.execute(request))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_store_is_set_up_from_settings() {
+        let settings = [
+            ("AWS_SKIP_SIGNATURE", "true"),
+            ("GOOGLE_SKIP_SIGNATURE", "true"),
+            ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+            ("AZURE_SKIP_SIGNATURE", "true"),
+        ]
+        .map(|(name, value)| (name.to_string(), value.to_string()));
+        let _runtime = crate::io::handle().unwrap().enter();
+        for (address, shown) in [
+            ("s3://bucket/x", "AmazonS3(bucket)"),
+            ("s3a://bucket/x", "AmazonS3(bucket)"),
+            ("gs://bucket/x", "GoogleCloudStorage(bucket)"),
+            ("az://box/x", "account: account, container: box"),
+            ("abfss://box@account.dfs.core.windows.net/x", "account: account, container: box"),
+            ("https://example.org/x", "HttpStore"),
+        ] {
+            let store = build(&Location::parse(address).unwrap(), &settings).unwrap();
+            assert!(store.to_string().contains(shown), "{address}: {store}");
+        }
+        let wrong = [(RETRIES.to_string(), "many".to_string())];
+        assert!(retries(&wrong).unwrap_err().message().contains(RETRIES));
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        assert_eq!(pause(0), BACKOFF_FIRST);
+        assert_eq!(pause(2), BACKOFF_FIRST * 4);
+        assert_eq!(pause(1_000), BACKOFF_MAX);
+    }
+}

@@ -6,8 +6,12 @@ use bytes::{Buf, Bytes};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::context::RangeReader;
+
 /// Ranges closer than this are read as one.
-const GAP_BYTES_MAX: u64 = 64 << 10;
+pub(super) const GAP_BYTES_MAX: u64 = 64 << 10;
+/// The same for a store: a request takes about as long as a megabyte.
+const REMOTE_GAP_BYTES_MAX: u64 = 1 << 20;
 /// Ranges are not joined beyond this length.
 const JOINED_BYTES_MAX: u64 = 16 << 20;
 
@@ -29,11 +33,6 @@ impl Fetched {
     pub(super) fn add(&mut self, offset: u64, bytes: Bytes) {
         let position = self.parts.partition_point(|(start, _)| *start < offset);
         self.parts.insert(position, (offset, bytes));
-    }
-
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
-        self.parts.iter().map(|(_, bytes)| bytes.len()).sum()
     }
 
     /// The bytes from `start` on, out of the part that reaches furthest: a later fetch joins ranges across what an
@@ -72,8 +71,13 @@ impl ChunkReader for Fetched {
     }
 }
 
-/// Joins ranges that overlap or are close.
-pub(super) fn coalesce(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+/// The gap up to which ranges of a file are read as one.
+pub(super) fn gap_bytes_max(reader: &dyn RangeReader) -> u64 {
+    if reader.is_remote() { REMOTE_GAP_BYTES_MAX } else { GAP_BYTES_MAX }
+}
+
+/// Joins ranges that overlap or are at most `gap_bytes_max` apart.
+pub(super) fn coalesce(mut ranges: Vec<Range<u64>>, gap_bytes_max: u64) -> Vec<Range<u64>> {
     ranges.retain(|range| range.start < range.end);
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
@@ -81,7 +85,7 @@ pub(super) fn coalesce(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         match joined.last_mut() {
             Some(last)
                 if range.start < last.end
-                    || (range.start - last.end <= GAP_BYTES_MAX
+                    || (range.start - last.end <= gap_bytes_max
                         && range.end - last.start <= JOINED_BYTES_MAX) =>
             {
                 last.end = last.end.max(range.end);
@@ -99,9 +103,11 @@ mod tests {
     #[test]
     fn ranges_are_joined_when_close() {
         let far = GAP_BYTES_MAX + 1_000;
-        assert_eq!(coalesce(vec![50..60, 0..10, 5..20, far..far + 1, 3..3]), [0..60, far..far + 1]);
+        let ranges = vec![50..60, 0..10, 5..20, far..far + 1, 3..3];
+        assert_eq!(coalesce(ranges.clone(), GAP_BYTES_MAX), [0..60, far..far + 1]);
+        assert_eq!(coalesce(ranges, REMOTE_GAP_BYTES_MAX), [0..far + 1]);
         let big = JOINED_BYTES_MAX;
-        assert_eq!(coalesce(vec![0..big, big..big + 1]), [0..big, big..big + 1]);
+        assert_eq!(coalesce(vec![0..big, big..big + 1], GAP_BYTES_MAX), [0..big, big..big + 1]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a Parquet file says of itself: schema, row groups, statistics, page index.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::DecodeResult;
@@ -15,6 +16,7 @@ use parquet::file::statistics::Statistics;
 use tessera_plan::Scalar;
 use tessera_types::{Atom, Error, Result, Tuple};
 
+use super::fetch::{GAP_BYTES_MAX, coalesce};
 use crate::context::{Context, RangeReader};
 use crate::scan::file::read_now;
 use crate::scan::prune::Bounds;
@@ -278,12 +280,21 @@ fn scalar(bytes: &[u8], physical: Type, atom: &Atom) -> Option<Scalar> {
     }
 }
 
+/// Of a file in a store, the dictionaries of so many row groups are looked at; the others' are taken to be like these.
+const REMOTE_DICTIONARIES_MAX: usize = 2;
+
 /// Reads what a file says of itself, for the catalog: schema, sizes, and statistics of each column.
 ///
 /// # Errors
 /// The file cannot be read, or is no Parquet file.
 pub fn discover(reader: &dyn RangeReader) -> Result<Discovered> {
     let metadata = Metadata::read(reader, None)?;
+    if reader.is_remote() {
+        let groups = metadata.parquet.row_groups().iter().take(REMOTE_DICTIONARIES_MAX);
+        let chunks = groups.flat_map(|group| group.columns());
+        let headers = chunks.filter_map(|chunk| dictionary_header(chunk, reader.len())).collect();
+        reader.prefetch(&coalesce(headers, GAP_BYTES_MAX))?;
+    }
     let row_groups: Vec<u64> =
         metadata.parquet.row_groups().iter().map(|group| group.num_rows() as u64).collect();
     let rows = row_groups.iter().sum();
@@ -311,6 +322,7 @@ fn discover_column(
     };
     let mut column = DiscoveredColumn { bytes, null_count: Some(0), ..Default::default() };
     let mut distinct = Some(0u64);
+    let mut last = None;
     let mut overlap = false;
     for (position, group) in groups.iter().enumerate() {
         let chunk = group.column(leaf);
@@ -320,7 +332,9 @@ fn discover_column(
             statistics => statistics.and_then(Statistics::null_count_opt),
         };
         column.null_count = column.null_count.zip(nulls).map(|(a, b)| a + b);
-        let here = dictionary_len(chunk, reader)?;
+        let known = reader.is_remote() && position >= REMOTE_DICTIONARIES_MAX;
+        let here = if known { last } else { dictionary_len(chunk, reader)? };
+        last = here;
         if position == 0 {
             (column.min, column.max) = (bounds.min, bounds.max);
             distinct = here;
@@ -349,13 +363,14 @@ fn less(left: &Scalar, right: &Scalar) -> bool {
 
 /// The number of values in a chunk's dictionary, where all its pages use it.
 fn dictionary_len(chunk: &ColumnChunkMetaData, reader: &dyn RangeReader) -> Result<Option<u64>> {
-    if !super::flat::is_all_dictionary(chunk) {
-        return Ok(None);
-    }
-    let Some(start) = chunk.dictionary_page_offset() else { return Ok(None) };
-    let end = (start as u64 + 64).min(reader.len());
-    let header = read_now(reader, start as u64..end, None)?;
-    Ok(dictionary_page_values(&header))
+    let Some(header) = dictionary_header(chunk, reader.len()) else { return Ok(None) };
+    Ok(dictionary_page_values(&read_now(reader, header, None)?))
+}
+
+/// Where the header of a chunk's dictionary lies, where all its pages use it.
+fn dictionary_header(chunk: &ColumnChunkMetaData, len: u64) -> Option<Range<u64>> {
+    let start = chunk.dictionary_page_offset().filter(|_| super::flat::is_all_dictionary(chunk))? as u64;
+    Some(start..(start + 64).min(len))
 }
 
 /// Reads `dictionary_page_header.num_values` (fields 7 and 1) from a page header in Thrift's compact form.

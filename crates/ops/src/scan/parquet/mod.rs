@@ -25,7 +25,7 @@ use arrow::array::ArrayRef;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 
-use crate::context::Run;
+use crate::context::{RangeReader, Run};
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, SubOperator};
 use crate::scan::file::{self, Conjunct, FileScan, check_type, conjuncts, null_constant};
 use crate::scan::prune::{Bounds, may_be_true};
@@ -36,6 +36,11 @@ pub use write::ParquetMaterialize;
 use flat::RowGroupShared;
 use metadata::Metadata;
 use reader::{Morsel, MorselReader};
+
+/// Files that are open at once while footers are read.
+const FOOTERS_AHEAD: usize = 64;
+/// Bytes at the end of an object that are read at once: most footers are shorter.
+const FOOTER_BYTES: u64 = 64 << 10;
 
 /// Rows of a morsel, where a page index allows to begin in the middle of a row group.
 pub const MORSEL_ROWS: usize = 131_072;
@@ -177,18 +182,24 @@ impl LoweredScan {
             return Ok(files.clone());
         }
         let mut files = Vec::with_capacity(self.scan.paths.len());
-        for (position, path) in self.scan.paths.iter().enumerate() {
-            run.context.check()?;
-            files.push(self.file(position, path, run)?);
+        for paths in self.scan.paths.chunks(FOOTERS_AHEAD) {
+            let readers = paths.iter().map(|path| run.open(path)).collect::<Result<Vec<_>>>()?;
+            for reader in readers.iter().filter(|reader| reader.is_remote()) {
+                reader.prefetch(&[reader.len().saturating_sub(FOOTER_BYTES)..reader.len()])?;
+            }
+            for reader in readers {
+                run.context.check()?;
+                files.push(self.file(files.len(), &*reader, run)?);
+            }
         }
         let files: Arc<[FileState]> = files.into();
         *kept = Some(files.clone());
         Ok(files)
     }
 
-    fn file(&self, position: usize, path: &Arc<str>, run: &Run) -> Result<FileState> {
-        let reader = run.context.open(path)?;
-        let metadata = Metadata::read(&*reader, Some(&run.context))?;
+    fn file(&self, position: usize, reader: &dyn RangeReader, run: &Run) -> Result<FileState> {
+        let path = &self.scan.paths[position];
+        let metadata = Metadata::read(reader, Some(&run.context))?;
         let constants = self.scan.constants(position)?;
         let mut columns = Vec::with_capacity(constants.len());
         for (field, constant) in self.scan.columns.fields().iter().zip(constants) {

@@ -15,7 +15,7 @@ use arrow::compute::concat;
 use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result, quote_name};
 
-use super::fetch::{Fetched, coalesce};
+use super::fetch::{Fetched, coalesce, gap_bytes_max};
 use super::flat::{Decoded, FlatColumn, Mask, Pages, RowGroupShared, is_supported};
 use super::metadata::damaged;
 use super::nested::NestedColumn;
@@ -45,6 +45,9 @@ pub(super) struct MorselReader {
     morsel: Morsel,
     source: Option<Arc<dyn RangeReader>>,
     fetched: Arc<Fetched>,
+    /// Columns (and their roots in the file) whose bytes are being fetched.
+    opening: Vec<(usize, usize)>,
+    /// What of these bytes has not come yet, the first range last.
     pending: Vec<Range<u64>>,
     reservation: Reservation,
     columns: Vec<ColumnState>,
@@ -78,6 +81,7 @@ impl MorselReader {
         MorselReader {
             source: None,
             fetched: Arc::new(Fetched::new(scan.files[morsel.file].len)),
+            opening: Vec::new(),
             pending: Vec::new(),
             reservation: Reservation::new(context.clone()),
             columns: scan.columns.fields().iter().map(|_| ColumnState::Waiting).collect(),
@@ -97,54 +101,73 @@ impl MorselReader {
 
     /// Opens columns, once their bytes are there; a token while they are not.
     fn open(&mut self, wanted: &[usize]) -> Result<Option<Token>> {
-        let missing: Vec<usize> =
-            wanted.iter().copied().filter(|&i| matches!(self.columns[i], ColumnState::Waiting)).collect();
-        let scan = self.scan.clone();
-        let file = &scan.files[self.morsel.file];
-        let of_file: Vec<(usize, usize)> = missing
-            .iter()
-            .filter_map(|&i| match &file.columns[i] {
-                SourceColumn::File { root, .. } => Some((i, *root)),
-                SourceColumn::Constant(_) => None,
-            })
-            .collect();
-        if of_file.is_empty() {
+        let missing = self.waiting(wanted);
+        if missing.is_empty() {
             return Ok(None);
         }
-        if self.pending.is_empty() {
-            let ranges = of_file.iter().flat_map(|(_, root)| self.ranges(*root)).collect();
-            self.pending = coalesce(ranges);
+        let source = self.source()?;
+        if self.opening.is_empty() {
+            self.opening = match source.is_remote() {
+                true => self.with_small_rest(missing, gap_bytes_max(&*source)),
+                false => missing,
+            };
+            let ranges = self.opening.iter().flat_map(|(_, root)| self.ranges(*root)).collect();
+            self.pending = coalesce(ranges, gap_bytes_max(&*source));
+            // Counted before they are asked for: from then on they may come.
+            let bytes: u64 = self.pending.iter().map(|range| range.end - range.start).sum();
+            self.reservation.grow(bytes as usize)?;
+            source.prefetch(&self.pending)?;
             self.pending.reverse();
         }
-        let source = match &self.source {
-            Some(source) => source.clone(),
-            None => {
-                let source = self.scan.run.context.open(&file.path)?;
-                if source.len() != file.len {
-                    return Err(Error::data(format!("'{}' changed while it was read", file.path)));
-                }
-                self.source = Some(source.clone());
-                source
-            }
-        };
         while let Some(range) = self.pending.last() {
-            self.reservation.grow((range.end - range.start) as usize)?;
             match source.read(range.clone())? {
                 Read::Bytes(bytes) => {
                     Arc::make_mut(&mut self.fetched).add(range.start, bytes);
                     self.pending.pop();
                 }
-                Read::Blocked(token) => {
-                    self.reservation.resize(self.fetched.bytes())?;
-                    return Ok(Some(token));
-                }
+                Read::Blocked(token) => return Ok(Some(token)),
             }
         }
-        for (column, root) in of_file {
+        for (column, root) in std::mem::take(&mut self.opening) {
             let state = self.open_column(root).map_err(|error| self.failed(column, error))?;
             self.columns[column] = state;
         }
         Ok(None)
+    }
+
+    fn source(&mut self) -> Result<Arc<dyn RangeReader>> {
+        if let Some(source) = &self.source {
+            return Ok(source.clone());
+        }
+        let file = &self.scan.files[self.morsel.file];
+        let source = self.scan.run.open(&file.path)?;
+        if source.len() != file.len {
+            return Err(Error::data(format!("'{}' changed while it was read", file.path)));
+        }
+        self.source = Some(source.clone());
+        Ok(source)
+    }
+
+    /// Those of some columns that are not open yet, with their roots in the file.
+    fn waiting(&self, wanted: &[usize]) -> Vec<(usize, usize)> {
+        let columns = &self.file().columns;
+        let root = |&column: &usize| match (&self.columns[column], &columns[column]) {
+            (ColumnState::Waiting, SourceColumn::File { root, .. }) => Some((column, *root)),
+            _ => None,
+        };
+        wanted.iter().filter_map(root).collect()
+    }
+
+    /// All columns that the morsel may need, where the rest of them is not worth a request of its own.
+    fn with_small_rest(&self, first: Vec<(usize, usize)>, bytes_max: u64) -> Vec<(usize, usize)> {
+        let mut all = first.clone();
+        all.extend(self.waiting(&self.scan.fields));
+        all.sort_unstable();
+        all.dedup();
+        let bytes = |columns: &[(usize, usize)]| -> u64 {
+            columns.iter().flat_map(|(_, root)| self.ranges(*root)).map(|range| range.end - range.start).sum()
+        };
+        if bytes(&all) - bytes(&first) <= bytes_max { all } else { first }
     }
 
     /// The bytes that the morsel needs of a root column.

@@ -29,6 +29,8 @@ pub(crate) const RECORD_BYTES_MAX: usize = 256 << 20;
 const BATCH_ROWS: usize = 2_048;
 /// Bytes that are read at once beyond a block, to complete its last record.
 const BEYOND_BYTES: u64 = 64 << 10;
+/// Blocks of an object that are under way at once while quotes are counted.
+const BLOCKS_AHEAD: usize = 8;
 
 /// What tells one text format from another. Errors are texts: the caller names file and line.
 pub(crate) trait TextFormat: Send + Sync + std::fmt::Debug {
@@ -175,7 +177,7 @@ impl Source for TextScan {
         let mut morsels = Vec::new();
         for (position, path) in self.scan.paths.iter().enumerate() {
             run.context.check()?;
-            let reader = run.context.open(path)?;
+            let reader = run.open(path)?;
             let mut constants = self.scan.constants(position)?;
             let mut head = Head::new(&*reader, Some(&run.context));
             let layout = self.format.layout(&mut head, &self.scan.columns, &constants)?;
@@ -289,7 +291,7 @@ impl TextReader {
             return Ok(source.clone());
         }
         let file = &self.run.files[self.file];
-        let source = self.run.run.context.open(&file.path)?;
+        let source = self.run.run.open(&file.path)?;
         if source.len() != file.len {
             return Err(Error::data(format!("'{}' changed while it was read", file.path)));
         }
@@ -328,6 +330,10 @@ impl TextReader {
             // The byte before the block tells whether a record starts with the block.
             self.base = self.range.start - u64::from(!first);
             if self.run.format.may_split() {
+                // With what completes the last record, in one request where that is dear.
+                let len = self.run.files[self.file].len;
+                let beyond = (self.range.end + BEYOND_BYTES).min(len);
+                self.source()?.prefetch(&[self.base..beyond])?;
                 self.extend(self.range.end - self.base)?;
             } else {
                 self.extend(BLOCK_BYTES)?;
@@ -367,17 +373,26 @@ impl TextReader {
         let Some(quote) = self.run.format.quote() else { return Ok(false) };
         let first = self.run.files[self.file].layout.header_bytes;
         let blocks = ((self.range.start - first) / BLOCK_BYTES) as usize;
+        let block_range = |block: usize| {
+            let start = first + block as u64 * BLOCK_BYTES;
+            start..start + BLOCK_BYTES
+        };
+        let known = |run: &TextRun, file: usize, block: usize| {
+            run.files[file].odd.lock().unwrap_or_else(PoisonError::into_inner)[block]
+        };
         let mut inside = false;
         for block in 0..blocks {
-            let known = |run: &TextRun, file: usize| {
-                run.files[file].odd.lock().unwrap_or_else(PoisonError::into_inner)[block]
-            };
-            let odd = match known(&self.run, self.file) {
+            let odd = match known(&self.run, self.file, block) {
                 Some(odd) => odd,
                 None => {
                     self.run.run.context.check()?;
-                    let start = first + block as u64 * BLOCK_BYTES;
-                    let bytes = self.fetch(start..start + BLOCK_BYTES)?;
+                    let source = self.source()?;
+                    if source.is_remote() {
+                        let next = (block..blocks).take(BLOCKS_AHEAD);
+                        let unknown = next.filter(|&next| known(&self.run, self.file, next).is_none());
+                        source.prefetch(&unknown.map(block_range).collect::<Vec<_>>())?;
+                    }
+                    let bytes = self.fetch(block_range(block))?;
                     let odd = bytes.iter().filter(|byte| **byte == quote).count() % 2 == 1;
                     let file = &self.run.files[self.file];
                     file.odd.lock().unwrap_or_else(PoisonError::into_inner)[block] = Some(odd);

@@ -1,0 +1,232 @@
+//! Where files lie: on this machine, or as objects in a store.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tessera_exec::{FileCreator, FileOpener};
+use tessera_files::{AtomicFile, FileFormat};
+use tessera_objects::{Edges, Interrupt, Objects, Totals, is_object};
+use tessera_ops::RangeReader;
+use tessera_plan::{Plan, Value};
+use tessera_types::{Error, Result};
+
+/// Files and objects by path.
+#[derive(Debug, Clone)]
+pub(crate) struct Storage {
+    objects: Arc<Objects>,
+}
+
+/// What a path, pattern or folder stands for.
+#[derive(Debug)]
+pub(crate) struct Expanded {
+    /// The files, sorted.
+    pub(crate) paths: Vec<String>,
+    /// The part of the paths that tells nothing about partitions.
+    pub(crate) root: String,
+}
+
+/// What tells one version of a file from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    File(u64, SystemTime),
+    Object(tessera_objects::Stamp),
+}
+
+impl Storage {
+    /// Settings of stores have the names of environment variables, and come before these.
+    pub(crate) fn new(settings: Vec<(String, String)>) -> Storage {
+        Storage { objects: Arc::new(Objects::new(settings)) }
+    }
+
+    /// A statement begins.
+    pub(crate) fn begin(&self, deadline: Option<Duration>) {
+        self.objects.begin(deadline);
+    }
+
+    /// What stores were asked for since the statement began.
+    pub(crate) fn spent(&self) -> Totals {
+        self.objects.spent()
+    }
+
+    /// What ends the waiting for a store.
+    pub(crate) fn interrupt(&self) -> Arc<Interrupt> {
+        self.objects.interrupt()
+    }
+
+    /// The files behind a path.
+    ///
+    /// # Errors
+    /// Nothing is there, or nothing matches.
+    pub(crate) fn expand(&self, location: &str) -> Result<Expanded> {
+        if !is_object(location) {
+            return Ok(Expanded { paths: tessera_files::expand(location)?, root: root(location) });
+        }
+        let expanded = self.objects.expand(location, edges_of_path(location))?;
+        let mut paths = expanded.addresses;
+        // As for a local folder: where some files have an extension of a known format, the others are no data.
+        let is_data = |path: &String| FileFormat::of_path(path).is_ok();
+        if !location.contains(['*', '?', '[']) && paths.iter().any(is_data) {
+            paths.retain(is_data);
+        }
+        Ok(Expanded { paths, root: expanded.root })
+    }
+
+    /// Checks that a database can be looked into.
+    ///
+    /// # Errors
+    /// It is no directory, or there is nothing below the prefix.
+    pub(crate) fn check_database(&self, database: &str) -> Result<()> {
+        if is_object(database) {
+            return match self.objects.entries(database)?.is_empty() {
+                false => Ok(()),
+                true => Err(Error::io(format!(
+                    "cannot open the database '{database}': there is nothing below this prefix"
+                ))),
+            };
+        }
+        let metadata = std::fs::metadata(database).map_err(|_| {
+            Error::io(format!("cannot open the database '{database}': there is no such directory"))
+        })?;
+        match metadata.is_dir() {
+            true => Ok(()),
+            false => Err(Error::io(format!(
+                "cannot open the database '{database}': it is a file; give the directory it stands in, or query it with \
+                 FROM '{database}'"
+            ))),
+        }
+    }
+
+    /// Names and paths of what lies directly in a database, and whether each is a folder. A directory that cannot be listed
+    /// holds nothing.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub(crate) fn entries(&self, database: &str) -> Result<Vec<(String, String, bool)>> {
+        if is_object(database) {
+            let entry = |name: &String| {
+                let folder = name.ends_with('/');
+                let path = format!("{}/{name}", database.trim_end_matches('/'));
+                (name.trim_end_matches('/').to_string(), path, folder)
+            };
+            return Ok(self.objects.entries(database)?.iter().map(entry).collect());
+        }
+        let Ok(entries) = std::fs::read_dir(database) else { return Ok(Vec::new()) };
+        let entry = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.ok()?.path();
+            let name = path.file_name()?.to_str()?.to_string();
+            Some((name, path.to_str()?.to_string(), path.is_dir()))
+        };
+        Ok(entries.filter_map(entry).collect())
+    }
+
+    /// The version of each file; none for one that cannot be looked at.
+    pub(crate) fn stamps(&self, paths: &[String]) -> Vec<Option<Stamp>> {
+        let objects =
+            paths.iter().filter(|path| is_object(path)).map(|path| (path.as_str(), Edges::default()));
+        // Many at once; one that fails says so again below.
+        drop(self.objects.prepare(objects));
+        let stamp = |path: &String| {
+            if is_object(path) {
+                return self.objects.stamp(path).ok().map(Stamp::Object);
+            }
+            let metadata = std::fs::metadata(path).ok()?;
+            Some(Stamp::File(metadata.len(), metadata.modified().ok()?))
+        };
+        paths.iter().map(stamp).collect()
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// It is not there or may not be read.
+    pub(crate) fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        if is_object(path) { self.objects.open(path) } else { tessera_files::open(path) }
+    }
+
+    /// Opens files of one format that will be looked into; what lies in a store is fetched for many at once.
+    ///
+    /// # Errors
+    /// One is not there or may not be read.
+    pub(crate) fn open_all(&self, paths: &[String]) -> Result<Vec<Arc<dyn RangeReader>>> {
+        let objects = paths.iter().filter(|path| is_object(path));
+        self.objects.prepare(objects.map(|path| (path.as_str(), edges_of_path(path))))?;
+        paths.iter().map(|path| self.open(path)).collect()
+    }
+
+    /// Looks at the objects that a plan scans, so that no worker has to wait for their versions, headers and footers.
+    ///
+    /// # Errors
+    /// One is not there, or the store refuses.
+    pub(crate) fn prepare(&self, plan: &Plan) -> Result<()> {
+        let mut wanted = Vec::new();
+        scanned(plan, &mut wanted);
+        self.objects.prepare(wanted.into_iter())
+    }
+
+    /// What opens files for a query.
+    pub(crate) fn opener(&self) -> FileOpener {
+        let storage = self.clone();
+        Arc::new(move |path| storage.open(path))
+    }
+
+    /// What writes files for a query.
+    pub(crate) fn creator(&self) -> FileCreator {
+        let storage = self.clone();
+        Arc::new(move |path| match is_object(path) {
+            true => storage.objects.create(path),
+            false => Ok(Box::new(AtomicFile::create(path)?)),
+        })
+    }
+}
+
+/// The objects that the scans of a plan name, at any depth, and what they read first.
+fn scanned<'a>(plan: &'a Plan, wanted: &mut Vec<(&'a str, Edges)>) {
+    for node in &plan.nodes {
+        if let Some(Value::List(paths)) = node.params.get("paths") {
+            let edges = edges_of_scan(&node.operator);
+            let objects = paths.iter().filter_map(|path| match path {
+                Value::String(path) if is_object(path) => Some((&**path, edges)),
+                _ => None,
+            });
+            wanted.extend(objects);
+        }
+        node.nested.iter().for_each(|nested| scanned(nested, wanted));
+    }
+}
+
+/// What a scan reads first: Parquet its footer, text its header, Arrow both.
+fn edges_of_scan(operator: &str) -> Edges {
+    Edges { head: operator != "parquet_scan", tail: !matches!(operator, "csv_scan" | "json_scan") }
+}
+
+fn edges_of_path(path: &str) -> Edges {
+    FileFormat::of_path(path).map_or(Edges::default(), |format| edges_of_scan(format.scan()))
+}
+
+/// The part of a local path that tells nothing about partitions: of a folder, itself; of a pattern, the folder before
+/// the first wildcard; of a file, the folder it stands in.
+fn root(location: &str) -> String {
+    let fixed = if tessera_files::is_pattern(location) {
+        &location[..location.find(['*', '?', '[']).unwrap_or(location.len())]
+    } else if Path::new(location).is_dir() {
+        return format!("{}/", location.trim_end_matches('/'));
+    } else {
+        location
+    };
+    fixed.rfind('/').map_or(String::new(), |slash| fixed[..=slash].to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots() {
+        assert_eq!(root("/d=1/x.csv"), "/d=1/");
+        assert_eq!(root("x.csv"), "");
+        assert_eq!(root("/d/year=*/x.csv"), "/d/");
+        let folder = std::env::temp_dir();
+        assert!(root(folder.to_str().unwrap()).ends_with('/'));
+    }
+}

@@ -1,0 +1,323 @@
+//! Reading, listing and writing, with everything that can go wrong on the way.
+
+mod server;
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use server::{Fault, Server};
+use tessera_objects::{Edges, Objects};
+use tessera_ops::{RangeReader, Read};
+use tessera_types::{Code, Result};
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+fn objects(server: &Server) -> Objects {
+    let objects = Objects::new(server.settings());
+    objects.begin(None);
+    objects
+}
+
+fn read(reader: &dyn RangeReader, range: Range<u64>) -> Result<Vec<u8>> {
+    loop {
+        match reader.read(range.clone())? {
+            Read::Bytes(bytes) => return Ok(bytes.to_vec()),
+            Read::Blocked(token) => token.wait(Duration::from_secs(1)),
+        }
+    }
+}
+
+/// An object of `len` bytes, read by one range after the other.
+fn opened(server: &Server, len: usize) -> (Objects, Arc<dyn RangeReader>, Vec<u8>) {
+    let content = bytes(len);
+    server.put("b/x.bin", content.clone());
+    let objects = objects(server);
+    let reader = objects.open("s3://b/x.bin").unwrap();
+    (objects, reader, content)
+}
+
+#[test]
+fn ranges_are_read_whole_and_in_parts() {
+    let server = Server::start();
+    let (_objects, reader, content) = opened(&server, 20 << 20);
+    assert_eq!(reader.len(), 20 << 20);
+    server.log();
+    for range in [0..0, 5_000_000..5_000_001, 200_000..(19 << 20), 0..1_000, (20 << 20) - 8..20 << 20] {
+        let expected = &content[range.start as usize..range.end as usize];
+        assert!(read(&*reader, range.clone()).unwrap() == expected, "{range:?}");
+    }
+    let ranges: Vec<_> = server.log().iter().map(|r| r.range().unwrap().to_string()).collect();
+    assert_eq!(ranges.len(), 6, "one byte, three parts of the long range, two edges: {ranges:?}");
+    assert!(ranges.contains(&"bytes=0-65535".to_string()), "{ranges:?}");
+    let error = reader.read(0..(20 << 20) + 1).unwrap_err();
+    assert!(error.message().contains("truncated or damaged"), "{error}");
+    assert_eq!(reader.traffic().requests, 6);
+}
+
+#[test]
+fn what_is_asked_for_early_is_under_way_together() {
+    let server = Server::start();
+    let (_objects, reader, content) = opened(&server, 8 << 20);
+    server.fail(|_| Fault::Late(Duration::from_millis(300)));
+    let ranges: Vec<_> = (1..11).map(|i| i * 500_000..i * 500_000 + 1_000).collect();
+    let started = Instant::now();
+    reader.prefetch(&ranges).unwrap();
+    for range in &ranges {
+        let expected = &content[range.start as usize..range.end as usize];
+        assert!(read(&*reader, range.start..range.start + 10).unwrap() == expected[..10]);
+        assert!(read(&*reader, range.start + 10..range.end).unwrap() == expected[10..]);
+    }
+    assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
+    assert_eq!(reader.traffic().requests, 10);
+}
+
+#[test]
+fn more_than_the_budget_is_read_in_turns() {
+    let server = Server::start();
+    let (objects, _, content) = opened(&server, 64 << 20);
+    // Six readers that want 384 MiB before any takes a byte.
+    let readers: Vec<_> = (0..6).map(|_| objects.open("s3://b/x.bin").unwrap()).collect();
+    for reader in &readers {
+        reader.prefetch(&[0..32 << 20, 32 << 20..64 << 20]).unwrap();
+    }
+    for reader in readers.iter().rev() {
+        for half in [32 << 20..64 << 20, 0..32 << 20] {
+            assert!(
+                read(&**reader, half.clone()).unwrap() == content[half.start as usize..half.end as usize]
+            );
+        }
+    }
+}
+
+#[test]
+fn passing_faults_are_overcome() {
+    for fault in [Fault::Status(503), Fault::Status(429), Fault::Reset, Fault::Cut, Fault::Short] {
+        for tagged in [true, false] {
+            let server = Server::start();
+            if !tagged {
+                server.without_tags();
+            }
+            let (_objects, reader, content) = opened(&server, 3 << 20);
+            server.fail_reads(fault, 2);
+            let got = read(&*reader, 100_000..3_000_000).unwrap();
+            assert!(got == content[100_000..3_000_000], "{fault:?}");
+            assert!(server.log().len() >= 4, "{fault:?}: a look, two that fail, one that does not");
+        }
+    }
+}
+
+#[test]
+fn lasting_faults_are_one_clear_error() {
+    for (fault, expected) in [
+        (Fault::Status(503), "the server answers 503"),
+        (Fault::Reset, "cannot read 's3://b/x.bin'"),
+        (Fault::Cut, "cannot read 's3://b/x.bin'"),
+        (Fault::Short, "the body ends early"),
+        (Fault::Status(403), "permission denied; check AWS_ACCESS_KEY_ID"),
+        (Fault::Status(404), "there is no such object"),
+    ] {
+        let server = Server::start();
+        let (_objects, reader, _) = opened(&server, 3 << 20);
+        server.fail_reads(fault, usize::MAX);
+        let error = read(&*reader, 100_000..3_000_000).unwrap_err();
+        assert_eq!(error.code(), Code::Io, "{fault:?}");
+        assert!(error.message().contains(expected), "{fault:?}: {error}");
+        assert!(error.message().contains("s3://b/x.bin"), "{fault:?}: {error}");
+    }
+}
+
+#[test]
+fn an_object_that_is_replaced_is_told() {
+    for tagged in [true, false] {
+        let server = Server::start();
+        if !tagged {
+            server.without_tags();
+        }
+        let (objects, reader, _) = opened(&server, 3 << 20);
+        server.put("b/x.bin", bytes((3 << 20) + 1));
+        let error = read(&*reader, 100_000..200_000).unwrap_err();
+        assert!(error.message().contains("changed while it was read"), "{error}");
+        objects.begin(None);
+        assert_eq!(
+            objects.stamp("s3://b/x.bin").unwrap().len,
+            (3 << 20) + 1,
+            "the next statement looks again"
+        );
+    }
+}
+
+#[test]
+fn waiting_ends_when_cancelled() {
+    let server = Server::start();
+    server.put("b/x.csv", bytes(100));
+    server.fail(|_| Fault::Late(Duration::from_secs(20)));
+    let objects = objects(&server);
+    let interrupt = objects.interrupt();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(200));
+            interrupt.cancel();
+            std::thread::sleep(Duration::from_secs(1));
+            assert!(done.load(Ordering::Relaxed), "cancelling takes longer than a second");
+        });
+        let error = objects.expand("s3://b/x.csv", Edges::default()).unwrap_err();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(error.code(), Code::Cancelled);
+    });
+    objects.begin(Some(Duration::from_millis(200)));
+    let error = objects.expand("s3://b/x.csv", Edges::default()).unwrap_err();
+    assert!(error.message().contains("deadline"), "{error}");
+}
+
+#[test]
+fn what_is_given_up_is_not_requested() {
+    let server = Server::start();
+    let (objects, reader, _) = opened(&server, 64 << 20);
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = requests.clone();
+    server.fail(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Fault::Late(Duration::from_millis(100))
+    });
+    // The second reader's ranges fit only when the first's are gone.
+    let others: Vec<_> = (0..8).map(|_| objects.open("s3://b/x.bin").unwrap()).collect();
+    reader.prefetch(&[0..64 << 20]).unwrap();
+    others.iter().for_each(|other| other.prefetch(&[0..64 << 20]).unwrap());
+    drop(reader);
+    drop(others);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(requests.load(Ordering::Relaxed) <= 4 * 8, "{requests:?} of 72 parts");
+    let again = objects.open("s3://b/x.bin").unwrap();
+    assert_eq!(read(&*again, 100_000..100_004).unwrap().len(), 4, "the budget was given back");
+}
+
+#[test]
+fn prefixes_patterns_and_single_objects() {
+    let server = Server::start();
+    for path in
+        ["b/t/a.csv", "b/t/k=1/b.csv", "b/t/k=2/c.csv", "b/t/_SUCCESS", "b/t/.x.csv", "b/u.csv", "b/t/d.csv"]
+    {
+        server.put(path, "x\n1\n");
+    }
+    let objects = objects(&server);
+    let expand = |address: &str| objects.expand(address, Edges::default());
+    let all = expand("s3://b/t").unwrap();
+    let expected = ["s3://b/t/a.csv", "s3://b/t/d.csv", "s3://b/t/k=1/b.csv", "s3://b/t/k=2/c.csv"];
+    assert_eq!((all.addresses, &*all.root), (expected.map(String::from).to_vec(), "s3://b/t/"));
+    let some = expand("s3://b/t/k=*/*.csv").unwrap();
+    assert_eq!((some.addresses.len(), &*some.root), (2, "s3://b/t/"));
+    let one = expand("s3://b/u.csv").unwrap();
+    assert_eq!((one.addresses, &*one.root), (vec!["s3://b/u.csv".to_string()], "s3://b/"));
+    for (address, expected) in [
+        ("s3://b/none", "no such object or prefix"),
+        ("s3://b/none.csv", "no such object or prefix"),
+        ("s3://b/z*.csv", "no object matches"),
+    ] {
+        let error = expand(address).unwrap_err();
+        assert!(error.message().contains(expected) && error.message().contains(address), "{error}");
+    }
+    assert_eq!(*objects.entries("s3://b").unwrap(), ["t/".to_string(), "u.csv".to_string()]);
+    assert_eq!(objects.entries("s3://b/t/").unwrap().len(), 6);
+}
+
+#[test]
+fn a_look_brings_the_footer() {
+    let server = Server::start();
+    let content = bytes(200_000);
+    server.put("b/x.parquet", content.clone());
+    server.put("b/empty.parquet", "");
+    let objects = objects(&server);
+    objects.expand("s3://b/x.parquet", Edges { head: false, tail: true }).unwrap();
+    let reader = objects.open("s3://b/x.parquet").unwrap();
+    assert!(read(&*reader, 199_000..199_500).unwrap() == content[199_000..199_500]);
+    assert!(read(&*reader, 199_992..200_000).unwrap() == content[199_992..]);
+    assert_eq!(server.log().len(), 1);
+    objects.expand("s3://b/empty.parquet", Edges { head: false, tail: true }).unwrap();
+    assert!(objects.open("s3://b/empty.parquet").unwrap().is_empty());
+}
+
+#[test]
+fn files_of_a_web_server() {
+    let server = Server::start();
+    server.put("data/a b.csv", bytes(1_000));
+    let objects = objects(&server);
+    let address = format!("{}/data/a%20b.csv", server.address());
+    assert_eq!(*objects.expand(&address, Edges::default()).unwrap().addresses, [address.as_str()]);
+    assert!(read(&*objects.open(&address).unwrap(), 10..20).unwrap() == bytes(1_000)[10..20]);
+    for wrong in ["data/*.csv", "data/", "x.csv?y=1"] {
+        let error = objects.expand(&format!("{}/{wrong}", server.address()), Edges::default()).unwrap_err();
+        assert!(error.message().contains("no listing"), "{error}");
+    }
+    assert!(objects.create(&address).unwrap_err().message().contains("only read"));
+}
+
+#[test]
+fn objects_appear_when_committed() {
+    for len in [0, 1_000, 16 << 20, (70 << 20) + 17] {
+        let server = Server::start();
+        let objects = objects(&server);
+        let content = bytes(len);
+        let mut output = objects.create("s3://b/out/x.bin").unwrap();
+        output.write_all(&content).unwrap();
+        assert!(server.paths().is_empty());
+        output.commit().unwrap();
+        assert!(server.object("b/out/x.bin").unwrap() == content, "{len}");
+        assert_eq!(server.uploads().0, 0);
+    }
+}
+
+#[test]
+fn what_is_not_committed_leaves_nothing() {
+    let server = Server::start();
+    let objects = objects(&server);
+    let mut output = objects.create("s3://b/x.bin").unwrap();
+    output.write_all(&bytes(40 << 20)).unwrap();
+    assert_eq!(server.uploads().1, 1, "an upload was begun");
+    drop(output);
+    assert_eq!((server.uploads().0, server.paths().len()), (0, 0));
+
+    // A part that is refused for good, and a completion that is.
+    for method in ["PUT", "POST"] {
+        server.fail(move |request| {
+            match request.method == method && request.query.contains_key("uploadId") {
+                true => Fault::Status(403),
+                false => Fault::None,
+            }
+        });
+        let mut output = objects.create("s3://b/x.bin").unwrap();
+        let written = output.write_all(&bytes(40 << 20));
+        let error = match written {
+            Ok(()) => output.commit().unwrap_err().to_string(),
+            Err(error) => {
+                drop(output);
+                error.to_string()
+            }
+        };
+        assert!(error.contains("cannot write 's3://b/x.bin': permission denied"), "{error}");
+        assert_eq!((server.uploads().0, server.paths().len()), (0, 0), "{method}");
+    }
+}
+
+#[test]
+fn passing_faults_of_writing_are_overcome() {
+    let server = Server::start();
+    let mut left = 3;
+    server.fail(move |request| match request.method == "PUT" && left > 0 {
+        true => {
+            left -= 1;
+            [Fault::Status(503), Fault::Reset, Fault::Status(500)][left]
+        }
+        false => Fault::None,
+    });
+    let objects = objects(&server);
+    let mut output = objects.create("s3://b/x.bin").unwrap();
+    output.write_all(&bytes(40 << 20)).unwrap();
+    output.commit().unwrap();
+    assert!(server.object("b/x.bin").unwrap() == bytes(40 << 20));
+}
