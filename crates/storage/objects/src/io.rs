@@ -1,8 +1,8 @@
 //! The I/O thread: one for the process, started on first use. All requests are made and all bodies received on it.
 //!
 //! Reads of ranges go through [`submit`]: they start in the order in which they came, as long as the bytes that are under way or not
-//! yet taken stay below [`BYTES_MAX`]. Where nothing is under way the next one starts in any case, so that bytes which
-//! wait to be taken can never stop everything.
+//! yet taken stay below [`BYTES_MAX`]. Where all that was started has come and nobody takes it for a while, because who should
+//! waits for what has not been started, the next one starts in any case: bytes that wait can slow things down but not stop them.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,6 +17,8 @@ use tokio::task::AbortHandle;
 
 /// The most bytes of ranges that are under way or have come and are not taken yet, in the whole process.
 pub(crate) const BYTES_MAX: u64 = 256 << 20;
+/// How long nothing moves before a range starts beyond [`BYTES_MAX`].
+const STALL: Duration = Duration::from_millis(250);
 /// The most ranges that are under way at once.
 const RANGES_MAX: usize = 256;
 /// Threads that look up names of hosts, which the system offers only as a call that waits.
@@ -185,10 +187,19 @@ struct Traffic {
     held_bytes: u64,
     under_way: usize,
     waiting: VecDeque<Arc<dyn Transfer>>,
+    /// How often bytes were taken or given up.
+    released: u64,
+    /// Whether somebody looks after [`STALL`] whether anything has moved.
+    watched: bool,
 }
 
-static TRAFFIC: Mutex<Traffic> =
-    Mutex::new(Traffic { held_bytes: 0, under_way: 0, waiting: VecDeque::new() });
+static TRAFFIC: Mutex<Traffic> = Mutex::new(Traffic {
+    held_bytes: 0,
+    under_way: 0,
+    waiting: VecDeque::new(),
+    released: 0,
+    watched: false,
+});
 
 /// Reads a range when its turn comes.
 ///
@@ -197,15 +208,19 @@ static TRAFFIC: Mutex<Traffic> =
 pub(crate) fn submit(transfer: Arc<dyn Transfer>) -> Result<()> {
     let handle = handle()?;
     lock(&TRAFFIC).waiting.push_back(transfer);
-    admit(handle);
+    admit(handle, false);
     Ok(())
 }
 
 /// The bytes of a transfer that was started have been taken, or nobody wants them.
 pub(crate) fn release(bytes: u64) {
-    lock(&TRAFFIC).held_bytes -= bytes;
+    {
+        let mut traffic = lock(&TRAFFIC);
+        traffic.held_bytes -= bytes;
+        traffic.released += 1;
+    }
     if let Ok(handle) = handle() {
-        admit(handle);
+        admit(handle, false);
     }
 }
 
@@ -216,18 +231,23 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         lock(&TRAFFIC).under_way -= 1;
         if let Ok(handle) = handle() {
-            admit(handle);
+            admit(handle, false);
         }
     }
 }
 
-fn admit(handle: &Handle) {
+/// Starts what fits; one that does not, too, where it `must`.
+fn admit(handle: &Handle, mut must: bool) {
     loop {
         let next = {
             let mut traffic = lock(&TRAFFIC);
             let Some(next) = traffic.waiting.front() else { return };
             let fits = traffic.held_bytes + next.bytes() <= BYTES_MAX && traffic.under_way < RANGES_MAX;
-            if !fits && traffic.under_way > 0 {
+            if !fits && !must {
+                if traffic.under_way == 0 && !traffic.watched {
+                    traffic.watched = true;
+                    handle.spawn(watch(traffic.released));
+                }
                 return;
             }
             let Some(next) = traffic.waiting.pop_front() else { return };
@@ -236,6 +256,7 @@ fn admit(handle: &Handle) {
             }
             traffic.held_bytes += next.bytes();
             traffic.under_way += 1;
+            must = false;
             next
         };
         let work = next.clone().run();
@@ -246,6 +267,17 @@ fn admit(handle: &Handle) {
         });
         next.started(task.abort_handle());
     }
+}
+
+/// Starts the next one after a while in which nothing moved.
+async fn watch(released: u64) {
+    tokio::time::sleep(STALL).await;
+    let stalled = {
+        let mut traffic = lock(&TRAFFIC);
+        traffic.watched = false;
+        traffic.under_way == 0 && traffic.released == released
+    };
+    admit(&Handle::current(), stalled);
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
