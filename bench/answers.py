@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import random
 import subprocess
 import sys
 import tempfile
@@ -76,6 +77,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=numbers, default=[1, 2], help="numbers of threads (default 1,2)")
     parser.add_argument("--chunk", type=numbers, default=[1, 7, 2048], help="chunk sizes (default 1,7,2048)")
     parser.add_argument("--ranks", type=numbers, default=[0], help="MPI ranks, by commas (default none: local)")
+    parser.add_argument("--share", type=int, default=1, help="check every N-th setting only, chosen by --seed (default all)")
+    parser.add_argument("--seed", type=int, default=1, help="which of the settings --share chooses")
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds a query may take")
@@ -112,6 +115,8 @@ def main() -> int:
         for suite in options.suite:
             data = ensure_data(options.tessera, suite, options.sf, options.data or Path(scratch) / suite)
             todo = checks(options, suite, data)
+            if options.share > 1:
+                todo = random.Random(options.seed).sample(todo, -(-len(todo) // options.share))
             total += len(todo)
             results = pool.map(lambda check: check.run(options.tessera, options.timeout), todo)
             for check, wrong in zip(todo, results):

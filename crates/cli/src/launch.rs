@@ -4,11 +4,11 @@ use std::io::{IsTerminal, stdin};
 
 use tessera_platform_mpi::launcher;
 
-use crate::EXIT_USAGE;
 use crate::arguments::Command;
 use crate::failed;
 use crate::interrupt::Interrupt;
 use crate::runner::complain;
+use crate::{EXIT_INTERRUPTED, EXIT_USAGE};
 
 /// Runs the command on this many ranks; gives the exit code.
 pub(crate) fn ranks(command: &Command, ranks: usize) -> u8 {
@@ -22,11 +22,12 @@ pub(crate) fn ranks(command: &Command, ranks: usize) -> u8 {
     let launched = launcher::launch(ranks, &arguments, command.reads_input());
     let done = launched.and_then(|launched| {
         let canceller = launched.canceller();
-        let _interrupt = Interrupt::listen(move || {
+        let interrupt = Interrupt::listen(move || {
             canceller.cancel();
             true
         });
-        launched.wait()
+        let code = launched.wait()?;
+        Ok(if code != 0 && interrupt.happened() { EXIT_INTERRUPTED } else { code })
     });
     done.unwrap_or_else(|error| failed(&error))
 }

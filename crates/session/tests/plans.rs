@@ -133,3 +133,37 @@ fn a_changed_plan_is_rejected_with_the_place() {
     let error = session.run_plan(&text).unwrap_err();
     assert!(error.to_string().contains("zip"), "{error}");
 }
+
+/// What workers that share no memory compute: aggregates of parts, put together.
+#[test]
+fn aggregates_of_parts_put_together_are_those_of_all() {
+    let mut session = Session::new(Config { threads: 2, ..Config::default() }).unwrap();
+    let values = "%v = values() {columns = <k: int64, part: int64, x: decimal(12,2)?, f: float64?, n: int64?>, rows = [
+        [1, 0, 1.25::decimal(12,2), 0.5, 9223372036854775807], [1, 1, 2.50::decimal(12,2), NULL::float64, 5],
+        [1, 1, NULL::decimal(12,2), 1.5, -7], [2, 0, NULL::decimal(12,2), NULL::float64, NULL::int64],
+        [2, 2, NULL::decimal(12,2), NULL::float64, NULL::int64], [3, 2, -0.01::decimal(12,2), 2.25, 0]]}";
+    let direct = format!(
+        "plan {{ {values}
+        %r = reduce_by_key(%v) {{keys = [k], aggregates = {{c = {{function = count, args = []}}, s = {{function = sum, args = [x]}},
+            a = {{function = avg, args = [x]}}, b = {{function = avg, args = [f]}}, d = {{function = avg, args = [n]}}, m = {{function = max, args = [f]}}}}}}
+        %s = sort(%r) {{keys = [{{field = k}}]}}
+        return %s }}"
+    );
+    let in_parts = format!(
+        "plan {{ {values}
+        %p = reduce_by_key(%v) {{keys = [k, part], partial = true, aggregates = {{c = {{function = count, args = []}},
+            s = {{function = sum, args = [x]}}, cx = {{function = count, args = [x]}}, f = {{function = sum, args = [f]}},
+            cf = {{function = count, args = [f]}}, n = {{function = sum, args = [n]}}, cn = {{function = count, args = [n]}},
+            m = {{function = max, args = [f]}}}}}}
+        %r = reduce_by_key(%p) {{keys = [k], aggregates = {{c = {{function = merge_count, args = [c]}},
+            s = {{function = merge_sum, args = [s]}}, a = {{function = merge_avg, args = [s, cx]}},
+            b = {{function = merge_avg, args = [f, cf]}}, d = {{function = merge_avg, args = [n, cn]}}, m = {{function = max, args = [m]}}}}}}
+        %s = sort(%r) {{keys = [{{field = k}}]}}
+        return %s }}"
+    );
+    let shown =
+        |result: QueryResult| format!("{:?}", result.batches().map(Result::unwrap).collect::<Vec<_>>());
+    let direct = shown(session.run_plan(&direct).unwrap());
+    assert_eq!(direct, shown(session.run_plan(&in_parts).unwrap()));
+    assert!(direct.contains("1.875"), "{direct}");
+}

@@ -13,7 +13,7 @@ use crate::describe::{edge, gives_one};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
-use crate::rows::{Incoming, partition_of};
+use crate::rows::{Incoming, RowLayout, partition_of};
 use crate::stream_util::chunks_source;
 use crate::{Run, describe};
 
@@ -58,7 +58,12 @@ pub(crate) fn histogram_tuple() -> Tuple {
 impl SubOperator for LocalHistogram {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let partitioning = Partitioning::new(node, &lowering.inputs[0].tuple)?;
-        let strings = node.params.flag("strings")?;
+        let layout = RowLayout::new(&lowering.inputs[0].tuple)?;
+        let strings = match node.params.flag("strings")? {
+            false => Strings::Unasked,
+            true if layout.has_heap() => Strings::Counted,
+            true => Strings::None,
+        };
         Ok(Operator::Sink(Arc::new(Lowered { partitioning, strings })))
     }
 }
@@ -66,7 +71,15 @@ impl SubOperator for LocalHistogram {
 #[derive(Debug)]
 struct Lowered {
     partitioning: Partitioning,
-    strings: bool,
+    strings: Strings,
+}
+
+/// Whether the bytes of long strings are wanted, and whether there can be any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strings {
+    Unasked,
+    None,
+    Counted,
 }
 
 impl Sink for Lowered {
@@ -79,7 +92,7 @@ impl Sink for Lowered {
 #[derive(Debug)]
 struct HistogramRun {
     partitioning: Partitioning,
-    strings: bool,
+    strings: Strings,
     run: Run,
 }
 
@@ -88,7 +101,7 @@ struct HistogramWorker {
     run: Run,
     hashes: Vec<u64>,
     counts: Vec<i64>,
-    /// Empty where they are not asked for.
+    /// Empty where there are none to count.
     bytes: Vec<i64>,
 }
 
@@ -96,7 +109,7 @@ impl SinkRun for HistogramRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         let (partitioning, run) = (self.partitioning.clone(), self.run.clone());
         let counts = vec![0; partitioning.count()];
-        let bytes = if self.strings { counts.clone() } else { Vec::new() };
+        let bytes = if self.strings == Strings::Counted { counts.clone() } else { Vec::new() };
         Ok(Box::new(HistogramWorker { partitioning, run, hashes: Vec::new(), counts, bytes }))
     }
 
@@ -110,7 +123,7 @@ impl SinkRun for HistogramRun {
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..counts.len() as i64));
         let counts: ArrayRef = Arc::new(Int64Array::from(counts));
         let mut columns = vec![numbers, counts];
-        if self.strings {
+        if self.strings != Strings::Unasked {
             columns.push(Arc::new(Int64Array::from(bytes)));
         }
         let chunk = Chunk::from_arrays(columns);

@@ -1,6 +1,6 @@
 //! `union`: one stream after the other.
 
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Parallelism, Role, Traits};
+use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Parallelism, Role, Traits};
 use tessera_types::{Error, Result, Tuple, quote_name};
 
 use crate::describe;
@@ -40,21 +40,21 @@ impl Descriptor for Union {
                 }
                 field.nullable |= other.nullable;
             }
-            if edge.traits.locality != first.traits.locality {
-                return Err(Error::semantic(format!(
-                    "input 0 has locality {} and input {position} has locality {}; insert an exchange",
-                    first.traits.locality, edge.traits.locality
-                )));
-            }
         }
         let many = edges.iter().any(|edge| edge.traits.parallelism == Parallelism::Many);
         let parallelism = if many { Parallelism::Many } else { Parallelism::One };
+        let parts = edges.iter().any(|edge| edge.traits.locality == Locality::Worker);
+        let locality = if parts { Locality::Worker } else { Locality::All };
         let order = match edges {
             [only] => only.order.clone(),
             _ if edges.iter().any(|edge| edge.order == Order::None) => Order::None,
             _ => Order::Source,
         };
-        Ok(Edge { tuple: Tuple::new(fields), traits: Traits { parallelism, ..first.traits }, order })
+        Ok(Edge {
+            tuple: Tuple::new(fields),
+            traits: Traits { parallelism, locality, ..first.traits },
+            order,
+        })
     }
 
     fn role(&self, _node: &Node) -> Role {

@@ -15,7 +15,7 @@ use crate::physical::interval_to_bits;
 
 use super::compare::{Candidates, Heap, NullKeys, RowsRef};
 use super::incoming::{Incoming, Resolved, Values, long_bytes, view_buffers};
-use super::layout::{HASH_OFFSET, Kind, RowLayout, VALIDITY_OFFSET};
+use super::layout::{HASH_OFFSET, Kind, RowLayout};
 use super::memory::{Fixed, Pages};
 use super::sealed::{Part, Rows, Side};
 
@@ -38,7 +38,9 @@ pub struct RowsBuilder {
     heap: Vec<Vec<u8>>,
     sides: Vec<Side>,
     has_nulls: Vec<bool>,
+    /// By field; none for a builder that copies every string.
     translations: Vec<Option<Translation>>,
+    translates: bool,
     reservation: Reservation,
 }
 
@@ -60,9 +62,35 @@ impl RowsBuilder {
             sides: Vec::new(),
             has_nulls: vec![false; layout.fields.len()],
             translations: layout.fields.iter().map(|_| None).collect(),
+            translates: true,
             layout,
             reservation,
         }
+    }
+
+    /// As [`RowsBuilder::new`], for about this many rows, of which each has its strings to itself.
+    ///
+    /// # Errors
+    /// The memory budget is exhausted.
+    pub(crate) fn unshared(
+        layout: Arc<RowLayout>,
+        rows: usize,
+        mut reservation: Reservation,
+    ) -> Result<RowsBuilder> {
+        reservation.grow(layout.stride_bytes() * rows)?;
+        let mut builder = RowsBuilder { translates: false, ..RowsBuilder::new(layout, reservation) };
+        builder.pages.allocate(rows);
+        Ok(builder)
+    }
+
+    /// Bytes of strings.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.heap.iter().map(Vec::len).sum()
+    }
+
+    /// The words of all rows, and the pages of the heap.
+    pub(crate) fn into_words(self) -> (Vec<u64>, Vec<Vec<u8>>) {
+        (self.pages.into_words(self.rows), self.heap)
     }
 
     /// The layout.
@@ -121,12 +149,14 @@ impl RowsBuilder {
         let bytes = self.pages.bytes_to_allocate(start + len);
         self.reservation.grow(bytes)?;
         self.pages.allocate(start + len);
-        if let Some(hashes) = hashes {
+        if let Some(hashes) = hashes.filter(|_| self.layout.is_hashed()) {
             let hash = |p: usize| hashes.get(p).copied().unwrap_or_default();
             put(&mut self.pages, start, len, HASH_OFFSET, selection, hash);
         }
-        for byte in 0..self.layout.fields.len().div_ceil(8) {
-            put(&mut self.pages, start, len, VALIDITY_OFFSET + byte, selection, |_| u8::MAX);
+        if let Some(validity) = self.layout.validity_offset() {
+            for byte in 0..self.layout.fields.len().div_ceil(8) {
+                put(&mut self.pages, start, len, validity + byte, selection, |_| u8::MAX);
+            }
         }
         for (field, column) in incoming.columns.iter().enumerate() {
             self.append_field(field, column, start, len, selection)?;
@@ -201,7 +231,9 @@ impl RowsBuilder {
             }
         }
         if let Some(nulls) = &column.nulls {
-            let (byte, mask) = (VALIDITY_OFFSET + field / 8, 1u8 << (field % 8));
+            let validity = self.layout.validity_offset();
+            let validity = validity.ok_or_else(|| Error::internal("a field that is never NULL may be"))?;
+            let (byte, mask) = (validity + field / 8, 1u8 << (field % 8));
             for row in 0..len {
                 let position = selection.map_or(row, |selection| selection[row] as usize);
                 if nulls.is_null(position) {
@@ -242,7 +274,7 @@ impl RowsBuilder {
             put(&mut self.pages, start, len, offset, selection, view_at);
             return Ok(());
         }
-        let translated = column.index.is_some() && views.len() <= TRANSLATED_VALUES_MOST;
+        let translated = self.translates && column.index.is_some() && views.len() <= TRANSLATED_VALUES_MOST;
         let mut translation = self.translations[field]
             .take()
             .filter(|t| translated && std::ptr::addr_eq(Arc::as_ptr(&t.values), Arc::as_ptr(array)));

@@ -14,7 +14,7 @@ use tessera_types::{Error, Result};
 use crate::physical::{Physical, interval_from_bits};
 
 use super::NO_ROW;
-use super::layout::{Kind, RowLayout, VALIDITY_OFFSET};
+use super::layout::{Kind, RowLayout};
 use super::memory::Fixed;
 use super::sealed::{Part, Side};
 
@@ -26,7 +26,7 @@ impl Part {
         let Kind::Value(physical, data_type) = &place.kind else {
             return self.gather_handles(offset, rows);
         };
-        let nulls = self.gather_nulls(field, rows)?;
+        let nulls = self.gather_nulls(layout, field, rows)?;
         let array: ArrayRef = match physical {
             Physical::Null => new_null_array(data_type, rows.len()),
             Physical::Boolean => {
@@ -67,9 +67,9 @@ impl Part {
     }
 
     /// Which of these rows are NULL in a field; none when no row is.
-    fn gather_nulls(&self, field: usize, rows: &[u64]) -> Result<Option<NullBuffer>> {
-        if self.has_nulls[field] {
-            let (byte, mask) = (VALIDITY_OFFSET + field / 8, 1u8 << (field % 8));
+    fn gather_nulls(&self, layout: &RowLayout, field: usize, rows: &[u64]) -> Result<Option<NullBuffer>> {
+        if let (true, Some(validity)) = (self.has_nulls[field], layout.validity_offset()) {
+            let (byte, mask) = (validity + field / 8, 1u8 << (field % 8));
             let bytes = self.pages.gather::<u8>(byte, rows)?;
             let bits = BooleanBuffer::collect_bool(rows.len(), |i| bytes[i] & mask != 0);
             return Ok(Some(NullBuffer::new(bits)).filter(|nulls| nulls.null_count() > 0));

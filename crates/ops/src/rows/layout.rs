@@ -36,6 +36,9 @@ pub struct RowLayout {
     pub(crate) fields: Vec<FieldLayout>,
     states: Vec<usize>,
     stride_bytes: usize,
+    /// Whether a row begins with its hash, and where its validity bits are, if it has some.
+    hashed: bool,
+    validity: Option<usize>,
 }
 
 impl FieldLayout {
@@ -56,8 +59,29 @@ impl RowLayout {
         RowLayout::with_states(tuple, &[])
     }
 
+    /// The layout of `tuple` without a hash, and without validity bits where nothing can be NULL: for rows on their way.
+    ///
+    /// # Errors
+    /// As [`RowLayout::new`].
+    pub fn bare(tuple: &Tuple) -> Result<Arc<RowLayout>> {
+        let nullable = tuple.fields().iter().any(|field| field.nullable);
+        RowLayout::starting(tuple, &[], false, nullable.then_some(0))
+    }
+
     /// The layout of `tuple`, followed by state fields of these widths in bytes, zero in a new row.
+    ///
+    /// # Errors
+    /// As [`RowLayout::new`].
     pub fn with_states(tuple: &Tuple, state_widths: &[usize]) -> Result<Arc<RowLayout>> {
+        RowLayout::starting(tuple, state_widths, true, Some(VALIDITY_OFFSET))
+    }
+
+    fn starting(
+        tuple: &Tuple,
+        state_widths: &[usize],
+        hashed: bool,
+        validity: Option<usize>,
+    ) -> Result<Arc<RowLayout>> {
         let kinds = tuple
             .fields()
             .iter()
@@ -70,7 +94,7 @@ impl RowLayout {
             })
             .collect::<Result<Vec<_>>>()?;
         let mut fields: Vec<_> = kinds.into_iter().map(|kind| FieldLayout { kind, offset: 0 }).collect();
-        let mut end = VALIDITY_OFFSET + fields.len().div_ceil(8);
+        let mut end = validity.map_or(0, |validity| validity + fields.len().div_ceil(8));
         // Narrow fields first: they fill the space beside the validity bits.
         for width in [0, 1, 2, 4, 8, 16] {
             for field in fields.iter_mut().filter(|field| field.width_bytes() == width) {
@@ -89,7 +113,10 @@ impl RowLayout {
             tuple: tuple.clone(),
             fields,
             states,
-            stride_bytes: end.next_multiple_of(8),
+            // A row without fields takes a word, so that rows can be counted.
+            stride_bytes: end.next_multiple_of(8).max(8),
+            hashed,
+            validity,
         }))
     }
 
@@ -106,6 +133,21 @@ impl RowLayout {
     /// Where a field stands in its row.
     pub fn field_offset(&self, field: usize) -> usize {
         self.fields[field].offset
+    }
+
+    /// Whether a row begins with its hash.
+    pub(crate) fn is_hashed(&self) -> bool {
+        self.hashed
+    }
+
+    /// Where a row's validity bits start; none where no field can be NULL.
+    pub(crate) fn validity_offset(&self) -> Option<usize> {
+        self.validity
+    }
+
+    /// Whether there are strings, or bytes, of which long ones lie in a heap.
+    pub fn has_heap(&self) -> bool {
+        self.fields.iter().any(|field| matches!(field.kind, Kind::Value(Physical::View, _)))
     }
 
     /// Where a state field stands in its row.

@@ -217,6 +217,27 @@ impl Pages {
         self.allocated = target;
     }
 
+    /// The words of the first `rows` rows.
+    ///
+    /// # Panics
+    /// There are not so many.
+    pub(crate) fn into_words(self, rows: usize) -> Vec<u64> {
+        assert!(rows <= self.allocated, "more rows than there are");
+        let wanted = rows * self.stride;
+        let mut all = Vec::new();
+        for page in self.pages {
+            match page {
+                Page::Own(words) if all.is_empty() => all = words,
+                page => all.extend_from_slice(&page),
+            }
+            if all.len() >= wanted {
+                break;
+            }
+        }
+        all.truncate(wanted);
+        all
+    }
+
     /// Rows that have memory.
     #[cfg(test)]
     pub(crate) fn allocated(&self) -> usize {

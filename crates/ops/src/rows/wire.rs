@@ -8,21 +8,20 @@ use std::sync::Arc;
 
 use arrow::buffer::Buffer;
 
-use tessera_encodings::Chunk;
+use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result};
 
 use crate::context::{Context, Reservation};
+use crate::hash::hash_columns;
 use crate::physical::Physical;
 
 use super::builder::RowsBuilder;
-use super::incoming::long_bytes;
+use super::incoming::Incoming;
 use super::layout::{Kind, RowLayout};
 use super::memory::{Pages, Region};
 use super::scatter::partition_of;
 use super::sealed::{Part, Rows};
 
-/// Bytes of rows that are packed before they are partitioned: they stay in the second-level cache.
-const STAGE_BYTES: usize = 128 << 10;
 /// Bytes of rows, and of strings, after which a packet is sent.
 const PACKET_BYTES: usize = 32 << 10;
 /// Strings of a partition lie in buffers that start this many bytes apart and overlap, so that no string is cut.
@@ -30,13 +29,15 @@ const HEAP_STEP_BITS: u32 = 30;
 /// The longest such buffer: what Arrow's views can point into.
 const HEAP_BUFFER_BYTES: usize = (1 << 31) - 1;
 
-/// Rows of one partition and the strings they refer to.
+/// Rows of one partition, in the bare layout, and the strings they refer to.
 #[derive(Debug, Default)]
 pub struct Packet {
     /// The rows.
     pub rows: Vec<u64>,
-    /// Strings of more than 12 bytes, in the order of the rows.
+    /// Strings of more than 12 bytes, of each row its own.
     pub heap: Vec<u8>,
+    /// Where the pages of the heap begin that the rows' headers name.
+    pages: Vec<u64>,
 }
 
 /// Tuples being partitioned by some bits of the hash of their keys, for sending.
@@ -47,11 +48,13 @@ pub struct Outgoing {
     bits: u32,
     shift: u32,
     heap_words: Arc<[usize]>,
-    stage: RowsBuilder,
-    packets: Vec<Packet>,
+    partitions: Vec<RowsBuilder>,
     packet_rows: usize,
     context: Arc<dyn Context>,
-    _memory: Reservation,
+    /// Of one chunk: hashes, and positions partition by partition, with where those of the next partition begin.
+    hashes: Vec<u64>,
+    positions: Vec<u32>,
+    ends: Vec<u32>,
 }
 
 /// First words of the fields whose long strings lie in a heap.
@@ -74,8 +77,11 @@ pub fn heap_words(layout: &RowLayout) -> Result<Arc<[usize]>> {
     Ok(words.into())
 }
 
+/// What takes a packet of a partition.
+type Send<'a> = &'a mut dyn FnMut(usize, Packet) -> Result<()>;
+
 impl Outgoing {
-    /// Nothing yet. Partitions are the values of `bits` bits of the hash of `keys`, `shift` bits from the top.
+    /// Nothing yet. Partitions are the values of `bits` bits of the hash of `keys`, `shift` bits from the top; `layout` is bare.
     ///
     /// # Errors
     /// A field is of a kind that cannot be sent, or the memory budget is exhausted.
@@ -85,79 +91,109 @@ impl Outgoing {
         (bits, shift): (u32, u32),
         context: &Arc<dyn Context>,
     ) -> Result<Outgoing> {
-        let partitions = 1usize << bits;
-        let mut memory = Reservation::new(context.clone());
-        memory.grow(partitions * PACKET_BYTES)?;
-        Ok(Outgoing {
+        let mut outgoing = Outgoing {
             layout: layout.clone(),
             keys: keys.clone(),
             bits,
             shift,
             heap_words: heap_words(layout)?,
-            stage: RowsBuilder::new(layout.clone(), Reservation::new(context.clone())),
-            packets: (0..partitions).map(|_| Packet::default()).collect(),
+            partitions: Vec::new(),
             packet_rows: (PACKET_BYTES / layout.stride_bytes()).max(1),
             context: context.clone(),
-            _memory: memory,
-        })
+            hashes: Vec::new(),
+            positions: Vec::new(),
+            ends: Vec::new(),
+        };
+        for _ in 0..1usize << bits {
+            let builder = outgoing.builder()?;
+            outgoing.partitions.push(builder);
+        }
+        Ok(outgoing)
     }
 
-    /// Takes the tuples of a chunk; `send` gets each packet that is full, with its partition, and leaves an empty one.
+    fn builder(&self) -> Result<RowsBuilder> {
+        // One packet, and what may come in one chunk when it is almost full.
+        let rows = self.packet_rows + (tessera_encodings::CHUNK_ROWS_MAX >> self.bits);
+        RowsBuilder::unshared(self.layout.clone(), rows, Reservation::new(self.context.clone()))
+    }
+
+    /// Takes the tuples of a chunk; `send` gets each packet that is full, with its partition.
     ///
     /// # Errors
     /// The memory budget is exhausted, and those of `send`.
-    pub fn append(
-        &mut self,
-        chunk: &Chunk,
-        send: &mut dyn FnMut(usize, &mut Packet) -> Result<()>,
-    ) -> Result<()> {
-        self.stage.append_chunk(chunk, &self.keys)?;
-        let full = self.stage.len() * self.layout.stride_bytes() >= STAGE_BYTES;
-        if full { self.partition_stage(send) } else { Ok(()) }
+    pub fn append(&mut self, chunk: &Chunk, send: Send<'_>) -> Result<()> {
+        self.context.check()?;
+        let incoming = Incoming::of_chunk(chunk)?;
+        let selection = chunk.selection().map(|selection| &selection.values()[..]);
+        if self.bits == 0 {
+            self.partitions[0].append(&incoming, None, selection)?;
+            return self.send_full(0, send);
+        }
+        let columns: Vec<Column> = self.keys.iter().map(|key| chunk.stored()[*key].clone()).collect();
+        hash_columns(&columns, chunk.rows_stored(), &mut self.hashes)?;
+        self.sort_positions(chunk.rows_stored(), selection);
+        for partition in 0..self.partitions.len() {
+            let first = if partition == 0 { 0 } else { self.ends[partition - 1] as usize };
+            let positions = &self.positions[first..self.ends[partition] as usize];
+            if !positions.is_empty() {
+                self.partitions[partition].append(&incoming, None, Some(positions))?;
+                self.send_full(partition, send)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the positions that count in the order of their partitions, by counting.
+    fn sort_positions(&mut self, rows: usize, selection: Option<&[u32]>) {
+        let (bits, shift, hashes) = (self.bits, self.shift, &self.hashes);
+        let of = |position: u32| partition_of(hashes[position as usize], bits, shift);
+        let all = 0..rows as u32;
+        let ends = &mut self.ends;
+        ends.clear();
+        ends.resize(self.partitions.len(), 0);
+        match selection {
+            None => all.clone().for_each(|position| ends[of(position)] += 1),
+            Some(selection) => selection.iter().for_each(|position| ends[of(*position)] += 1),
+        }
+        let mut before = 0;
+        for end in ends.iter_mut() {
+            (*end, before) = (before, before + *end);
+        }
+        // Each entry runs from where its partition begins to where it ends.
+        let positions = &mut self.positions;
+        positions.clear();
+        positions.resize(before as usize, 0);
+        let mut put = |position: u32| {
+            let place = &mut ends[of(position)];
+            positions[*place as usize] = position;
+            *place += 1;
+        };
+        match selection {
+            None => all.for_each(&mut put),
+            Some(selection) => selection.iter().copied().for_each(&mut put),
+        }
+    }
+
+    fn send_full(&mut self, partition: usize, send: Send<'_>) -> Result<()> {
+        let builder = &self.partitions[partition];
+        let full = builder.len() >= self.packet_rows || builder.heap_bytes() >= PACKET_BYTES;
+        if full { self.send(partition, send) } else { Ok(()) }
+    }
+
+    fn send(&mut self, partition: usize, send: Send<'_>) -> Result<()> {
+        let next = self.builder()?;
+        let (rows, heap) = std::mem::replace(&mut self.partitions[partition], next).into_words();
+        send(partition, Packet::new(rows, heap))
     }
 
     /// Sends what is left.
     ///
     /// # Errors
     /// Those of `send`.
-    pub fn flush(&mut self, send: &mut dyn FnMut(usize, &mut Packet) -> Result<()>) -> Result<()> {
-        self.partition_stage(send)?;
-        for (partition, packet) in self.packets.iter_mut().enumerate() {
-            if !packet.rows.is_empty() {
-                send(partition, packet)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn partition_stage(&mut self, send: &mut dyn FnMut(usize, &mut Packet) -> Result<()>) -> Result<()> {
-        self.context.check()?;
-        let next = RowsBuilder::new(self.layout.clone(), Reservation::new(self.context.clone()));
-        let Part { pages, rows, heap, reservations: _held, .. } =
-            std::mem::replace(&mut self.stage, next).seal_part();
-        let stride = self.layout.stride_bytes() / 8;
-        for row in 0..rows {
-            let words = pages.words(row);
-            // The hash is the first word of a row.
-            let partition = partition_of(words[0], self.bits, self.shift);
-            let packet = &mut self.packets[partition];
-            if packet.rows.capacity() == 0 {
-                packet.rows.reserve_exact(self.packet_rows * stride);
-            }
-            let start = packet.rows.len();
-            packet.rows.extend_from_slice(words);
-            for &word in self.heap_words.iter() {
-                let (low, high) = (words[word], words[word + 1]);
-                if low as u32 > 12 {
-                    let view = u128::from(low) | u128::from(high) << 64;
-                    let bytes = long_bytes(view, &heap)
-                        .ok_or_else(|| Error::internal("a string view points outside its heap"))?;
-                    packet.rows[start + word + 1] = packet.heap.len() as u64;
-                    packet.heap.extend_from_slice(bytes);
-                }
-            }
-            if packet.rows.len() == self.packet_rows * stride || packet.heap.len() >= PACKET_BYTES {
-                send(partition, packet)?;
+    pub fn flush(&mut self, send: Send<'_>) -> Result<()> {
+        for partition in 0..self.partitions.len() {
+            if !self.partitions[partition].is_empty() {
+                self.send(partition, send)?;
             }
         }
         Ok(())
@@ -170,6 +206,22 @@ impl Outgoing {
 }
 
 impl Packet {
+    fn new(rows: Vec<u64>, mut heap: Vec<Vec<u8>>) -> Packet {
+        let mut end = 0;
+        let mut pages = Vec::with_capacity(heap.len());
+        for page in &heap {
+            pages.push(end);
+            end += page.len() as u64;
+        }
+        let heap = if heap.len() == 1 { heap.remove(0) } else { heap.concat() };
+        Packet { rows, heap, pages }
+    }
+
+    /// A packet that came from another process, before it was relocated there.
+    pub fn came(rows: Vec<u64>, heap: Vec<u8>) -> Packet {
+        Packet { rows, heap, pages: Vec::new() }
+    }
+
     /// Makes the rows refer to their strings as of their place in the partition: `base` bytes from the start of its heap.
     pub fn relocate(&mut self, layout: &RowLayout, heap_words: &[usize], base: u64) {
         if heap_words.is_empty() || self.heap.is_empty() {
@@ -178,16 +230,20 @@ impl Packet {
         for row in self.rows.chunks_exact_mut(layout.stride_bytes() / 8) {
             for &word in heap_words {
                 if row[word] as u32 > 12 {
-                    let at = base + row[word + 1];
+                    let (page, offset) = (row[word + 1] as u32, row[word + 1] >> 32);
+                    // What came has been relocated to the start of its own heap.
+                    let page = self.pages.get(page as usize).copied();
+                    let at = base + page.unwrap_or((row[word + 1] as u32 as u64) << HEAP_STEP_BITS) + offset;
                     row[word + 1] = at >> HEAP_STEP_BITS | (at & ((1 << HEAP_STEP_BITS) - 1)) << 32;
                 }
             }
         }
+        self.pages = Vec::new();
     }
 }
 
 impl Rows {
-    /// Rows that packets brought: `rows` holds them whole, `heap` the strings, of which `heap_bytes` are used.
+    /// Rows that packets brought, in the bare layout: `rows` holds them whole, `heap` the strings, of which `heap_bytes` are used.
     ///
     /// # Errors
     /// The layout has fields that cannot be sent.
@@ -233,13 +289,12 @@ mod tests {
                 _ => format!("{i} another-long-text-{i} yet-another-long-text-{i}"),
             })
             .collect();
-        let layout = RowLayout::new(&tuple).unwrap();
+        let layout = RowLayout::bare(&tuple).unwrap();
         let context: Arc<dyn Context> = TestContext::new(2048, 1);
         let mut outgoing = Outgoing::new(&layout, &vec![0].into(), (2, 40), &context).unwrap();
         let words = outgoing.heap_words().clone();
         let mut arrived: Vec<Packet> = (0..4).map(|_| Packet::default()).collect();
-        let mut send = |partition: usize, packet: &mut Packet| {
-            let mut packet = std::mem::take(packet);
+        let mut send = |partition: usize, mut packet: Packet| {
             let into = &mut arrived[partition];
             packet.relocate(&layout, &words, into.heap.len() as u64);
             into.rows.extend(packet.rows);
@@ -269,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_an_error() {
-        let layout = RowLayout::new(&"<l: list<int64>>".parse().unwrap()).unwrap();
+        let layout = RowLayout::bare(&"<l: list<int64>>".parse().unwrap()).unwrap();
         let context: Arc<dyn Context> = TestContext::new(2048, 1);
         let message = Outgoing::new(&layout, &vec![].into(), (0, 0), &context).unwrap_err().to_string();
         assert!(message.contains("cannot be sent"), "{message}");

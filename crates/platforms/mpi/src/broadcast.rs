@@ -55,7 +55,7 @@ impl SubOperator for Broadcast {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let link = self.link.clone().ok_or_else(missing)?;
         let to = if node.params.flag("gather")? { Recipients::First } else { Recipients::All };
-        let layout = RowLayout::new(&lowering.inputs[0].tuple)?;
+        let layout = RowLayout::bare(&lowering.inputs[0].tuple)?;
         Ok(Operator::Sink(Arc::new(Lowered { link, to, layout, step: lowering.position })))
     }
 }
@@ -76,6 +76,8 @@ struct BroadcastRun {
 
 struct Worker {
     outgoing: Outgoing,
+    layout: Arc<RowLayout>,
+    heap_words: Arc<[usize]>,
     position: u64,
     parts: Parts,
     memory: Reservation,
@@ -93,8 +95,12 @@ impl Sink for Lowered {
 impl SinkRun for BroadcastRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         let context = &self.run.context;
+        let layout = self.lowered.layout.clone();
+        let outgoing = Outgoing::new(&layout, &Vec::new().into(), (0, 0), context)?;
         Ok(Box::new(Worker {
-            outgoing: Outgoing::new(&self.lowered.layout, &Vec::new().into(), (0, 0), context)?,
+            heap_words: outgoing.heap_words().clone(),
+            outgoing,
+            layout,
             position: 0,
             parts: Vec::new(),
             memory: Reservation::new(context.clone()),
@@ -136,17 +142,24 @@ impl SinkWorker for Worker {
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         let (position, parts, memory) = (self.position, &mut self.parts, &mut self.memory);
-        self.outgoing.append(&chunk, &mut |_, packet| keep(position, packet, parts, memory))
+        let (layout, words) = (&self.layout, &self.heap_words);
+        self.outgoing.append(&chunk, &mut |_, mut packet| {
+            packet.relocate(layout, words, 0);
+            keep(position, packet, parts, memory)
+        })
     }
 
     fn end(&mut self) -> Result<()> {
         let (position, parts, memory) = (self.position, &mut self.parts, &mut self.memory);
-        self.outgoing.flush(&mut |_, packet| keep(position, packet, parts, memory))
+        let (layout, words) = (&self.layout, &self.heap_words);
+        self.outgoing.flush(&mut |_, mut packet| {
+            packet.relocate(layout, words, 0);
+            keep(position, packet, parts, memory)
+        })
     }
 }
 
-fn keep(position: u64, packet: &mut Packet, parts: &mut Parts, memory: &mut Reservation) -> Result<()> {
-    let mut packet = std::mem::take(packet);
+fn keep(position: u64, mut packet: Packet, parts: &mut Parts, memory: &mut Reservation) -> Result<()> {
     packet.rows.shrink_to_fit();
     memory.grow(packet.rows.len() * 8 + packet.heap.len())?;
     parts.push((position, packet));
@@ -200,16 +213,9 @@ fn decode(came: &[Vec<u8>], layout: &Arc<RowLayout>, context: &Arc<dyn Context>)
     memory.grow(words * 8 + heap_bytes)?;
     let heap_words = tessera_ops::rows::heap_words(layout)?;
     let (mut all, mut heap) = (Vec::with_capacity(words), Vec::<u8>::with_capacity(heap_bytes + 8));
-    let mut packet = Packet::default();
     for part in parts {
-        packet.rows.clear();
-        packet.rows.extend(part.rows.chunks_exact(8).map(|word| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(word);
-            u64::from_le_bytes(bytes)
-        }));
-        packet.heap.clear();
-        packet.heap.extend_from_slice(part.heap);
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+        let mut packet = Packet::came(part.rows.chunks_exact(8).map(word).collect(), part.heap.to_vec());
         packet.relocate(layout, &heap_words, heap.len() as u64);
         all.extend_from_slice(&packet.rows);
         heap.extend_from_slice(&packet.heap);

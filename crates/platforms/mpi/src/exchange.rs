@@ -161,16 +161,13 @@ impl SinkRun for ExchangeRun {
 }
 
 impl Shared {
-    fn send(&self, partition: usize, packet: &mut Packet, heap_words: &[usize]) -> Result<()> {
+    fn send(&self, partition: usize, mut packet: Packet, heap_words: &[usize]) -> Result<()> {
         let slot = self.window.claim(partition, packet.rows.len(), packet.heap.len())?;
         packet.relocate(self.window.layout()?, heap_words, slot.heap_base);
         if slot.rank == self.link.rank() {
-            self.window.fill(slot, &packet.rows, &packet.heap)?;
-            packet.rows.clear();
-            packet.heap.clear();
-            return Ok(());
+            return self.window.fill(slot, &packet.rows, &packet.heap);
         }
-        let Packet { rows, heap } = std::mem::take(packet);
+        let Packet { rows, heap, .. } = packet;
         self.run.counters.add("sent_bytes", (rows.len() * 8 + heap.len()) as u64);
         let window = || self.window.clone();
         self.link.request(Request::Put(window(), slot.rank, slot.word * 8, Buffer::Words(rows)));

@@ -22,6 +22,9 @@ const PROGRAM: &str = "TESSERA_MPI";
 /// What starts ranks, where it is not `mpiexec` on the path.
 const MPIEXEC: &str = "TESSERA_MPIEXEC";
 
+/// Where segments of shared memory lie.
+const SHARED_MEMORY: &str = "/dev/shm/";
+
 /// How long ranks have to end by themselves when one was lost, and to appear after the start.
 const GRACE: Duration = Duration::from_secs(3);
 const START: Duration = Duration::from_secs(60);
@@ -196,7 +199,10 @@ impl Launched {
             }
         };
         if result.is_err() {
+            // Libraries leave their segments to whoever ends last, which nobody does now.
+            let segments = segments(&pids);
             self.end(&pids);
+            segments.iter().for_each(|segment| drop(std::fs::remove_file(segment)));
         }
         result
     }
@@ -229,6 +235,20 @@ impl Launched {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// Segments of shared memory that these processes have mapped.
+fn segments(pids: &[i32]) -> Vec<PathBuf> {
+    let maps = pids.iter().filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).ok());
+    let mut found: Vec<PathBuf> = maps
+        .flat_map(|maps| {
+            let segment = |line: &str| Some(PathBuf::from(line.get(line.find(SHARED_MEMORY)?..)?));
+            maps.lines().filter_map(segment).collect::<Vec<_>>()
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// Sends a signal to a process, or with a negative number to its group.

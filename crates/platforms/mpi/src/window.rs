@@ -70,7 +70,7 @@ impl Descriptor for Window {
 impl SubOperator for Window {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let link = self.link.clone().ok_or_else(missing)?;
-        let layout = RowLayout::new(node.params.tuple("columns")?)?;
+        let layout = RowLayout::bare(node.params.tuple("columns")?)?;
         let tuple = &lowering.inputs[0].tuple;
         let fields = FIELDS.map(|name| tuple.index_of(name).unwrap_or(usize::MAX));
         Ok(Operator::Sink(Arc::new(Lowered { link, layout, fields, step: lowering.position })))

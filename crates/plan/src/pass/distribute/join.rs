@@ -39,8 +39,12 @@ impl Distributing<'_> {
             (Place::Copied, Place::Copied) if !emits_build(&join) => (stream, table, Place::Copied),
             (a, b) if once(a) && once(b) => (stream, table, Place::First),
             // Every tuple of the table meets the whole stream where it is.
-            (Place::Copied, parts) if matches!(&*join, "inner" | "right" | "build_semi" | "build_anti") => {
-                let place = parts.clone();
+            (Place::Copied, _) if matches!(&*join, "inner" | "right" | "build_semi" | "build_anti") => {
+                let table = match table.place {
+                    Place::Keyed(_) => table,
+                    _ => self.keyed(table, &table_keys),
+                };
+                let place = table.place.clone();
                 (stream, table, place)
             }
             (a, _) if once(a) => {

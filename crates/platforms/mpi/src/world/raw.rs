@@ -19,6 +19,8 @@ use crate::region::Regions;
 
 /// Messages are sent in pieces of at most this many bytes: counts are C integers.
 const PIECE_BYTES: usize = 1 << 30;
+/// Windows are a multiple of this long.
+const PAGE_BYTES: usize = 4096;
 /// Bytes of puts under way after which their buffers are given back.
 const IN_FLIGHT_BYTES: usize = 8 << 20;
 
@@ -259,8 +261,8 @@ impl World {
         // SAFETY: constants and valid places for the outputs; all ranks take this step together.
         let win = unsafe {
             let mut win = ffi::RSMPI_WIN_NULL;
-            // One word at least: the address is then never null, and it is aligned for words.
-            let bytes = bytes.next_multiple_of(8).max(8);
+            // Whole pages: some libraries lay the windows of ranks end to end, and none gives a null address for one page.
+            let bytes = bytes.next_multiple_of(PAGE_BYTES).max(PAGE_BYTES);
             ffi::MPI_Win_allocate(
                 bytes as ffi::MPI_Aint,
                 1,

@@ -1,0 +1,142 @@
+//! What the pass makes of plans: where tuples cross, and that what it makes verifies.
+
+use tessera_exec::Platform;
+use tessera_plan::{Plan, text, verify};
+use tessera_platform_mpi::Mpi;
+
+/// Tables of the plans below.
+const TABLES: &str = "
+%0 = parquet_scan{paths = ['big'], columns = <k: int64, g: int32, x: decimal(12,2), s: string?>}
+%1 = parquet_scan{paths = ['other'], columns = <k2: int64, g2: int32, y: int64>}
+%2 = parquet_scan{paths = ['small'], columns = <g3: int32, name: string>}
+";
+
+/// The plan of ranks for a plan of nodes after the tables, verified.
+fn distributed(nodes: &str) -> Plan {
+    let plan = text::parse(&format!("{TABLES}{nodes}")).unwrap();
+    let mut registry = tessera_ops::standard_registry();
+    let mpi = Mpi::default();
+    mpi.register(&mut registry);
+    let plan = mpi.pass(&plan, registry.catalogue()).unwrap();
+    verify(&plan, registry.catalogue()).unwrap();
+    // What it prints is what it is.
+    assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
+    plan
+}
+
+/// How tuples cross in the executor's plan, in its order: by keys, to all, or to the first.
+fn crossings(plan: &Plan) -> Vec<String> {
+    let executor = plan.nodes.iter().find(|node| &*node.operator == "executor").unwrap();
+    let crossing = |node: &tessera_plan::Node| match &*node.operator {
+        "mpi_exchange" => Some(node.params.names("keys").unwrap().join(",")),
+        "mpi_broadcast" if node.params.flag("gather").unwrap() => Some("first".to_string()),
+        "mpi_broadcast" => Some("all".to_string()),
+        "mpi_first" => Some("of first".to_string()),
+        _ => None,
+    };
+    executor.nested[0].nodes.iter().filter_map(crossing).collect()
+}
+
+fn check(nodes: &str, expected: &[&str]) {
+    assert_eq!(crossings(&distributed(nodes)), expected, "{nodes}");
+}
+
+#[test]
+fn what_works_on_parts_stays() {
+    check("%3 = filter(%0){predicate = k > 5}\nreturn %3", &["first"]);
+    check("%3 = map(%0){exprs = {a = k + 1}}\n%4 = sort(%3){keys = [{field = a}]}\nreturn %4", &["first"]);
+}
+
+#[test]
+fn groups_meet_where_their_keys_say() {
+    let sums = "aggregates = {n = {function = count, args = []}, a = {function = avg, args = [x]}}";
+    check(&format!("%3 = reduce_by_key(%0){{keys = [g], {sums}}}\nreturn %3"), &["g", "first"]);
+    // Grouped by more than they were brought together by: they stay.
+    check(
+        &format!(
+            "%3 = reduce_by_key(%0){{keys = [g], {sums}}}\n%4 = reduce_by_key(%3){{keys = [g, n], aggregates = {{}}}}\nreturn %4"
+        ),
+        &["g", "first"],
+    );
+    // Distinct values cannot be counted in parts.
+    let plan = distributed(
+        "%3 = reduce_by_key(%0){keys = [g], aggregates = {n = {function = count, args = [s], distinct = true}}}\nreturn %3",
+    );
+    assert_eq!(crossings(&plan), ["g", "first"]);
+    assert!(!text::print(&plan).contains("partial"));
+}
+
+#[test]
+fn totals_are_at_every_rank() {
+    let total = "%3 = reduce(%0){aggregates = {m = {function = max, args = [x]}}}\n";
+    check(&format!("{total}return %3"), &["all"]);
+    // So a stream can use them where it is.
+    check(&format!("{total}%4 = cartesian_product(%3, %1)\nreturn %4"), &["all", "first"]);
+}
+
+#[test]
+fn joins_shuffle_both_sides_or_copy_the_small_one() {
+    let join = |build: i64, probe: i64, kind: &str| {
+        format!(
+            "%3 = build(%1){{keys = [k2], expected_rows = {build}}}\n\
+             %4 = probe(%3, %0){{keys = [k], join = :{kind}, expected_rows = {probe}}}\nreturn %4"
+        )
+    };
+    check(&join(1_000_000, 1_000_000, "inner"), &["k", "k2", "first"]);
+    check(&join(1_000, 1_000_000, "inner"), &["all", "first"]);
+    check(&join(1_000, 1_000_000, "left"), &["all", "first"]);
+    // Rows of a copied table that nothing matched would come once from every rank.
+    check(&join(1_000, 1_000_000, "right"), &["k", "k2", "first"]);
+    check(&join(1_000, 1_000_000, "full"), &["k", "k2", "first"]);
+}
+
+/// N joins on one key take N + 1 shuffles (Modularis §2.4.2).
+#[test]
+fn joins_on_one_key_shuffle_each_relation_once() {
+    check(
+        "%3 = build(%1){keys = [k2], expected_rows = 1000000}
+         %4 = probe(%3, %0){keys = [k], join = :inner, expected_rows = 1000000}
+         %5 = map(%2){exprs = {k4 = cast(g3 as int64), name = name}}
+         %6 = build(%5){keys = [k4], expected_rows = 1000000}
+         %7 = probe(%6, %4){keys = [k2], join = :inner, expected_rows = 1000000}
+         %8 = reduce_by_key(%7){keys = [k4], aggregates = {n = {function = count, args = []}}}
+         return %8",
+        &["k", "k2", "k4", "first"],
+    );
+}
+
+#[test]
+fn not_in_needs_all_of_the_table() {
+    check(
+        "%3 = build(%1){keys = [k2], expected_rows = 1000000}
+         %4 = probe(%3, %0){keys = [k], join = :anti, null_aware = true, expected_rows = 1000}
+         return %4",
+        &["all", "first"],
+    );
+}
+
+#[test]
+fn first_ones_are_found_in_parts() {
+    let plan = distributed("%3 = top_k(%0){keys = [{field = x}], limit = 3, offset = 2}\nreturn %3");
+    assert_eq!(crossings(&plan), ["first"]);
+    let printed = text::print(&plan);
+    assert!(printed.contains("limit = 5") && printed.contains("partial = true"), "{printed}");
+}
+
+#[test]
+fn a_file_is_written_by_the_driver() {
+    let plan = distributed("%3 = parquet_materialize(%0){path = 'out'}\nreturn %3");
+    assert_eq!(&*plan.node(plan.root).operator, "parquet_materialize");
+    assert_eq!(crossings(&plan), ["first"]);
+}
+
+#[test]
+fn what_is_at_the_first_rank_alone_is_sent_from_there() {
+    check(
+        "%3 = limit(%1){limit = 10}
+         %4 = build(%3){keys = [k2]}
+         %5 = probe(%4, %0){keys = [k], join = :inner}
+         return %5",
+        &["first", "of first", "all", "first"],
+    );
+}

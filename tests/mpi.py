@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Checks what is particular to ranks: odd shares of data, errors, and ranks that are killed.
+
+    tests/mpi.py --tessera target/release/tessera --data data/tpch-0.01 --ranks 1,3,8 --kills 100
+
+Needs `mpiexec` on the path and TESSERA_MPI (or tessera-mpi beside the program) as `tessera --platform mpi` does. Ends with
+`N passed, N failed` and exit code 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ENDED_WITHIN_S = 10
+SHARED_MEMORY = Path("/dev/shm")
+
+# Each must give on ranks what it gives on local, to the byte.
+ODD_SHARES = {
+    "an empty table": "select * from empty; select count(*), sum(v), min(t) from empty; select k, count(*) from empty group by k",
+    "one row": "select * from one; select o.k, m.v from one o join many m on m.k = o.k order by 2",
+    "a join with nothing": "select count(*) from many m left join empty e on m.k = e.k where e.k is null",
+    "a full join with nothing": "select count(*), count(m.k), count(e.k) from many m full join empty e on m.k = e.k",
+    "one key with most rows": "select k, count(*), sum(v) from skewed group by k order by k;"
+    "select count(*), sum(a.v + b.v) from skewed a join one b on a.k = b.k;"
+    "select count(*), sum(a.v) from skewed a join (select distinct k from skewed) b on a.k = b.k",
+    "the order of a file": "select v from many limit 7 offset 3; select v, t from many where v % 97 = 3",
+    "strings": "select t, count(*) from many group by t order by t limit 5; select max(t), min(t) from many;"
+    "select a.t from many a join many b on a.t = b.t where a.v < 20 order by a.v",
+    "not in": "select count(*) from many where k not in (select k from one); select count(*) from many where v not in (select null)",
+    "orders, limits, unions": "select v from many order by t desc, v limit 3;"
+    "select count(*) from (select v from many union all select v from one union all select 1) x;"
+    "select v from many where v < 5 except all select v from one order by v",
+    "a subquery for each row": "select k, (select max(v) from many m where m.k = o.k) from one o; "
+    "select count(*) from many where v > (select avg(v) from many)",
+    "aggregates that need all values": "select count(distinct k), stddev_pop(v), median(v) from many; "
+    "select k % 3 as m, count(distinct t), string_agg(distinct cast(k as varchar), ',' order by cast(k as varchar)) from one group by 1",
+    "recursion": "with recursive r(n) as (select 1 union all select n + 1 from r where n < 50) select count(*), sum(n) from r join many on k = n",
+}
+
+ERRORS = {
+    "an error in one row of one rank": ("select sum(1 / (v - 4711)) from many", "division by zero"),
+    "too little memory": ("set memory = '2MB'; select count(*) from (select k, t, count(*) from many group by k, t) x", "memory"),
+    "what cannot be sent": ("select k, count(*) from (select array_agg(v) l, k from many group by k) x group by k, l", "cannot be sent"),
+}
+
+
+class Program:
+    """The program under test."""
+
+    def __init__(self, binary: Path):
+        self.binary = binary
+
+    def command(self, data: Path, sql: str, ranks: int) -> list[str]:
+        place = ["--platform", "mpi", "--ranks", str(ranks)] if ranks else []
+        return [str(self.binary), str(data), "--format", "csv", "--threads", "1", *place, "-c", sql]
+
+    def run(self, data: Path, sql: str, ranks: int = 0) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.command(data, sql, ranks), capture_output=True, text=True, timeout=120)
+
+
+def write_tables(directory: Path) -> None:
+    """Tables of odd sizes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def write(name: str, count: int, key, group: int = 1000) -> None:
+        numbers = range(count)
+        columns = {
+            "k": pa.array([key(i) for i in numbers], pa.int64()),
+            "v": pa.array(list(numbers), pa.int64()),
+            "t": pa.array([None if i % 11 == 0 else f"text number {i % 301} of some length" for i in numbers], pa.string()),
+        }
+        pq.write_table(pa.table(columns), directory / f"{name}.parquet", row_group_size=group)
+
+    write("empty", 0, lambda i: i)
+    write("one", 1, lambda i: 42)
+    write("many", 20_000, lambda i: i * 7919 % 1009)
+    write("skewed", 20_000, lambda i: 42 if i % 10 else i, 500)
+
+
+def leftovers() -> set[str]:
+    """Processes and segments that ranks leave behind when nobody cleans up."""
+    found = {f"/dev/shm/{path.name}" for path in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.is_dir() else set()
+    found |= {str(path) for path in Path(tempfile.gettempdir()).glob("tessera-*.socket")}
+    return found | {f"process {pid}" for pid in rank_processes()}
+
+
+def rank_processes() -> list[int]:
+    """Processes that run as ranks, or start them."""
+    pids = []
+    for entry in Path("/proc").iterdir():
+        try:
+            name = (entry / "comm").read_text().strip() if entry.name.isdigit() else ""
+            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] if name else ""
+        except OSError:
+            continue
+        if name == "tessera-mpi" and state != "Z":
+            pids.append(int(entry.name))
+    return pids
+
+
+def kill_one(program: Program, data: Path, ranks: int, rng: random.Random, longest_s: float) -> str | None:
+    """Kills a rank at some moment; what is wrong afterwards, or None."""
+    sql = "select l_suppkey, count(*), sum(o_totalprice) from lineitem join orders on l_orderkey = o_orderkey group by 1 order by 2, 1;"
+    before = leftovers()
+    delay = rng.uniform(0.02, longest_s)
+    running = subprocess.Popen(
+        program.command(data, sql * 3, ranks), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(delay)
+    victims = rank_processes()
+    if not victims or running.poll() is not None:
+        running.communicate(timeout=60)
+        return "missed"
+    victim = rng.choice(victims)
+    killed = time.monotonic()
+    os.kill(victim, signal.SIGKILL)
+    try:
+        _, errors = running.communicate(timeout=ENDED_WITHIN_S * 3)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        return f"after {delay:.2f} s: still running {ENDED_WITHIN_S * 3} s after the kill"
+    took = time.monotonic() - killed
+    lines = [line for line in errors.splitlines() if line.startswith("error")]
+    if running.returncode == 0:
+        return "missed"
+    if took > ENDED_WITHIN_S:
+        return f"after {delay:.2f} s: ended only {took:.1f} s after the kill"
+    if len(lines) != 1 or f"(process {victim})" not in lines[0] or "rank" not in lines[0]:
+        return f"after {delay:.2f} s: no one clear error that names the rank: {errors[-2000:]}"
+    time.sleep(0.3)
+    left = leftovers() - before
+    return f"after {delay:.2f} s: left behind {sorted(left)}" if left else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
+    parser.add_argument("--data", type=Path, help="TPC-H tables, for killing; none: no killing")
+    parser.add_argument("--ranks", default="1,3,8", help="numbers of ranks")
+    parser.add_argument("--kills", type=int, default=10, help="how often a rank is killed")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
+    options = parser.parse_args()
+    program = Program(options.tessera)
+    passed = failed = 0
+
+    def note(problem: str | None, what: str) -> None:
+        nonlocal passed, failed
+        passed, failed = (passed, failed + 1) if problem else (passed + 1, failed)
+        if problem:
+            print(f"FAILED: {what}: {problem}", flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="ranks-") as scratch:
+        directory = Path(scratch)
+        write_tables(directory)
+        for what, sql in ODD_SHARES.items():
+            expected = program.run(directory, sql)
+            for ranks in (int(part) for part in options.ranks.split(",")):
+                found = program.run(directory, sql, ranks)
+                same = (found.returncode, found.stdout) == (expected.returncode, expected.stdout)
+                wrong = None if same and found.returncode == 0 else f"{found.stdout[-600:]} {found.stderr[-600:]} instead of {expected.stdout[-600:]} {expected.stderr[-600:]}"
+                note(wrong, f"{what} on {ranks} ranks")
+        for what, (sql, message) in ERRORS.items():
+            found = program.run(directory, sql, 3)
+            lines = [line for line in found.stderr.splitlines() if line]
+            right = found.returncode == 1 and len(lines) == 1 and message in lines[0]
+            note(None if right else f"exit code {found.returncode}: {found.stderr[-600:]}", what)
+        copied = directory / "copied.parquet"
+        done = program.run(directory, f"copy (select * from many where v < 100) to '{copied}'; select count(*) from '{copied}'", 3)
+        note(None if done.stdout == "count(*)\n100\n" else done.stdout + done.stderr, "a file written by the driver")
+    if options.data:
+        rng = random.Random(options.seed)
+        started = time.monotonic()
+        kill_one(program, options.data, 3, rng, 0.0)
+        longest = max(time.monotonic() - started, 0.3)
+        kills = 0
+        for _ in range(options.kills * 5):
+            if kills == options.kills:
+                break
+            problem = kill_one(program, options.data, 3, rng, longest)
+            if problem != "missed":
+                kills += 1
+                note(problem, f"kill {kills}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
