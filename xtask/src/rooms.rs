@@ -18,6 +18,8 @@ const STOREYS: &[&[&str]] = &[
     &["generate"],
     &["session"],
     &["cli", "server", "python"],
+    // The program again, with MPI.
+    &["cli-mpi"],
 ];
 
 /// Crates that only some rooms may name: the crate, the rooms, the reason.
