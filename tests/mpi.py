@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -48,7 +49,7 @@ ODD_SHARES = {
 ERRORS = {
     "an error in one row of one rank": ("select sum(1 / (v - 4711)) from many", "division by zero"),
     "too little memory": ("set memory = '2MB'; select count(*) from (select k, t, count(*) from many group by k, t) x", "memory"),
-    "what cannot be sent": ("select k, count(*) from (select array_agg(v) l, k from many group by k) x group by k, l", "cannot be sent"),
+    "what cannot be sent": ("select l, count(*) from (select array_agg(v) l, k from many group by k) x group by l", "cannot be sent"),
 }
 
 
@@ -129,12 +130,13 @@ def kill_one(program: Program, data: Path, ranks: int, rng: random.Random, longe
         running.kill()
         return f"after {delay:.2f} s: still running {ENDED_WITHIN_S * 3} s after the kill"
     took = time.monotonic() - killed
-    lines = [line for line in errors.splitlines() if line.startswith("error")]
+    lines = [line for line in errors.splitlines() if line]
     if running.returncode == 0:
         return "missed"
     if took > ENDED_WITHIN_S:
         return f"after {delay:.2f} s: ended only {took:.1f} s after the kill"
-    if len(lines) != 1 or f"(process {victim})" not in lines[0] or "rank" not in lines[0]:
+    named = len(lines) == 1 and re.search(rf"rank \d+ \(process {victim}\) was lost|lost before it had begun", lines[0])
+    if not named:
         return f"after {delay:.2f} s: no one clear error that names the rank: {errors[-2000:]}"
     time.sleep(0.3)
     left = leftovers() - before

@@ -2,30 +2,30 @@
 //! `tessera --platform mpi --ranks 4 …`, which watches over the ranks too.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use tessera_cli::Cancel;
 use tessera_platform_mpi::Mpi;
 use tessera_platform_mpi::control::Control;
 use tessera_platform_mpi::world;
 
 fn main() -> ExitCode {
+    let running: Arc<OnceLock<Cancel>> = Arc::default();
+    let cancelled = running.clone();
+    let control = Control::connect(move || {
+        cancelled.get().map(Cancel::cancel);
+    });
     tessera_cli::prepare();
     let ran = world::run(|link| {
         let (index, count) = (link.rank(), link.ranks());
         let part = tessera_cli::Part { platform: Arc::new(Mpi::new(link)), index, count };
-        let mut control = None;
-        let code = tessera_cli::part(part, |cancel| {
-            control = Some(Control::connect(index, move || {
-                cancel.cancel();
-            }));
-        });
-        let control = control.unwrap_or_else(|| Control::connect(index, || {}));
+        let code = tessera_cli::part(part, |cancel| drop(running.set(cancel)));
         if index == 0 {
             control.exit(code);
         }
-        (code, control)
+        code
     });
-    let Ok((code, control)) = ran else {
+    let Ok(code) = ran else {
         eprintln!("error: MPI could not be started twice in one process");
         return ExitCode::FAILURE;
     };

@@ -47,6 +47,10 @@ impl Interrupt {
 
     /// Listens on behalf of a session.
     pub(crate) fn of_session(cancel: Cancel) -> Interrupt {
+        // A rank hears of interruptions from its launcher; a signal is then from mpiexec, which ends everything.
+        if std::env::var_os(tessera_platform_mpi::launcher::CONTROL).is_some() {
+            return Interrupt::default();
+        }
         Interrupt::listen(move || cancel.cancel())
     }
 

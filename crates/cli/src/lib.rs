@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use tessera_exec::Platform;
 use tessera_local::Local;
-use tessera_session::{Cancel, Config, Session};
+pub use tessera_session::Cancel;
+use tessera_session::{Config, Session};
 
 /// An error of a statement or a file.
 const EXIT_ERROR: u8 = 1;

@@ -129,7 +129,7 @@ impl SinkRun for BroadcastRun {
             let rows = decode(&came, &layout, &context)?;
             Ok(vec![Chunk::new(vec![Column::Handles(vec![Handle::new(rows)].into())], 1)])
         };
-        let output = Answer::new(reply, self.run.context.chunk_rows(), Box::new(make));
+        let output = Answer::source(reply, self.run.context.chunk_rows(), Box::new(make));
         Ok(Finish { tasks: Vec::new(), output })
     }
 }

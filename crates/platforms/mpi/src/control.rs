@@ -6,6 +6,8 @@ use std::sync::Mutex;
 
 use crate::launcher::CONTROL;
 
+/// Where launchers of MPI tell a process its rank.
+const RANK: [&str; 4] = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID"];
 /// A rank whose launcher is gone ends with this code.
 const EXIT_ABANDONED: i32 = 1;
 
@@ -17,8 +19,10 @@ pub struct Control {
 
 impl Control {
     /// Connects, where a launcher is named in the environment. `cancel` is called when the launcher asks for that; the process
-    /// ends when the launcher does.
-    pub fn connect(rank: usize, cancel: impl Fn() + Send + 'static) -> Control {
+    /// ends when the launcher does. To be called first of all, so that a rank that is lost early is known.
+    pub fn connect(cancel: impl Fn() + Send + 'static) -> Control {
+        // MPI itself tells only when it has been initialised.
+        let rank = RANK.iter().find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok()).unwrap_or(0);
         let connection = std::env::var_os(CONTROL).and_then(|path| UnixStream::connect(path).ok());
         let Some(connection) = connection else { return Control { connection: None } };
         if let Ok(heard) = connection.try_clone() {

@@ -155,7 +155,7 @@ impl SinkRun for ExchangeRun {
             let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
             Ok(vec![Chunk::new(vec![Column::Plain(numbers), Column::Handles(handles.into())], count)])
         };
-        let output = Answer::new(reply, run.context.chunk_rows(), Box::new(make));
+        let output = Answer::source(reply, run.context.chunk_rows(), Box::new(make));
         Ok(Finish { tasks: Vec::new(), output })
     }
 }

@@ -136,7 +136,7 @@ impl SinkRun for HistogramRun {
             let columns = columns.map(|column: Vec<i64>| Arc::new(Int64Array::from(column)) as ArrayRef);
             Ok(vec![Chunk::from_arrays(columns.to_vec())])
         };
-        let output = Answer::new(reply, self.run.context.chunk_rows(), Box::new(make));
+        let output = Answer::source(reply, self.run.context.chunk_rows(), Box::new(make));
         Ok(Finish { tasks: Vec::new(), output })
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tessera_types::{Error, Result};
 
@@ -34,10 +34,20 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What comes from a rank.
 #[derive(Debug)]
 enum Event {
-    Came { pid: i32 },
+    Came {
+        rank: usize,
+        pid: i32,
+    },
     Done,
     Exit(u8),
-    Lost { rank: usize, pid: i32 },
+    Lost {
+        rank: usize,
+        pid: i32,
+    },
+    /// `mpiexec` says that this process ended badly.
+    Blamed {
+        pid: i32,
+    },
 }
 
 /// Ranks that run.
@@ -48,6 +58,9 @@ pub struct Launched {
     events: Receiver<Event>,
     connections: Connections,
     socket: PathBuf,
+    since: SystemTime,
+    /// Passes on what ranks write to their standard errors.
+    errors: Option<std::thread::JoinHandle<()>>,
 }
 
 type Connections = Arc<Mutex<Vec<UnixStream>>>;
@@ -73,13 +86,14 @@ impl Canceller {
 /// There is no `mpiexec` or no program for ranks; the message says how to get them.
 pub fn launch(ranks: usize, arguments: &[OsString], with_input: bool) -> Result<Launched> {
     let program = program()?;
+    let since = SystemTime::now();
     let socket = std::env::temp_dir().join(format!("tessera-{}.socket", std::process::id()));
     drop(std::fs::remove_file(&socket));
     let cannot =
         |error: std::io::Error| Error::io(format!("cannot listen on '{}': {error}", socket.display()));
     let listener = UnixListener::bind(&socket).map_err(cannot)?;
     let (events, connections) = (channel(), Connections::default());
-    let (sender, kept) = (events.0, connections.clone());
+    let (sender, blamed, kept) = (events.0.clone(), events.0, connections.clone());
     std::thread::spawn(move || listen(&listener, &sender, &kept));
     let mpiexec = std::env::var_os(MPIEXEC).unwrap_or_else(|| "mpiexec".into());
     let child = Command::new(&mpiexec)
@@ -91,15 +105,17 @@ pub fn launch(ranks: usize, arguments: &[OsString], with_input: bool) -> Result<
         // Interruptions come through us.
         .process_group(0)
         .stdin(if with_input { Stdio::inherit() } else { Stdio::null() })
+        .stderr(Stdio::piped())
         .spawn();
-    let child = child.map_err(|error| {
+    let mut child = child.map_err(|error| {
         drop(std::fs::remove_file(&socket));
         Error::io(format!(
             "cannot start '{}': {error}; install MPICH or Open MPI, or set {MPIEXEC}",
             Path::new(&mpiexec).display()
         ))
     })?;
-    Ok(Launched { child, ranks, events: events.1, connections, socket })
+    let errors = child.stderr.take().map(|errors| std::thread::spawn(move || forward(errors, &blamed)));
+    Ok(Launched { child, ranks, events: events.1, connections, socket, since, errors })
 }
 
 fn program() -> Result<PathBuf> {
@@ -139,7 +155,7 @@ fn follow(connection: UnixStream, events: &Sender<Event>) {
         let event = match words[..] {
             ["rank", r, p] => {
                 (rank, pid) = (r.parse().unwrap_or(usize::MAX), p.parse().unwrap_or(0));
-                Event::Came { pid }
+                Event::Came { rank, pid }
             }
             ["exit", code] => Event::Exit(code.parse().unwrap_or(1)),
             ["done"] => {
@@ -166,58 +182,69 @@ impl Launched {
     /// # Errors
     /// A rank was lost; it is named, and the others have been ended.
     pub fn wait(mut self) -> Result<u8> {
-        let started = Instant::now();
-        let (mut pids, mut code, mut done) = (Vec::new(), None, 0);
+        let (started, since) = (Instant::now(), self.since);
+        let mut seen = Seen::default();
         let result = loop {
             match self.events.recv_timeout(LOOK) {
-                Ok(Event::Came { pid }) => pids.push(pid),
-                Ok(Event::Exit(exit)) => code = Some(exit),
-                Ok(Event::Done) => done += 1,
-                Ok(Event::Lost { rank, pid }) => {
-                    break Err(Error::io(format!(
-                        "rank {rank} (process {pid}) was lost; the other ranks have been ended, and nothing was written"
-                    )));
-                }
+                Ok(event) => seen.take(event),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     let ended = self.child.try_wait();
                     let ended =
                         ended.map_err(|error| Error::io(format!("cannot wait for mpiexec: {error}")))?;
-                    match (ended, code) {
-                        (Some(_), Some(code)) if done == self.ranks => break Ok(code),
-                        (Some(status), _) => break Err(self.unexpected(status)),
-                        (None, _) if pids.len() < self.ranks && started.elapsed() > START => {
-                            break Err(Error::io(format!(
-                                "only {} of {} ranks came within {} s",
-                                pids.len(),
-                                self.ranks,
-                                START.as_secs()
-                            )));
+                    match (ended, seen.code) {
+                        (Some(_), Some(code)) if seen.done == self.ranks => break Ok(code),
+                        (Some(status), _) => break Err(self.lost(&mut seen, Some(status))),
+                        (None, _) if seen.came.len() < self.ranks && started.elapsed() > START => {
+                            let (came, ranks, seconds) = (seen.came.len(), self.ranks, START.as_secs());
+                            let message = format!("only {came} of {ranks} ranks came within {seconds} s");
+                            break Err(Error::io(message));
                         }
                         (None, _) => {}
                     }
                 }
             }
+            if !seen.lost.is_empty() {
+                break Err(self.lost(&mut seen, None));
+            }
         };
         if result.is_err() {
-            // Libraries leave their segments to whoever ends last, which nobody does now.
-            let segments = segments(&pids);
+            let pids: Vec<i32> = seen.came.iter().map(|(_, pid)| *pid).collect();
             self.end(&pids);
-            segments.iter().for_each(|segment| drop(std::fs::remove_file(segment)));
+            remove_segments(since);
+        }
+        if let Some(errors) = self.errors.take() {
+            drop(errors.join());
         }
         result
     }
 
-    fn unexpected(&self, status: std::process::ExitStatus) -> Error {
-        // A rank that was lost says so through its connection, which may be read a little later than the end of mpiexec.
+    /// Which rank was lost. Those that `mpiexec` ended because of it may be noticed before it, so its own word is waited for.
+    fn lost(&self, seen: &mut Seen, status: Option<std::process::ExitStatus>) -> Error {
         let until = Instant::now() + GRACE;
-        while let Ok(event) = self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            if let Event::Lost { rank, pid } = event {
-                return Error::io(format!("rank {rank} (process {pid}) was lost"));
+        while seen.blamed.is_none()
+            && let Ok(event) = self.events.recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
+            seen.take(event);
+        }
+        let of = |pid: i32| seen.came.iter().find(|(_, other)| *other == pid).map(|(rank, _)| *rank);
+        let after = "the other ranks have been ended, and nothing was written";
+        match (seen.blamed, seen.lost.first()) {
+            (Some(pid), _) => match of(pid) {
+                Some(rank) => Error::io(format!("rank {rank} (process {pid}) was lost; {after}")),
+                None => Error::io(format!("a rank (process {pid}) was lost before it had begun; {after}")),
+            },
+            (None, Some((rank, pid))) => Error::io(format!("rank {rank} (process {pid}) was lost; {after}")),
+            (None, None) => {
+                let signal =
+                    status.and_then(|status| status.signal()).map(|signal| format!("by signal {signal}"));
+                let code =
+                    status.and_then(|status| status.code()).map(|code| format!("with exit code {code}"));
+                let how = signal.or(code).unwrap_or_default();
+                Error::io(format!(
+                    "a rank was lost before it had begun, or mpiexec itself (it ended {how}); {after}"
+                ))
             }
         }
-        let how = status.signal().map(|signal| format!("by signal {signal}"));
-        let how = how.or_else(|| status.code().map(|code| format!("with exit code {code}")));
-        Error::io(format!("mpiexec ended {} before the ranks were done", how.unwrap_or_default()))
     }
 
     /// Ends everything that was started.
@@ -237,18 +264,72 @@ impl Launched {
     }
 }
 
-/// Segments of shared memory that these processes have mapped.
-fn segments(pids: &[i32]) -> Vec<PathBuf> {
-    let maps = pids.iter().filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).ok());
-    let mut found: Vec<PathBuf> = maps
-        .flat_map(|maps| {
-            let segment = |line: &str| Some(PathBuf::from(line.get(line.find(SHARED_MEMORY)?..)?));
-            maps.lines().filter_map(segment).collect::<Vec<_>>()
-        })
-        .collect();
-    found.sort();
-    found.dedup();
-    found
+/// What is known of the ranks.
+#[derive(Debug, Default)]
+struct Seen {
+    came: Vec<(usize, i32)>,
+    code: Option<u8>,
+    done: usize,
+    lost: Vec<(usize, i32)>,
+    blamed: Option<i32>,
+}
+
+impl Seen {
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Came { rank, pid } => {
+                self.came.push((rank, pid));
+            }
+            Event::Exit(code) => self.code = Some(code),
+            Event::Done => self.done += 1,
+            Event::Lost { rank, pid } => self.lost.push((rank, pid)),
+            Event::Blamed { pid } => self.blamed = self.blamed.or(Some(pid)),
+        }
+    }
+}
+
+/// Removes segments of shared memory that MPI libraries have made since and that no process has mapped any more: a library leaves
+/// them to whoever ends last, and nobody does when ranks are killed.
+fn remove_segments(since: SystemTime) {
+    const OF_MPI: [&str; 5] = ["mpich_", "vader_segment", "sm_segment", "osc_", "open_mpi"];
+    let entries = std::fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten();
+    let is_ours = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name();
+        let is_of_mpi = OF_MPI.iter().any(|start| name.to_string_lossy().starts_with(start));
+        // A file system may keep coarser times than the clock.
+        let since = since - Duration::from_secs(1);
+        is_of_mpi && entry.metadata().and_then(|data| data.modified()).is_ok_and(|modified| modified >= since)
+    };
+    let found: Vec<PathBuf> = entries.filter(is_ours).map(|entry| entry.path()).collect();
+    if found.is_empty() {
+        return;
+    }
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let maps = processes.filter_map(|process| std::fs::read_to_string(process.path().join("maps")).ok());
+    let mapped = maps.fold(String::new(), |all, maps| all + &maps);
+    for path in found.iter().filter(|path| !mapped.contains(&*path.to_string_lossy())) {
+        drop(std::fs::remove_file(path));
+    }
+}
+
+/// Passes on what comes, but for what `mpiexec` says of a process that ended badly: of that, only which one.
+fn forward(errors: impl std::io::Read, events: &Sender<Event>) {
+    const OF_MPIEXEC: [&str; 5] =
+        ["=====", "=   ", "YOUR APPLICATION", "This typically refers", "Please see the FAQ"];
+    let mut in_box = false;
+    for line in BufReader::new(errors).lines().map_while(std::result::Result::ok) {
+        let is_edge = line.starts_with("----------");
+        in_box ^= is_edge;
+        let is_own = in_box || is_edge || OF_MPIEXEC.iter().any(|start| line.starts_with(start));
+        if !is_own && !line.is_empty() {
+            eprintln!("{line}");
+        }
+        let pid = line.split("PID ").nth(1).filter(|_| is_own);
+        let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+        if let Some(pid) = pid.and_then(|pid| digits(pid).parse().ok()) {
+            drop(events.send(Event::Blamed { pid }));
+        }
+    }
 }
 
 /// Sends a signal to a process, or with a negative number to its group.

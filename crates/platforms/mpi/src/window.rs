@@ -150,7 +150,7 @@ impl SinkRun for WindowRun {
             let handle = Column::Handles(vec![Handle::new(window)].into());
             Ok(vec![Chunk::new(vec![handle], 1)])
         };
-        let output = Answer::new(reply, self.run.context.chunk_rows(), Box::new(make));
+        let output = Answer::source(reply, self.run.context.chunk_rows(), Box::new(make));
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
@@ -196,7 +196,7 @@ impl std::fmt::Debug for Answer {
 }
 
 impl Answer {
-    pub(crate) fn new(reply: Arc<Reply>, chunk_rows: usize, make: Make) -> Arc<dyn SourceRun> {
+    pub(crate) fn source(reply: Arc<Reply>, chunk_rows: usize, make: Make) -> Arc<dyn SourceRun> {
         Arc::new(Answer { reply, chunk_rows, make, made: OnceLock::new() })
     }
 

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use tessera_types::Error;
-
 use super::raw::{Pending, RawWindow};
 use super::{TAG_BYTES, WELL, WINDOWS_MAX, Worker};
 use crate::link::{Outcome, Recipients, Reply, StepId, Work};
@@ -14,6 +12,8 @@ pub(super) enum Doing {
     Nothing,
     /// All ranks say whether they are well; a step or, without one, the end of the plan comes next.
     Greeting(Pending<(u64, u64)>, Option<StepId>),
+    /// A rank has failed, and its word on why is on the way.
+    Hearing(Option<StepId>),
     /// The step's own work.
     Step(Stepping, Arc<Reply>),
 }
@@ -60,17 +60,23 @@ impl Worker {
                         self.free_windows(all);
                         match (step, all & WELL != 0) {
                             (Some(step), true) => (self.start(step), true),
-                            (Some(_), false) => {
-                                self.leave();
-                                (Doing::Nothing, true)
-                            }
-                            (None, well) => {
-                                self.end(well);
+                            (None, true) => {
+                                self.end();
                                 return true;
                             }
+                            (step, false) => (Doing::Hearing(step), true),
                         }
                     }
                 },
+                Doing::Hearing(step) if self.link.check().is_ok() => (Doing::Hearing(step), false),
+                Doing::Hearing(Some(_)) => {
+                    self.leave();
+                    (Doing::Nothing, true)
+                }
+                Doing::Hearing(None) => {
+                    self.end();
+                    return true;
+                }
                 Doing::Step(stepping, reply) => self.step(stepping, reply),
             };
             if let Some(plan) = &mut self.plan {
@@ -229,21 +235,16 @@ impl Worker {
     /// The plan has failed somewhere: none of its steps will be taken any more. What workers wait for will not come; the plan
     /// is over when they have stopped, on all ranks.
     fn leave(&mut self) {
-        let lost = || Error::internal("a plan failed on another rank, which did not say why");
-        let error = self.link.check().err().unwrap_or_else(lost);
-        self.link.set_failure(Some(error.clone()));
         if let Some(plan) = &mut self.plan {
             plan.failed = true;
             plan.steps.clear();
-            plan.submitted.drain().for_each(|(_, (_, reply))| reply.set(Err(error.clone())));
+            let failed = || self.link.check().map(|()| Outcome::Arrived);
+            plan.submitted.drain().for_each(|(_, (_, reply))| reply.set(failed()));
         }
     }
 
     /// All ranks have come to the end of the plan.
-    fn end(&mut self, well: bool) {
-        if !well {
-            self.leave();
-        }
+    fn end(&mut self) {
         let Some(plan) = self.plan.take() else { return };
         // Windows that somebody still uses cannot be freed: that takes all ranks.
         self.kept.extend(plan.windows.into_iter().flatten());
