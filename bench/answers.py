@@ -37,12 +37,14 @@ class Check:
     threads: int
     chunk: int
     ranks: int
+    workers: int
     names: tuple[str, ...]
     expected: list[tuple]
 
     def __str__(self) -> str:
-        ranks = f" on {self.ranks} ranks" if self.ranks else ""
-        return f"{self.suite} {self.query.name} with {self.threads} threads and chunks of {self.chunk}{ranks}"
+        place = f" on {self.ranks} ranks" if self.ranks else ""
+        place = f" on {self.workers} serverless workers" if self.workers else place
+        return f"{self.suite} {self.query.name} with {self.threads} threads and chunks of {self.chunk}{place}"
 
     def run(self, binary: Path, timeout: float) -> str | None:
         """What is wrong, or None."""
@@ -50,6 +52,8 @@ class Check:
         command += ["--chunk-rows", str(self.chunk), "-c", self.query.sql]
         if self.ranks:
             command += ["--platform", "mpi", "--ranks", str(self.ranks)]
+        if self.workers:
+            command += ["--platform", "serverless", "--workers", str(self.workers)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -77,6 +81,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=numbers, default=[1, 2], help="numbers of threads (default 1,2)")
     parser.add_argument("--chunk", type=numbers, default=[1, 7, 2048], help="chunk sizes (default 1,7,2048)")
     parser.add_argument("--ranks", type=numbers, default=[0], help="MPI ranks, by commas (default none: local)")
+    parser.add_argument("--workers", type=numbers, default=[0], help="serverless workers, by commas (default none)")
     parser.add_argument("--share", type=int, default=1, help="check every N-th setting only, chosen by --seed (default all)")
     parser.add_argument("--seed", type=int, default=1, help="which of the settings --share chooses")
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
@@ -87,6 +92,8 @@ def arguments() -> argparse.Namespace:
     parsed.suite = parsed.suite.split(",")
     if set(parsed.suite) - set(TABLES):
         parser.error(f"there are the suites {', '.join(TABLES)}")
+    if parsed.ranks != [0] and parsed.workers != [0]:
+        parser.error("--ranks and --workers are two platforms; check one after the other")
     if parsed.data and len(parsed.suite) > 1:
         parser.error("--data holds the tables of one suite; name it with --suite")
     return parsed
@@ -99,9 +106,10 @@ def checks(options: argparse.Namespace, suite: str, data: Path) -> list[Check]:
     for query in queries(suite, [name for name in options.queries.split(",") if name]):
         answer = reference(query.sql)
         rows = list(zip(*(column.to_pylist() for column in answer.columns)))
-        for ranks, threads, chunk in itertools.product(options.ranks, options.threads, options.chunk):
+        settings = itertools.product(options.ranks, options.workers, options.threads, options.chunk)
+        for ranks, workers, threads, chunk in settings:
             names = tuple(answer.column_names)
-            found.append(Check(suite, query, data, threads, chunk, ranks, names, rows))
+            found.append(Check(suite, query, data, threads, chunk, ranks, workers, names, rows))
     return found
 
 

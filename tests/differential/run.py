@@ -38,15 +38,13 @@ class Engine:
     directory: Path
     threads: int
     chunk: int
-    ranks: int = 0
+    place: tuple[str, ...] = ()
 
     def answers(self, queries: list[str]) -> list[str | Exception]:
         """What it prints for each query (CSV), or how it failed."""
         script = "".join(f"{sql};\nselect '#{i}#' as marker;\n" for i, sql in enumerate(queries))
         command = [str(self.binary), str(self.directory), "--format", "csv", "--threads", str(self.threads)]
-        command += ["--chunk-rows", str(self.chunk), "-f", "-"]
-        if self.ranks:
-            command += ["--platform", "mpi", "--ranks", str(self.ranks)]
+        command += ["--chunk-rows", str(self.chunk), *self.place, "-f", "-"]
         done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=TIMEOUT_S)
         answers: list[str | Exception] = []
         rest = done.stdout
@@ -81,7 +79,7 @@ def wrong(expected: list[tuple], answer: str | Exception, query: Query) -> str |
     return difference(expected, rows_from_csv(answer, expected), order)
 
 
-def check_world(seed: int, count: int, binary: Path, show: int, ranks: int) -> tuple[int, int, int]:
+def check_world(seed: int, count: int, binary: Path, show: int, place: tuple[str, ...]) -> tuple[int, int, int]:
     """Runs one world; how many queries passed, failed, and were refused by the reference."""
     rng = random.Random(seed)
     tables = random_tables(rng)
@@ -100,7 +98,7 @@ def check_world(seed: int, count: int, binary: Path, show: int, ranks: int) -> t
                 queries.append(query)
             except Exception:  # An overflow, or a construct only one engine has: not this test's business.
                 refused += 1
-        engine = Engine(binary, directory, threads, chunk, ranks)
+        engine = Engine(binary, directory, threads, chunk, place)
         answers = engine.answers([query.sql() for query in queries])
         failed = 0
         for query, rows, answer in zip(queries, expected, answers):
@@ -108,7 +106,7 @@ def check_world(seed: int, count: int, binary: Path, show: int, ranks: int) -> t
             if problem is None:
                 continue
             failed += 1
-            print(f"\nFAILED: seed {seed}, {threads} threads, chunks of {chunk}, {ranks} ranks: {problem}", flush=True)
+            print(f"\nFAILED: seed {seed}, {threads} threads, chunks of {chunk}, {' '.join(place) or 'local'}: {problem}", flush=True)
             print(query.sql(), flush=True)
             if show > 0:
                 show -= 1
@@ -129,7 +127,7 @@ def print_reduced(query: Query, tables: list[Table], engine: Engine, problem: st
                 expected = reference(directory, fewer).execute(candidate.sql()).fetchall()
             except Exception:
                 return False
-            other = Engine(engine.binary, directory, engine.threads, engine.chunk, engine.ranks)
+            other = Engine(engine.binary, directory, engine.threads, engine.chunk, engine.place)
             found = wrong(expected, other.answers([candidate.sql()])[0], candidate)
             return found is not None and (found.startswith(kind) if kind else not found.startswith("error"))
 
@@ -150,14 +148,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, help="the first world's seed (default 1; 0 = from the clock)")
     parser.add_argument("--reduce", type=int, default=1, help="how many failures of a world are made smaller")
     parser.add_argument("--ranks", type=int, default=0, help="MPI ranks to run on (default none: local)")
+    parser.add_argument("--workers", type=int, default=0, help="serverless workers to run on (default none)")
     arguments = parser.parse_args()
+    place: tuple[str, ...] = ()
+    if arguments.ranks:
+        place = ("--platform", "mpi", "--ranks", str(arguments.ranks))
+    if arguments.workers:
+        place = ("--platform", "serverless", "--workers", str(arguments.workers))
     seed = 1 if arguments.seed is None else arguments.seed
     if seed == 0:
         seed = int(datetime.datetime.now().timestamp())
     passed = failed = refused = 0
     while passed + failed < arguments.queries:
         count = min(QUERIES_PER_WORLD, arguments.queries - passed - failed)
-        world = check_world(seed, count, arguments.tessera, arguments.reduce, arguments.ranks)
+        world = check_world(seed, count, arguments.tessera, arguments.reduce, place)
         passed, failed, refused = passed + world[0], failed + world[1], refused + world[2]
         seed += 1
     print(f"{refused} more queries were refused by the reference and not counted")

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tessera_session::{Config, parse_size};
 
+use crate::runner::{Report, Timing};
+
 /// SQL over Parquet, CSV, JSON lines and Arrow files.
 ///
 /// Without -c and -f, reads statements from a terminal (a shell) or from the standard input. Exit codes: 0 ok, 1 an error
@@ -25,6 +27,13 @@ enum Sub {
     Run(RunLine),
     /// Write benchmark data as Parquet
     Generate(GenerateLine),
+    /// Be a worker of a function service, which starts this
+    #[command(hide = true)]
+    Worker {
+        /// Worker threads (default: one per core)
+        #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+        threads: Option<u16>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -64,15 +73,38 @@ struct EngineLine {
     /// Most tuples in a chunk, 1 to 2048 (for tests)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048))]
     chunk_rows: Option<u16>,
-    /// Where statements run: on this machine's cores, or on ranks that mpiexec starts
+    /// Where statements run: on this machine's cores, on ranks that mpiexec starts, or on workers of a cloud function
     #[arg(long, value_enum, default_value_t = PlatformName::Local)]
     platform: PlatformName,
     /// How many ranks mpiexec starts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096), default_value_t = 2)]
     ranks: u16,
+    #[command(flatten)]
+    serverless: ServerlessLine,
     /// Cancel a statement after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     deadline: Option<Duration>,
+}
+
+/// What platform serverless needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Platform serverless")]
+pub(crate) struct ServerlessLine {
+    /// How many workers run a statement
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), default_value_t = 4)]
+    pub(crate) workers: u16,
+    /// Memory of a worker on loopback; that of a cloud function is set there
+    #[arg(long, value_name = "SIZE", value_parser = worker_memory, default_value = "1769MiB")]
+    pub(crate) worker_memory: usize,
+    /// The cloud function (or TESSERA_FUNCTION); without one, workers and a store are brought up on loopback
+    #[arg(long, value_name = "NAME")]
+    pub(crate) function: Option<String>,
+    /// Prefix of a store that workers exchange tuples through (or TESSERA_SCRATCH)
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) scratch: Option<String>,
+    /// What requests and memory cost, as deploy/prices.toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -113,6 +145,8 @@ enum PlatformName {
     Local,
     /// Ranks of an MPI world
     Mpi,
+    /// Workers of a cloud function
+    Serverless,
 }
 
 /// How rows are printed.
@@ -149,7 +183,7 @@ impl Format {
 }
 
 /// Where to do it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In this process.
     Local,
@@ -158,6 +192,8 @@ pub(crate) enum Place {
         /// How many.
         ranks: usize,
     },
+    /// On serverless workers.
+    Serverless(ServerlessLine),
 }
 
 /// What to do.
@@ -166,15 +202,48 @@ pub(crate) enum Command {
     Query(Query),
     Run(RunPlan),
     Generate(Generate),
+    Worker { threads: Option<u16> },
 }
 
 impl Command {
+    fn config_mut(&mut self) -> Option<&mut Config> {
+        match self {
+            Command::Query(query) => Some(&mut query.config),
+            Command::Run(run) => Some(&mut run.config),
+            Command::Generate(_) | Command::Worker { .. } => None,
+        }
+    }
+
+    /// Reads another database than the command line names.
+    pub(crate) fn set_database(&mut self, database: PathBuf) {
+        if let Some(config) = self.config_mut() {
+            config.database = Some(database);
+        }
+    }
+
+    /// Reads stores with these settings.
+    pub(crate) fn set_stores(&mut self, settings: Vec<(String, String)>) {
+        if let Some(config) = self.config_mut() {
+            config.stores = settings;
+        }
+    }
+
+    /// Says with the time of a statement what else this says.
+    pub(crate) fn set_report(&mut self, report: Report) {
+        match self {
+            Command::Query(Query { timing, .. }) | Command::Run(RunPlan { timing, .. }) => {
+                timing.report = Some(report);
+            }
+            Command::Generate(_) | Command::Worker { .. } => {}
+        }
+    }
+
     /// How its session is set up.
     pub(crate) fn config(&self) -> Config {
         match self {
             Command::Query(query) => query.config.clone(),
             Command::Run(run) => run.config.clone(),
-            Command::Generate(_) => Config::default(),
+            Command::Generate(_) | Command::Worker { .. } => Config::default(),
         }
     }
 
@@ -182,18 +251,14 @@ impl Command {
     pub(crate) fn reads_input(&self) -> bool {
         match self {
             Command::Query(query) => query.inputs.is_empty() || query.inputs.contains(&Input::Stdin),
-            Command::Run(_) | Command::Generate(_) => false,
+            Command::Run(_) | Command::Generate(_) | Command::Worker { .. } => false,
         }
     }
 
     /// As one of so many processes on the machine: threads and memory that were not given are shared out.
     pub(crate) fn shared_by(mut self, count: usize) -> Command {
         let default = Config::default();
-        let config = match &mut self {
-            Command::Query(query) => &mut query.config,
-            Command::Run(run) => &mut run.config,
-            Command::Generate(_) => return self,
-        };
+        let Some(config) = self.config_mut() else { return self };
         if config.threads == default.threads {
             config.threads = (default.threads / count.max(1)).max(1);
         }
@@ -211,7 +276,7 @@ pub(crate) struct Query {
     /// In the order of the command line.
     pub(crate) inputs: Vec<Input>,
     pub(crate) format: Format,
-    pub(crate) timing: bool,
+    pub(crate) timing: Timing,
 }
 
 /// Where statements come from.
@@ -228,7 +293,7 @@ pub(crate) struct RunPlan {
     pub(crate) config: Config,
     pub(crate) plan: PathBuf,
     pub(crate) format: Format,
-    pub(crate) timing: bool,
+    pub(crate) timing: Timing,
 }
 
 /// Data to write.
@@ -246,6 +311,16 @@ fn memory(text: &str) -> Result<usize, String> {
     let bytes = parse_size(text).map_err(|error| error.to_string())?;
     let least = tessera_session::MEMORY_BYTES_MIN;
     if bytes >= least { Ok(bytes) } else { Err(format!("must be at least {} KiB", least >> 10)) }
+}
+
+fn worker_memory(text: &str) -> Result<usize, String> {
+    let bytes = memory(text)?;
+    // Those of AWS Lambda.
+    if (128 << 20..=10_240 << 20).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err("must be from 128 MiB to 10240 MiB".to_string())
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -270,7 +345,7 @@ fn from(
     let parsed = Line::from_arg_matches(&matches)?;
     let place = match &parsed.command {
         Some(Sub::Run(run)) => run.engine.place(),
-        Some(Sub::Generate(_)) => Place::Local,
+        Some(Sub::Generate(_) | Sub::Worker { .. }) => Place::Local,
         None => parsed.query.engine.place(),
     };
     let command = match parsed.command {
@@ -278,8 +353,9 @@ fn from(
             config: config(run.engine, None),
             plan: run.plan,
             format: run.output.format,
-            timing: run.output.timing,
+            timing: run.output.timing.into(),
         }),
+        Some(Sub::Worker { threads }) => Command::Worker { threads },
         Some(Sub::Generate(line)) => Command::Generate(Generate {
             suite: line.suite,
             scale: line.scale,
@@ -303,7 +379,7 @@ fn from(
                 config: config(query.engine, query.database),
                 inputs: inputs.into_iter().map(|(_, input)| input).collect(),
                 format: query.output.format,
-                timing: query.output.timing,
+                timing: query.output.timing.into(),
             })
         }
     };
@@ -315,6 +391,7 @@ impl EngineLine {
         match self.platform {
             PlatformName::Local => Place::Local,
             PlatformName::Mpi => Place::Mpi { ranks: usize::from(self.ranks) },
+            PlatformName::Serverless => Place::Serverless(self.serverless.clone()),
         }
     }
 }
@@ -354,6 +431,7 @@ mod tests {
             vec!["tessera", "--chunk-rows", "4096"],
             vec!["tessera", "--format", "xml"],
             vec!["tessera", "generate", "tpch"],
+            vec!["tessera", "--worker-memory", "64MiB"],
         ] {
             assert_eq!(from(line.clone()).unwrap_err().exit_code(), 2, "{line:?}");
         }

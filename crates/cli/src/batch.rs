@@ -8,7 +8,7 @@ use tessera_session::{Config, Error, Result, Session};
 
 use crate::arguments::{Format, Input, Query, RunPlan};
 use crate::output::Printer;
-use crate::runner::{Outcome, Runner, complain};
+use crate::runner::{Outcome, Runner, Timing, complain};
 use crate::script::{Piece, Script};
 use crate::{EXIT_ERROR, EXIT_USAGE, shell};
 
@@ -56,7 +56,7 @@ pub(crate) fn run_plan(run: &RunPlan, session: impl FnOnce(Config) -> Result<Ses
     if let Some(code) = refuse_binary(run.format) {
         return code;
     }
-    match runner(session(run.config.clone()), run.format, run.timing) {
+    match runner(session(run.config.clone()), run.format, run.timing.clone()) {
         Ok(mut runner) => runner.plan(|session| session.run_plan_file(&run.plan)).exit_code(),
         Err(code) => code,
     }
@@ -73,7 +73,11 @@ fn refuse_binary(format: Format) -> Option<u8> {
     Some(EXIT_USAGE)
 }
 
-fn runner(session: Result<Session>, format: Format, timing: bool) -> std::result::Result<Runner<Output>, u8> {
+fn runner(
+    session: Result<Session>,
+    format: Format,
+    timing: Timing,
+) -> std::result::Result<Runner<Output>, u8> {
     match session {
         Ok(session) => {
             let out = io::BufWriter::with_capacity(1 << 16, io::stdout());

@@ -2,7 +2,7 @@
 //!
 //! Parts: `allocator`; `arguments` the command line; `script` cuts text into statements as it arrives; `batch` runs `-c` and `-f`,
 //! `shell` talks to a person; `output` writes rows in five formats; `interrupt` is Ctrl-C, `progress` the line that
-//! moves; `launch` starts ranks; `generate` and `run` are the subcommands. Exit codes: 0 ok, 1 an error of a statement or a file, 2 usage,
+//! moves; `launch` starts ranks, `serverless` workers; `generate` and `run` are the subcommands. Exit codes: 0 ok, 1 an error of a statement or a file, 2 usage,
 //! 130 interrupted.
 
 mod allocator;
@@ -15,6 +15,7 @@ mod output;
 mod progress;
 mod runner;
 mod script;
+mod serverless;
 mod shell;
 
 use std::process::ExitCode;
@@ -35,10 +36,15 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// The program `tessera`.
 pub fn main() -> ExitCode {
     prepare();
+    // A function service starts the program without arguments.
+    if std::env::args_os().len() == 1 && std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_some() {
+        return ExitCode::from(serverless::worker(None));
+    }
     let (command, place) = arguments::parse();
     match place {
         arguments::Place::Local => ExitCode::from(run(command, Arc::new(Local))),
         arguments::Place::Mpi { ranks } => ExitCode::from(launch::ranks(&command, ranks)),
+        arguments::Place::Serverless(line) => ExitCode::from(serverless::on_workers(command, &line)),
     }
 }
 
@@ -99,6 +105,7 @@ fn run_with(
             arguments::Command::Query(query) => batch::main(query, session),
             arguments::Command::Run(run) => batch::run_plan(&run, session),
             arguments::Command::Generate(generate) => generate::main(&generate),
+            arguments::Command::Worker { threads } => serverless::worker(threads),
         })
     });
     code.unwrap_or_else(|error| failed(&error))

@@ -1,6 +1,7 @@
 //! Runs one statement after the other and shows what comes back.
 
 use std::io::{Write, stderr};
+use std::sync::Arc;
 use std::time::Instant;
 
 use tessera_session::{Code, Error, QueryResult, Session, StatementResult};
@@ -35,18 +36,48 @@ impl Outcome {
     }
 }
 
+/// What is said after a statement on the standard error.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Timing {
+    pub(crate) wanted: bool,
+    /// What the platform has to say.
+    pub(crate) report: Option<Report>,
+}
+
+impl From<bool> for Timing {
+    fn from(wanted: bool) -> Timing {
+        Timing { wanted, report: None }
+    }
+}
+
+/// What a platform has to say of a statement.
+#[derive(Clone)]
+pub(crate) struct Report(Arc<dyn Fn() -> Option<String> + Send + Sync>);
+
+impl Report {
+    pub(crate) fn new(report: impl Fn() -> Option<String> + Send + Sync + 'static) -> Report {
+        Report(Arc::new(report))
+    }
+}
+
+impl std::fmt::Debug for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Report").finish_non_exhaustive()
+    }
+}
+
 /// A session with somewhere to print.
 #[derive(Debug)]
 pub(crate) struct Runner<W> {
     pub(crate) session: Session,
     pub(crate) printer: Printer<W>,
     pub(crate) interrupt: Interrupt,
-    pub(crate) timing: bool,
+    pub(crate) timing: Timing,
     progress: ProgressLine,
 }
 
 impl<W: Write + Send> Runner<W> {
-    pub(crate) fn new(session: Session, printer: Printer<W>, timing: bool) -> Self {
+    pub(crate) fn new(session: Session, printer: Printer<W>, timing: Timing) -> Self {
         let cancel = session.cancel_handle();
         let progress = ProgressLine::of_session(cancel.clone());
         Runner { session, printer, interrupt: Interrupt::of_session(cancel), timing, progress }
@@ -98,9 +129,13 @@ impl<W: Write + Send> Runner<W> {
 
     /// What was printed has been flushed: this line tells a program that the answer is complete.
     fn time(&self, started: Instant) {
-        if self.timing {
-            complain(&format!("Time: {:.3} ms", started.elapsed().as_secs_f64() * 1e3));
+        if !self.timing.wanted {
+            return;
         }
+        if let Some(text) = self.timing.report.as_ref().and_then(|report| report.0()) {
+            complain(&text);
+        }
+        complain(&format!("Time: {:.3} ms", started.elapsed().as_secs_f64() * 1e3));
     }
 
     fn failed(&self, error: &Error, piece: &Piece) -> Outcome {

@@ -124,8 +124,8 @@ fn command<W: Write + Send>(runner: &mut Runner<W>, line: &str) -> Result<Next, 
             let names = runner.session.table_names();
             runner.printer.text(&if names.is_empty() { "(none)".to_string() } else { names.join("\n") })?;
         }
-        [".timer", "on"] => runner.timing = true,
-        [".timer", "off"] => runner.timing = false,
+        [".timer", "on"] => runner.timing.wanted = true,
+        [".timer", "off"] => runner.timing.wanted = false,
         [".rows", "all"] => runner.printer.rows_max = usize::MAX,
         [".rows", number] if number.parse::<usize>().is_ok_and(|number| number > 0) => {
             runner.printer.rows_max = number.parse().unwrap_or(ROWS_SHOWN);

@@ -35,7 +35,7 @@ impl Summary {
         );
         let _ = writeln!(out, "-- memory: {} at most", bytes(self.memory_peak_bytes as u64));
         if self.stores != Totals::default() {
-            let Totals { requests, bytes: read, busy } = self.stores;
+            let Totals { requests, bytes: read, busy, .. } = self.stores;
             let _ = writeln!(
                 out,
                 "-- object stores: {requests} requests, {} read, with planning; the I/O thread was busy for {}",
@@ -56,6 +56,13 @@ impl Summary {
 /// A counter as people read it: its name tells the unit.
 fn counter(name: &str, value: u64) -> (String, String) {
     let words = |name: &str| name.replace('_', " ");
+    let unit = |unit: &str| name.strip_suffix(unit).map(words);
+    if let Some(name) = unit("_nanodollars") {
+        return (name, format!("${:.6}", value as f64 / 1e9));
+    }
+    if let Some(name) = unit("_mebibyte_milliseconds") {
+        return (name, format!("{:.3} GB-seconds", value as f64 / 1024.0 / 1e3));
+    }
     match name.strip_suffix("_nanoseconds") {
         Some(name) => (words(name), duration(Duration::from_nanos(value))),
         None if name.contains("bytes") => (words(name), bytes(value)),

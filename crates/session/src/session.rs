@@ -12,6 +12,7 @@ use tessera_objects::Interrupt;
 use tessera_ops::{Collected, Registry};
 use tessera_plan::{Plan, pass, text, verify};
 use tessera_platform_mpi::Mpi;
+use tessera_serverless::Serverless;
 use tessera_sql::{Explain, ExplainFormat, ParsedStatement, Planned, Statement};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
@@ -120,7 +121,8 @@ impl Session {
     /// As [`Session::new`].
     pub fn on(platform: Arc<dyn Platform>, config: Config) -> Result<Session> {
         let values = Values::new(&config)?;
-        let explained: Vec<Arc<dyn Platform>> = vec![Arc::new(Local), Arc::new(Mpi::default())];
+        let explained: Vec<Arc<dyn Platform>> =
+            vec![Arc::new(Local), Arc::new(Mpi::default()), Arc::new(Serverless::default())];
         let mut registry = tessera_ops::standard_registry();
         for other in explained.iter().chain([&platform]) {
             other.register(&mut registry);

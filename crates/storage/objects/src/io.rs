@@ -26,13 +26,20 @@ const LOOKUP_THREADS_MAX: usize = 2;
 /// How often a thread that waits asks whether it should go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Kinds of requests, as stores bill them: reading, looking, listing, writing, deleting.
+pub const KINDS: [&str; 5] = ["get", "head", "list", "put", "delete"];
+
 /// What the process has asked of stores so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Requests that were sent, those sent again included.
     pub requests: u64,
+    /// The same by kind, in the order of [`KINDS`].
+    pub by_kind: [u64; 5],
     /// Bytes of objects that came.
     pub bytes: u64,
+    /// Bytes that were sent.
+    pub sent_bytes: u64,
     /// How long the I/O thread was not waiting.
     pub busy: Duration,
 }
@@ -40,15 +47,31 @@ pub struct Totals {
 /// The counters behind [`Totals`].
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    requests: AtomicU64,
+    by_kind: [AtomicU64; 5],
     bytes: AtomicU64,
+    sent_bytes: AtomicU64,
 }
 
-pub(crate) static TOTALS: Counts = Counts { requests: AtomicU64::new(0), bytes: AtomicU64::new(0) };
+pub(crate) static TOTALS: Counts = Counts {
+    by_kind: [const { AtomicU64::new(0) }; 5],
+    bytes: AtomicU64::new(0),
+    sent_bytes: AtomicU64::new(0),
+};
 
 impl Counts {
-    pub(crate) fn add_request(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
+    /// A request leaves: its kind follows from its method and query.
+    pub(crate) fn add_request(&self, method: &str, query: Option<&str>, sent: usize) {
+        let query = query.unwrap_or_default();
+        let kind = match method {
+            "HEAD" => 1,
+            "GET" if query.contains("list-type") || query.contains("comp=list") => 2,
+            "GET" => 0,
+            "DELETE" => 4,
+            "POST" if query.starts_with("delete") => 4,
+            _ => 3,
+        };
+        self.by_kind[kind].fetch_add(1, Ordering::Relaxed);
+        self.sent_bytes.fetch_add(sent as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn add_bytes(&self, bytes: u64) {
@@ -58,23 +81,27 @@ impl Counts {
 
 impl Totals {
     /// What came after `before`.
-    pub(crate) fn since(self, before: Totals) -> Totals {
+    pub fn since(self, before: Totals) -> Totals {
         Totals {
             requests: self.requests - before.requests,
+            by_kind: std::array::from_fn(|kind| self.by_kind[kind] - before.by_kind[kind]),
             bytes: self.bytes - before.bytes,
+            sent_bytes: self.sent_bytes - before.sent_bytes,
             busy: self.busy.saturating_sub(before.busy),
         }
     }
 }
 
 /// What the process has asked of stores so far; all zero where it has not.
-pub(crate) fn totals() -> Totals {
+pub fn totals() -> Totals {
     let busy = match THREAD.get() {
         Some(Ok(handle)) => handle.metrics().worker_total_busy_duration(0),
         _ => Duration::ZERO,
     };
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    Totals { requests: read(&TOTALS.requests), bytes: read(&TOTALS.bytes), busy }
+    let by_kind = TOTALS.by_kind.each_ref().map(read);
+    let (bytes, sent_bytes) = (read(&TOTALS.bytes), read(&TOTALS.sent_bytes));
+    Totals { requests: by_kind.iter().sum(), by_kind, bytes, sent_bytes, busy }
 }
 
 static THREAD: OnceLock<std::result::Result<Handle, String>> = OnceLock::new();

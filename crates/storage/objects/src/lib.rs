@@ -33,9 +33,37 @@ mod output;
 mod reader;
 mod store;
 
-pub use io::{Interrupt, Totals};
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+use tokio::runtime::Handle;
+
+pub use io::{Interrupt, KINDS, Totals, totals};
 pub use object::Stamp;
 pub use objects::{Edges, Expanded, Objects};
+
+/// A client of the store of an address, and the place there: for platforms that exchange tuples through a store. It is used on the
+/// thread of [`io()`].
+///
+/// # Errors
+/// The address is none, or what the environment says does not fit together.
+pub fn client(
+    address: &str,
+    settings: &[(String, String)],
+) -> tessera_types::Result<(Arc<dyn ObjectStore>, Path)> {
+    let location = location::Location::parse(address)?;
+    let _runtime = io::handle()?.enter();
+    Ok((store::build(&location, settings)?, location.path()?))
+}
+
+/// The I/O thread.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn io() -> tessera_types::Result<Handle> {
+    io::handle().cloned()
+}
 
 /// Whether a path is the address of an object, and not of a local file.
 pub fn is_object(path: &str) -> bool {

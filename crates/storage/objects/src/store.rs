@@ -125,7 +125,8 @@ impl HttpService for Counted {
         'a: 'b,
         Self: 'b,
     {
-        TOTALS.add_request();
+        let sent = request.body().content_length();
+        TOTALS.add_request(request.method().as_str(), request.uri().query(), sent);
         Box::pin(self.0.execute(request))
     }
 }

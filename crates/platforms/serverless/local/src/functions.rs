@@ -1,0 +1,348 @@
+//! A function service: the Invoke API for those who want something done, the Runtime API for the workers that do it.
+
+use std::collections::HashMap;
+use std::io;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::Options;
+use crate::http::{Answer, Request, Service};
+use crate::process::{Starter, how, kill, memory_mib};
+
+/// How often it is looked how much memory workers take.
+const LOOK: Duration = Duration::from_millis(10);
+/// Payloads of invocations that nobody waits for are shorter than those that somebody does.
+const EVENT_BYTES_MAX: usize = 1 << 20;
+const PAYLOAD_BYTES_MAX: usize = 6 << 20;
+
+/// The service.
+#[derive(Debug)]
+pub(crate) struct Functions {
+    options: Options,
+    settings: Vec<(String, String)>,
+    address: OnceLock<String>,
+    starter: Starter,
+    state: Mutex<State>,
+    /// Something happened to a worker.
+    happened: Condvar,
+    itself: Weak<Functions>,
+    invocations: AtomicU64,
+    mebibyte_milliseconds: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    workers: HashMap<u64, Worker>,
+    next: u64,
+    running: usize,
+    ended: bool,
+}
+
+/// A worker's process.
+#[derive(Debug)]
+struct Worker {
+    process: i32,
+    /// It asks for something to do.
+    idle: bool,
+    doing: Option<Doing>,
+    out_of_memory: Option<u64>,
+}
+
+/// An invocation: waiting for its worker to take it, on its way, or over.
+#[derive(Debug)]
+struct Doing {
+    id: String,
+    payload: Option<Vec<u8>>,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    Answered(Vec<u8>),
+    Failed { kind: &'static str, message: String },
+}
+
+/// An error as the service says it.
+fn error(status: u16, kind: &str, message: &str) -> Answer {
+    let body = json!({"Type": "User", "message": message}).to_string();
+    Answer::new(status, body).with("x-amzn-ErrorType", kind).with("Content-Type", "application/json")
+}
+
+impl Functions {
+    pub(crate) fn new(options: Options, settings: Vec<(String, String)>) -> io::Result<Arc<Functions>> {
+        let starter = Starter::new()?;
+        let functions = Arc::new_cyclic(|itself| Functions {
+            options,
+            settings,
+            address: OnceLock::new(),
+            starter,
+            state: Mutex::default(),
+            happened: Condvar::new(),
+            itself: itself.clone(),
+            invocations: AtomicU64::new(0),
+            mebibyte_milliseconds: AtomicU64::new(0),
+        });
+        let watched = Arc::downgrade(&functions);
+        std::thread::Builder::new().name("memory".to_string()).spawn(move || {
+            while let Some(functions) = watched.upgrade().filter(|functions| functions.look_at_memory()) {
+                drop(functions);
+                std::thread::sleep(LOOK);
+            }
+        })?;
+        Ok(functions)
+    }
+
+    pub(crate) fn listens_at(&self, address: &str) {
+        drop(self.address.set(address.to_string()));
+    }
+
+    pub(crate) fn billed(&self) -> (u64, u64) {
+        (self.invocations.load(Ordering::Relaxed), self.mebibyte_milliseconds.load(Ordering::Relaxed))
+    }
+
+    /// Ends all workers.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.ended = true;
+        state.workers.values().for_each(|worker| kill(worker.process));
+        self.happened.notify_all();
+        // Until they are gone, so that nobody finds them afterwards.
+        let until = Instant::now() + Duration::from_secs(2);
+        while !state.workers.is_empty() && Instant::now() < until {
+            state = self.wait(state, LOOK);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, at_most: Duration) -> MutexGuard<'a, State> {
+        self.happened.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Ends workers that take too much; whether there is more to look at.
+    fn look_at_memory(&self) -> bool {
+        let mut state = self.lock();
+        for worker in state.workers.values_mut().filter(|worker| worker.doing.is_some()) {
+            let taken = memory_mib(worker.process);
+            if taken > self.options.memory_mib && worker.out_of_memory.is_none() {
+                worker.out_of_memory = Some(taken);
+                kill(worker.process);
+            }
+        }
+        !state.ended
+    }
+
+    /// Starts a worker's process for an invocation; it will be watched until it ends.
+    fn start_worker(&self, name: &str, doing: Doing) -> io::Result<u64> {
+        let address = self.address.get().cloned().unwrap_or_default();
+        let number = {
+            let mut state = self.lock();
+            state.next += 1;
+            state.next
+        };
+        let mut command = Command::new(&self.options.program);
+        let host = address.trim_start_matches("http://");
+        command
+            .args(&self.options.arguments)
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
+            .env("AWS_ENDPOINT_URL_LAMBDA", &address)
+            .env("AWS_LAMBDA_RUNTIME_API", format!("{host}/worker/{number}"))
+            .env("AWS_LAMBDA_FUNCTION_NAME", name)
+            .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", self.options.memory_mib.to_string());
+        let mut child = self.starter.start(command)?;
+        let process = child.id() as i32;
+        let worker = Worker { process, idle: false, doing: Some(doing), out_of_memory: None };
+        let mut state = self.lock();
+        if state.ended {
+            kill(process);
+        }
+        state.workers.insert(number, worker);
+        drop(state);
+        let itself = self.itself.clone();
+        let watch = move || {
+            let status = child.wait();
+            let Some(functions) = itself.upgrade() else { return };
+            let mut state = functions.lock();
+            let Some(mut worker) = state.workers.remove(&number) else { return };
+            let how = status.map_or_else(|error| error.to_string(), how);
+            let (kind, message) = match worker.out_of_memory {
+                Some(taken) => {
+                    let may = functions.options.memory_mib;
+                    ("Runtime.OutOfMemory", format!("it took {taken} MiB and may take {may} MiB"))
+                }
+                None => ("Runtime.ExitError", how),
+            };
+            if let Some(doing) = &mut worker.doing {
+                doing.outcome.get_or_insert(Outcome::Failed { kind, message });
+                // Whoever waits for it takes it away.
+                let gone = Worker { process: 0, idle: false, ..worker };
+                state.workers.insert(number, gone);
+            }
+            drop(state);
+            functions.happened.notify_all();
+        };
+        std::thread::Builder::new().stack_size(256 << 10).spawn(watch)?;
+        Ok(number)
+    }
+
+    /// Runs an invocation to its end; counts what it costs.
+    fn invoke(&self, name: &str, payload: &[u8]) -> Outcome {
+        let id = format!("{:08x}", self.invocations.fetch_add(1, Ordering::Relaxed) + 1);
+        let doing = Doing { id, payload: Some(payload.to_vec()), outcome: None };
+        let mut state = self.lock();
+        let number = match state.workers.iter_mut().find(|(_, worker)| worker.idle) {
+            Some((number, worker)) => {
+                (worker.idle, worker.doing) = (false, Some(doing));
+                *number
+            }
+            None => {
+                drop(state);
+                std::thread::sleep(self.options.cold_start);
+                let started = self.start_worker(name, doing);
+                state = self.lock();
+                match started {
+                    Ok(number) => number,
+                    Err(error) => {
+                        let message = format!("cannot start '{}': {error}", self.options.program.display());
+                        return Outcome::Failed { kind: "Runtime.InvalidEntrypoint", message };
+                    }
+                }
+            }
+        };
+        let (started, until) = (Instant::now(), Instant::now() + self.options.timeout);
+        self.happened.notify_all();
+        let outcome = loop {
+            let Some(worker) = state.workers.get_mut(&number) else {
+                break Outcome::Failed { kind: "Runtime.ExitError", message: "Runtime exited".to_string() };
+            };
+            if let Some(outcome) = worker.doing.as_mut().and_then(|doing| doing.outcome.take()) {
+                worker.doing = None;
+                if worker.process == 0 {
+                    state.workers.remove(&number);
+                }
+                break outcome;
+            }
+            if Instant::now() >= until {
+                kill(worker.process);
+                worker.doing = None;
+                let message =
+                    format!("Task timed out after {:.2} seconds", self.options.timeout.as_secs_f64());
+                break Outcome::Failed { kind: "Sandbox.Timedout", message };
+            }
+            state = self.wait(state, Duration::from_millis(50));
+        };
+        drop(state);
+        let milliseconds = started.elapsed().as_micros().div_ceil(1000) as u64;
+        self.mebibyte_milliseconds.fetch_add(milliseconds * self.options.memory_mib, Ordering::Relaxed);
+        outcome
+    }
+
+    /// `POST /2015-03-31/functions/NAME/invocations`
+    fn invocation(&self, name: &str, request: &Request) -> Answer {
+        let event = request.header("x-amz-invocation-type") == Some("Event");
+        let most = if event { EVENT_BYTES_MAX } else { PAYLOAD_BYTES_MAX };
+        if request.body.len() > most {
+            return error(413, "RequestTooLargeException", &format!("more than {most} bytes"));
+        }
+        {
+            let mut state = self.lock();
+            if state.running >= self.options.concurrency {
+                return error(429, "TooManyRequestsException", "Rate Exceeded.");
+            }
+            state.running += 1;
+        }
+        let Some(itself) = self.itself.upgrade() else { return error(500, "ServiceException", "ended") };
+        let (name, payload) = (name.to_string(), request.body.clone());
+        let work = move || {
+            let outcome = itself.invoke(&name, &payload);
+            itself.lock().running -= 1;
+            outcome
+        };
+        if event {
+            let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(move || drop(work()));
+            return thread
+                .map_or_else(|_| error(500, "ServiceException", "no thread"), |_| Answer::new(202, ""));
+        }
+        match work() {
+            Outcome::Answered(body) => Answer::new(200, body).with("Content-Type", "application/json"),
+            Outcome::Failed { kind, message } => {
+                let body = json!({"errorType": kind, "errorMessage": message}).to_string();
+                Answer::new(200, body).with("X-Amz-Function-Error", "Unhandled")
+            }
+        }
+    }
+
+    /// `GET …/invocation/next`: waits for something to do.
+    fn next(&self, number: u64) -> Answer {
+        let mut state = self.lock();
+        loop {
+            let Some(worker) = state.workers.get_mut(&number).filter(|worker| worker.process != 0) else {
+                return error(403, "Forbidden", "no such worker");
+            };
+            let waiting =
+                worker.doing.as_mut().and_then(|doing| Some((doing.id.clone(), doing.payload.take()?)));
+            match waiting {
+                Some((id, payload)) => {
+                    worker.idle = false;
+                    return Answer::new(200, payload)
+                        .with("Lambda-Runtime-Aws-Request-Id", id)
+                        .with("Content-Type", "application/json");
+                }
+                None => worker.idle = worker.doing.is_none(),
+            }
+            if state.ended {
+                return error(403, "Forbidden", "the service has ended");
+            }
+            state = self.wait(state, Duration::from_secs(1));
+        }
+    }
+
+    /// `POST …/invocation/ID/response` and `…/error`.
+    fn done(&self, number: u64, id: &str, outcome: Outcome) -> Answer {
+        let mut state = self.lock();
+        let doing = state.workers.get_mut(&number).and_then(|worker| worker.doing.as_mut());
+        match doing.filter(|doing| doing.id == id) {
+            Some(doing) => doing.outcome = Some(outcome),
+            None => return error(403, "Forbidden", "no such invocation"),
+        }
+        drop(state);
+        self.happened.notify_all();
+        Answer::new(202, "")
+    }
+}
+
+impl Service for Functions {
+    fn answer(&self, request: &Request) -> Answer {
+        let parts: Vec<&str> = request.path.split('/').collect();
+        match (request.method.as_str(), &parts[..]) {
+            ("POST", ["2015-03-31", "functions", name, "invocations"]) => self.invocation(name, request),
+            (method, ["worker", number, "2018-06-01", "runtime", rest @ ..]) => {
+                let number = number.parse().unwrap_or(0);
+                match (method, rest) {
+                    ("GET", ["invocation", "next"]) => self.next(number),
+                    ("POST", ["invocation", id, "response"]) => {
+                        self.done(number, id, Outcome::Answered(request.body.clone()))
+                    }
+                    ("POST", ["invocation", id, "error"]) => {
+                        let message = String::from_utf8_lossy(&request.body).into_owned();
+                        self.done(number, id, Outcome::Failed { kind: "Runtime.Error", message })
+                    }
+                    ("POST", ["init", "error"]) => Answer::new(202, ""),
+                    _ => error(404, "NotFound", "no such path"),
+                }
+            }
+            _ => error(404, "NotFound", "no such path"),
+        }
+    }
+
+    /// Workers are inside: their requests are neither signed nor made to fail.
+    fn is_public(&self, request: &Request) -> bool {
+        !request.path.starts_with("worker/")
+    }
+}

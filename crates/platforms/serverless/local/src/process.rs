@@ -1,0 +1,75 @@
+//! Worker processes: they end with the process that started them, and when they take more memory than they may.
+
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Sender, channel};
+
+/// Whether there is a process of this number.
+pub(crate) fn is_running(process: i32) -> bool {
+    // SAFETY: the call takes two numbers and touches no memory of ours; signal 0 only asks.
+    process > 0 && unsafe { libc::kill(process, 0) == 0 || *libc::__errno_location() == libc::EPERM }
+}
+
+/// Ends a process at once.
+pub(crate) fn kill(process: i32) {
+    if process > 1 {
+        // SAFETY: as above.
+        unsafe { libc::kill(process, libc::SIGKILL) };
+    }
+}
+
+/// The memory that a process holds, in MiB.
+pub(crate) fn memory_mib(process: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
+    let pages: u64 = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    (pages * u64::try_from(page).unwrap_or(4096)) >> 20
+}
+
+/// How a process ended, in the words of the function service.
+pub(crate) fn how(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(libc::SIGKILL), _) => "Runtime exited with error: signal: killed".to_string(),
+        (Some(signal), _) => format!("Runtime exited with error: signal {signal}"),
+        (None, code) => format!("Runtime exited with error: exit status {}", code.unwrap_or(-1)),
+    }
+}
+
+type Job = (Command, Sender<io::Result<Child>>);
+
+/// Starts processes. All by one thread, since the system ends them when the thread ends that started them.
+#[derive(Debug, Clone)]
+pub(crate) struct Starter {
+    jobs: Sender<Job>,
+}
+
+impl Starter {
+    pub(crate) fn new() -> io::Result<Starter> {
+        let (jobs, waiting) = channel::<Job>();
+        std::thread::Builder::new().name("starter".to_string()).spawn(move || {
+            for (mut command, started) in waiting {
+                drop(started.send(command.spawn()));
+            }
+        })?;
+        Ok(Starter { jobs })
+    }
+
+    pub(crate) fn start(&self, mut command: Command) -> io::Result<Child> {
+        let parent = std::process::id();
+        command.stdin(Stdio::null()).process_group(0);
+        // SAFETY: between fork and exec only system calls are made, which touch no memory of ours.
+        unsafe {
+            command.pre_exec(move || {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // The parent may have ended before the call.
+                if libc::getppid() as u32 == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+            });
+        }
+        let (sender, receiver) = channel();
+        let gone = || io::Error::other("nobody starts processes any more");
+        self.jobs.send((command, sender)).map_err(|_| gone())?;
+        receiver.recv().map_err(|_| gone())?
+    }
+}

@@ -1,0 +1,277 @@
+//! LambdaExecutor in the user's process: invokes the first worker and reads its result.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use tessera_ops::orchestration::Runtime;
+use tessera_ops::stream_util::ChunksReader;
+use tessera_ops::{Collected, Lowering, Operator, Reader, Reservation, Run, Source, SourceRun, Step, Token};
+use tessera_plan::{Builder, Node, Plan, Value, text};
+use tessera_types::{Error, Result, Tuple};
+use tokio::task::AbortHandle;
+
+use crate::cloud::{Cloud, Space};
+use crate::executor::{RESULT, decode};
+use crate::invoke::Function;
+use crate::report::{Prices, Usage};
+use crate::task::{Order, Stop, lock};
+
+/// The name of the function, where nobody gives another.
+pub(crate) const FUNCTION: &str = "tessera-worker";
+/// How long a query that is given up waits for its objects to be deleted.
+const CLEAR_MAX: Duration = Duration::from_secs(20);
+
+/// What the service says it will bill so far: invocations, and memory by time.
+pub type Meter = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
+
+/// The user's process.
+pub struct Driver {
+    cloud: Arc<Cloud>,
+    function: Function,
+    workers: usize,
+    /// The address below which queries have their prefixes.
+    scratch: String,
+    prices: Prices,
+    meter: Option<Meter>,
+    queries: AtomicU64,
+    last: Mutex<Option<Usage>>,
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").field("workers", &self.workers).finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    /// Queries on so many workers, with their objects below the address `scratch`.
+    ///
+    /// # Errors
+    /// The settings of the cloud do not fit together.
+    pub fn new(
+        cloud: Cloud,
+        function: Option<&str>,
+        (workers, scratch): (usize, &str),
+        prices: Prices,
+        meter: Option<Meter>,
+    ) -> Result<Driver> {
+        Ok(Driver {
+            function: Function::new(function.unwrap_or(FUNCTION), &cloud)?,
+            cloud: Arc::new(cloud),
+            workers: workers.max(1),
+            scratch: scratch.trim_end_matches('/').to_string(),
+            prices,
+            meter,
+            queries: AtomicU64::new(0),
+            last: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// What the last query used, for people; once.
+    pub fn report(&self) -> Option<String> {
+        lock(&self.last).take().map(|usage| usage.text(&self.prices))
+    }
+
+    fn query(&self, plan: Arc<str>, run: &Run) -> Result<Query> {
+        // Other queries have other names: by this process, its start and their number.
+        let number = self.queries.fetch_add(1, Ordering::Relaxed);
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let name = format!("query-{:x}-{:x}-{number}", since.as_nanos(), std::process::id());
+        let prefix = format!("{}/{name}", self.scratch);
+        let space = Space::new((self.cloud.connect)(&prefix)?);
+        let order = Order {
+            index: 0,
+            workers: self.workers,
+            prefix,
+            plan,
+            chunk_rows: run.context.chunk_rows(),
+            memory_bytes: run.context.memory_bytes(),
+        };
+        Ok(Query { space, order, stop: Stop::default() })
+    }
+}
+
+/// Runs `executor` in the user's process.
+#[derive(Debug, Clone)]
+pub(crate) struct OnDriver(pub(crate) Arc<Driver>);
+
+impl Runtime for OnDriver {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        node.params
+            .choice("platform", &[crate::NAME])
+            .map_err(|_| Error::unsupported("this executor runs plans of platform serverless only"))?;
+        if !node.inputs.is_empty() {
+            return Err(Error::unsupported(
+                "an executor with an input on platform serverless; use values in its plan",
+            ));
+        }
+        node.nested.iter().try_for_each(reads_only_objects)?;
+        // The result crosses: it must have an Arrow form.
+        lowering.output.tuple.arrow_schema()?;
+        let mut alone = Builder::new(Tuple::empty());
+        let root = alone.push(node.clone());
+        let plan = text::print(&alone.finish(root)).into();
+        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), plan })))
+    }
+}
+
+/// Workers see no files of this machine.
+fn reads_only_objects(plan: &Plan) -> Result<()> {
+    for node in &plan.nodes {
+        if let Some(Value::List(paths)) = node.params.get("paths") {
+            let local = paths.iter().find_map(|path| match path {
+                Value::String(path) if !path.contains("://") => Some(path),
+                _ => None,
+            });
+            if let Some(path) = local {
+                return Err(Error::unsupported(format!(
+                    "serverless workers read only from an object store, not '{path}'; put it there, or name its folder as the \
+                     database, which is uploaded"
+                )));
+            }
+        }
+        node.nested.iter().try_for_each(reads_only_objects)?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone)]
+struct Lowered {
+    driver: Arc<Driver>,
+    plan: Arc<str>,
+}
+
+impl Source for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
+        Ok(Arc::new(ExecutorRun { lowered: self.clone(), run: run.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct ExecutorRun {
+    lowered: Lowered,
+    run: Run,
+}
+
+impl SourceRun for ExecutorRun {
+    fn morsels(&self) -> usize {
+        1
+    }
+
+    fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
+        let Lowered { driver, plan } = &self.lowered;
+        let query = Arc::new(driver.query(plan.clone(), &self.run)?);
+        let done: Arc<Done> = Arc::default();
+        let (working, told) = ((driver.clone(), query.clone()), done.clone());
+        let work = async move {
+            let (driver, query) = working;
+            let result = query.run(&driver).await;
+            *lock(&told.result) = Some(result);
+            told.token.set_ready();
+        };
+        let abort = driver.cloud.io.spawn(work).abort_handle();
+        let running = Running { driver: driver.clone(), query, done, abort };
+        Ok(Box::new(ExecutorReader { running, run: self.run.clone(), read: None }))
+    }
+}
+
+/// A query on its way.
+#[derive(Debug)]
+struct Query {
+    space: Space,
+    order: Order,
+    stop: Stop,
+}
+
+#[derive(Debug, Default)]
+struct Done {
+    token: Token,
+    result: Mutex<Option<Result<(Bytes, Usage)>>>,
+}
+
+impl Query {
+    /// Runs it to its end. Its objects are gone afterwards.
+    async fn run(&self, driver: &Driver) -> Result<(Bytes, Usage)> {
+        let before = (driver.cloud.spent)();
+        let metered = driver.meter.as_ref().map(|meter| meter());
+        self.space.open().await?;
+        let answer = driver.function.invoke(&self.order, &self.stop).await;
+        let result = match answer.error {
+            None => self.space.get(RESULT).await,
+            Some(error) => Err(error),
+        };
+        let closed = self.space.close().await;
+        let cleared = self.space.clear().await;
+        let mut usage = answer.usage;
+        usage.add_spent(before, (driver.cloud.spent)());
+        usage.add_received(&self.space);
+        if let (Some(before), Some(meter)) = (metered, &driver.meter) {
+            let after = meter();
+            usage.set_billed(after.0 - before.0, after.1 - before.1);
+        }
+        let result = result?;
+        closed.and(cleared)?;
+        Ok((result, usage))
+    }
+}
+
+/// Gives the query up when nobody wants it any more.
+#[derive(Debug)]
+struct Running {
+    driver: Arc<Driver>,
+    query: Arc<Query>,
+    done: Arc<Done>,
+    abort: AbortHandle,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.done.token.is_ready() {
+            return;
+        }
+        self.abort.abort();
+        let (query, (sender, receiver)) = (self.query.clone(), channel::<()>());
+        self.driver.cloud.io.spawn(async move {
+            drop(query.space.close().await);
+            drop(query.space.clear().await);
+            drop(sender);
+        });
+        // It disconnects when all is gone.
+        let _ = receiver.recv_timeout(CLEAR_MAX);
+    }
+}
+
+struct ExecutorReader {
+    running: Running,
+    run: Run,
+    read: Option<(ChunksReader, Reservation)>,
+}
+
+impl Reader for ExecutorReader {
+    fn step(&mut self) -> Result<Step> {
+        loop {
+            if let Some((reader, _)) = &mut self.read {
+                return reader.step();
+            }
+            let Running { driver, done, .. } = &self.running;
+            if !done.token.is_ready() {
+                return Ok(Step::Blocked(done.token.clone()));
+            }
+            let result = lock(&done.result).take();
+            let (bytes, usage) = result.unwrap_or_else(|| Err(Error::internal("a result was read twice")))?;
+            usage.count(&self.run.counters, &driver.prices);
+            *lock(&driver.last) = Some(usage);
+            let mut memory = Reservation::new(self.run.context.clone());
+            memory.grow(bytes.len())?;
+            let reader = ChunksReader::new(decode(&bytes)?, self.run.context.chunk_rows());
+            self.read = Some((reader, memory));
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Starts workers: the Invoke API of AWS Lambda, with retries.
+//!
+//! Two requests need no SDK: this uses the HTTP client, the signatures and the credential chain that come with the object
+//! stores. (`aws-sdk-lambda` alone is 174,000 lines.)
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use object_store::ClientOptions;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer, AwsCredential};
+use object_store::client::{CredentialProvider, HttpClient, HttpConnector, HttpRequest, ReqwestConnector};
+use serde_json::Value as Json;
+use tessera_types::{Code, Error, Result};
+
+use crate::cloud::Cloud;
+use crate::report::Usage;
+use crate::task::{Answer, Order, Stop};
+
+/// How often a worker that was lost is started again.
+const LOST_MAX: usize = 3;
+/// No invocation that was refused, or whose answer did not come, is repeated after this time.
+const REFUSED_MAX: Duration = Duration::from_secs(30);
+/// The service ends a function after 15 minutes.
+const ANSWER_MAX: Duration = Duration::from_secs(16 * 60);
+/// The largest order that the service takes.
+const ORDER_BYTES_MAX: usize = 6 << 20;
+/// The first pause before something is tried again, and the longest.
+const PAUSE_FIRST: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(400);
+
+/// The pause before something is tried again for the `attempt`-th time, from 0.
+pub(crate) fn pause(attempt: usize) -> Duration {
+    PAUSE_FIRST.saturating_mul(1 << attempt.min(10)).min(PAUSE_MAX)
+}
+
+/// The function that is a worker.
+pub(crate) struct Function {
+    client: HttpClient,
+    url: String,
+    name: String,
+    region: String,
+    credentials: Arc<dyn CredentialProvider<Credential = AwsCredential>>,
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Function").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// A client without a limit on how long an answer takes, other than this.
+pub(crate) fn client(timeout: Duration) -> Result<HttpClient> {
+    let options = ClientOptions::new().with_allow_http(true).with_timeout(timeout);
+    ReqwestConnector::default()
+        .connect(&options)
+        .map_err(|error| Error::io(format!("cannot make a client for HTTP: {error}")))
+}
+
+/// What came of a request: status, the header of that name, body.
+pub(crate) async fn send(
+    client: &HttpClient,
+    request: HttpRequest,
+    header: &str,
+) -> std::result::Result<(u16, Option<String>, Bytes), String> {
+    let answer = client.execute(request).await.map_err(|error| error.to_string())?;
+    let status = answer.status().as_u16();
+    let header = answer.headers().get(header).and_then(|value| value.to_str().ok()).map(str::to_string);
+    let mut stream = answer.into_body().bytes_stream();
+    let mut body = BytesMut::new();
+    while let Some(piece) = stream.next().await {
+        body.extend_from_slice(&piece.map_err(|error| error.to_string())?);
+    }
+    Ok((status, header, body.freeze()))
+}
+
+pub(crate) fn request(method: &str, url: &str, body: Vec<u8>) -> Result<HttpRequest> {
+    let mut request = HttpRequest::new(body.into());
+    let bad = || Error::internal(format!("'{url}' is no address"));
+    *request.method_mut() = method.parse().map_err(|_| bad())?;
+    *request.uri_mut() = url.parse().map_err(|_| bad())?;
+    Ok(request)
+}
+
+/// How one attempt ended.
+enum Attempt {
+    Answered(Answer),
+    /// The worker ended without an answer.
+    Lost(String),
+    /// The service did not start it, or we did not hear of its answer; it may be tried again.
+    Refused(String),
+    /// There is no use in trying again.
+    Failed(Error),
+}
+
+impl Function {
+    /// The function of a name, where the settings say.
+    ///
+    /// # Errors
+    /// The settings do not fit together.
+    pub(crate) fn new(name: &str, cloud: &Cloud) -> Result<Function> {
+        let mut builder = AmazonS3Builder::from_env();
+        for (key, value) in &cloud.settings {
+            if let Ok(key) = key.to_ascii_lowercase().parse() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let region = builder.get_config_value(&AmazonS3ConfigKey::Region);
+        let region = region.unwrap_or_else(|| "us-east-1".to_string());
+        let _runtime = cloud.io.enter();
+        // Only for its credentials.
+        let built = builder.with_bucket_name("none").build();
+        let built = built.map_err(|error| Error::io(format!("cannot find credentials of AWS: {error}")))?;
+        let endpoint = cloud.setting("AWS_ENDPOINT_URL_LAMBDA");
+        let endpoint = endpoint.unwrap_or_else(|| format!("https://lambda.{region}.amazonaws.com"));
+        Ok(Function {
+            client: client(ANSWER_MAX)?,
+            url: format!("{}/2015-03-31/functions/{name}/invocations", endpoint.trim_end_matches('/')),
+            name: name.to_string(),
+            region,
+            credentials: built.credentials().clone(),
+        })
+    }
+
+    /// Runs a worker until it answers; starts it again when it is lost or was not started.
+    pub(crate) async fn invoke(&self, order: &Order, stop: &Stop) -> Answer {
+        let started = Instant::now();
+        let (mut lost, mut invocations, mut pauses) = (0, 0, 0);
+        let mut usage = Usage::default();
+        let (mut answer, error) = loop {
+            if let Err(error) = stop.check() {
+                break (Answer::default(), Some(error));
+            }
+            let why = match self.attempt(order).await {
+                Attempt::Answered(answer) => {
+                    invocations += 1;
+                    break (answer, None);
+                }
+                Attempt::Failed(error) => break (Answer::default(), Some(error)),
+                Attempt::Lost(why) => {
+                    (lost, invocations) = (lost + 1, invocations + 1);
+                    if lost <= LOST_MAX {
+                        continue;
+                    }
+                    format!("it was lost {lost} times, last: {why}")
+                }
+                Attempt::Refused(why) if started.elapsed() < REFUSED_MAX => {
+                    drop(why);
+                    // Those who were refused together do not come back together.
+                    let spread = Duration::from_millis(7 * (order.index as u64 % 16));
+                    tokio::time::sleep(pause(pauses) + spread).await;
+                    pauses += 1;
+                    continue;
+                }
+                Attempt::Refused(why) => format!("it could not be started: {why}"),
+            };
+            let message = format!("worker {} of {} failed: {why}", order.index, order.workers);
+            break (Answer::default(), Some(Error::io(message)));
+        };
+        usage.add_invocations(invocations, lost as u64);
+        answer.add(Answer { usage, error });
+        answer
+    }
+
+    async fn attempt(&self, order: &Order) -> Attempt {
+        let body = order.to_bytes();
+        if body.len() > ORDER_BYTES_MAX {
+            return Attempt::Failed(Error::unsupported(format!(
+                "the plan has {} MiB as text, and a function can be sent 6; write shorter lists",
+                body.len() >> 20
+            )));
+        }
+        let mut request = match request("POST", &self.url, body) {
+            Ok(request) => request,
+            Err(error) => return Attempt::Failed(error),
+        };
+        match self.credentials.get_credential().await {
+            Ok(credential) => {
+                AwsAuthorizer::new(&credential, "lambda", &self.region).authorize(&mut request, None);
+            }
+            // A service of this machine asks for none.
+            Err(_) if self.url.starts_with("http://") => {}
+            Err(error) => {
+                return Attempt::Failed(Error::io(format!("cannot find credentials of AWS: {error}")));
+            }
+        }
+        let (status, function_error, body) = match send(&self.client, request, "x-amz-function-error").await {
+            Ok(answer) => answer,
+            Err(error) => return Attempt::Refused(error),
+        };
+        let text = |name: &str| {
+            let json: Json = serde_json::from_slice(&body).unwrap_or_default();
+            json[name].as_str().unwrap_or_default().to_string()
+        };
+        match status {
+            200 if function_error.is_some() => {
+                let (kind, message) = (text("errorType"), text("errorMessage"));
+                if kind == "Runtime.OutOfMemory" {
+                    return Attempt::Failed(Error::new(
+                        Code::Limit,
+                        format!(
+                            "worker {} of {} was ended because it took more memory than it may: {message}; give workers more \
+                             memory (--worker-memory, or MemorySize of the function), or run with more --workers",
+                            order.index, order.workers
+                        ),
+                    ));
+                }
+                Attempt::Lost(message)
+            }
+            200 => match Answer::from_bytes(&body) {
+                Ok(answer) => Attempt::Answered(answer),
+                Err(error) => Attempt::Failed(error),
+            },
+            429 => Attempt::Refused(format!(
+                "the service runs no more at once ({}); run with fewer --workers, or raise the function's concurrency",
+                text("message")
+            )),
+            500..=599 => Attempt::Refused(format!("the service answers {status}")),
+            _ => {
+                // Some answers say `message`, some `Message`.
+                let said = [text("message"), text("Message")].concat();
+                Attempt::Failed(Error::io(format!(
+                    "cannot invoke the function '{}': the service answers {status}: {said}; see deploy/template.yaml for how to \
+                     set it up, and --function for its name",
+                    self.name
+                )))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        assert_eq!((pause(0), pause(1), pause(99)), (PAUSE_FIRST, PAUSE_FIRST * 2, PAUSE_MAX));
+    }
+}

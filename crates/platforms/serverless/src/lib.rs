@@ -1,0 +1,123 @@
+//! Platform `serverless`: short-lived workers that can reach nothing but an object store.
+//!
+//! The driver, which is the user's process, invokes the first worker of a cloud function; every worker invokes its own
+//! *children* before anything else, so that a tree of them is up in a few round trips (Modularis §1.4, after Lambada). Each runs
+//! the same plan on its share of the files. Tuples cross as objects: [`ObjectExchange`] writes one object per sender, with one row
+//! group per receiver, and reads one row group of every sender's. The first worker's result is an object as well.
+//!
+//! A worker that is lost is invoked again, by whoever invoked it. It does the same work on the same share, and of two attempts at an
+//! object the first one stands. All objects of a query lie under one prefix, of which `open` is written first and deleted first:
+//! when it is gone, whoever still works stops, and takes away what it may have written since.
+//!
+//! Platforms know no storage: the program hands in a [`Cloud`].
+//!
+//! ```
+//! use tessera_exec::Platform;
+//! use tessera_serverless::Serverless;
+//!
+//! let mut registry = tessera_ops::standard_registry();
+//! Serverless::default().register(&mut registry);
+//! let text = "plan { %0 = parquet_scan() {paths = ['s3://b/t.parquet'], columns = <k: int64, v: int64>} \
+//!     %1 = reduce_by_key(%0) {keys = [k], aggregates = {s = {function = :sum, args = [v]}}} return %1 }";
+//! let plan = tessera_plan::text::parse(text).unwrap();
+//! let plan = Serverless::default().pass(&plan, registry.catalogue()).unwrap();
+//! // Sums of parts cross, by their keys, and then the result.
+//! assert_eq!(tessera_plan::text::print(&plan).matches("object_exchange").count(), 2);
+//! ```
+
+mod cloud;
+mod context;
+mod driver;
+mod exchange;
+mod executor;
+mod invoke;
+mod object;
+mod pass;
+mod report;
+mod runtime;
+mod task;
+mod upload;
+mod worker;
+
+use std::sync::Arc;
+
+use tessera_exec::{Platform, Sent};
+use tessera_ops::Registry;
+use tessera_ops::orchestration::{Executor, OnPlatform};
+use tessera_plan::{Catalogue, Plan};
+use tessera_types::Result;
+
+pub use cloud::{Cloud, Spent};
+pub use driver::{Driver, Meter};
+pub use exchange::ObjectExchange;
+pub use report::{Prices, Usage};
+pub use upload::upload;
+pub use worker::Worker;
+
+/// The name of the platform.
+pub const NAME: &str = "serverless";
+
+/// How many workers a plan is made for where none run.
+const WORKERS_EXPLAINED: usize = 4;
+
+/// Workers of a cloud function; without a role, only their plans.
+#[derive(Debug, Clone, Default)]
+pub struct Serverless {
+    role: Role,
+}
+
+/// What this process is to the platform.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Role {
+    /// Nothing: plans can be made and explained.
+    #[default]
+    None,
+    Driver(Arc<Driver>),
+    Worker(Arc<Worker>),
+}
+
+impl Serverless {
+    /// The platform of the user's process.
+    pub fn driver(driver: Arc<Driver>) -> Serverless {
+        Serverless { role: Role::Driver(driver) }
+    }
+
+    /// The platform of a worker.
+    pub fn worker(worker: Arc<Worker>) -> Serverless {
+        Serverless { role: Role::Worker(worker) }
+    }
+}
+
+impl Platform for Serverless {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        registry.register(ObjectExchange::new(self.role.clone()));
+        match &self.role {
+            Role::None => {}
+            Role::Driver(driver) => {
+                registry.register(OnPlatform::new(Executor, driver::OnDriver(driver.clone())));
+            }
+            Role::Worker(worker) => {
+                registry.register(OnPlatform::new(Executor, executor::OnWorkers(worker.clone())));
+            }
+        }
+    }
+
+    fn serve(&self, run: &mut dyn FnMut(&Sent) -> Result<()>) -> Result<bool> {
+        match &self.role {
+            Role::Worker(worker) => worker.serve(run).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+        let workers = match &self.role {
+            Role::Driver(driver) => driver.workers(),
+            _ => WORKERS_EXPLAINED,
+        };
+        pass::for_workers(plan, catalogue, workers)
+    }
+}

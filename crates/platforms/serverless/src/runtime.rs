@@ -1,0 +1,53 @@
+//! The worker's side of AWS Lambda: the Runtime API, four requests to a server on the same machine.
+//!
+//! The crate `lambda_runtime` does the same, and turns on features of `serde` with which Arrow and DataFusion would be
+//! built a second time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::client::HttpClient;
+use tessera_types::{Error, Result};
+
+use crate::invoke::{client, request, send};
+
+/// The service stops a worker that has nothing to do for as long as it likes.
+const NEXT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Where orders come from.
+#[derive(Debug, Clone)]
+pub(crate) struct Runtime {
+    client: Arc<HttpClient>,
+    base: String,
+}
+
+impl Runtime {
+    /// The service at `host:port`.
+    ///
+    /// # Errors
+    /// There can be no client.
+    pub(crate) fn new(host: &str) -> Result<Runtime> {
+        Ok(Runtime { client: Arc::new(client(NEXT_MAX)?), base: format!("http://{host}/2018-06-01/runtime") })
+    }
+
+    /// Waits for the next order; gives its number and its bytes.
+    pub(crate) async fn next(&self) -> Result<(String, Bytes)> {
+        let next = request("GET", &format!("{}/invocation/next", self.base), Vec::new())?;
+        match send(&self.client, next, "lambda-runtime-aws-request-id").await {
+            Ok((200, Some(id), body)) => Ok((id, body)),
+            Ok((status, ..)) => Err(Error::io(format!("the function service answers {status}"))),
+            Err(error) => Err(Error::io(format!("the function service is gone: {error}"))),
+        }
+    }
+
+    /// Answers an order.
+    pub(crate) async fn answer(&self, id: &str, answer: Vec<u8>) -> Result<()> {
+        let answer = request("POST", &format!("{}/invocation/{id}/response", self.base), answer)?;
+        match send(&self.client, answer, "none").await {
+            Ok((200..=299, ..)) => Ok(()),
+            Ok((status, ..)) => Err(Error::io(format!("the function service answers {status}"))),
+            Err(error) => Err(Error::io(format!("the function service is gone: {error}"))),
+        }
+    }
+}

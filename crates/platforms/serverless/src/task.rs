@@ -1,0 +1,234 @@
+//! What a worker is asked to do, what it answers, and what it knows while it works.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value as Json, json};
+use tessera_types::{Code, Error, Result};
+use tokio::runtime::Handle;
+
+use crate::cloud::Space;
+use crate::report::Usage;
+
+/// What a worker is asked to do. It is sent as JSON, for people to read in a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// Which worker it is, of how many.
+    pub(crate) index: usize,
+    pub(crate) workers: usize,
+    /// The address that all objects of the query begin with.
+    pub(crate) prefix: String,
+    /// An executor and its plan, as text.
+    pub(crate) plan: Arc<str>,
+    pub(crate) chunk_rows: usize,
+    /// The most memory that a worker's state may take; less, where the worker has less.
+    pub(crate) memory_bytes: usize,
+}
+
+/// Workers that each worker invokes: a tree three deep then holds 73 of them, and no worker waits long for its own invocations.
+const CHILDREN: usize = 8;
+
+impl Order {
+    /// Which workers this one invokes.
+    pub(crate) fn children(&self) -> impl Iterator<Item = usize> + use<> {
+        let first = self.index * CHILDREN + 1;
+        first.min(self.workers)..(first + CHILDREN).min(self.workers)
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let Order { index, workers, prefix, plan, chunk_rows, memory_bytes } = self;
+        json!({
+            "index": index, "workers": workers, "prefix": prefix, "plan": &**plan, "chunk_rows": chunk_rows,
+            "memory_bytes": memory_bytes,
+        })
+        .to_string()
+        .into_bytes()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Order> {
+        let bad =
+            || Error::data("an invocation that is no worker's order; the program starts workers itself");
+        let order: Json = serde_json::from_slice(bytes).map_err(|_| bad())?;
+        let number = |name: &str| order[name].as_u64().map(|number| number as usize).ok_or_else(bad);
+        let text = |name: &str| order[name].as_str().ok_or_else(bad);
+        let order = Order {
+            index: number("index")?,
+            workers: number("workers")?,
+            prefix: text("prefix")?.to_string(),
+            plan: text("plan")?.into(),
+            chunk_rows: number("chunk_rows")?,
+            memory_bytes: number("memory_bytes")?,
+        };
+        if order.index < order.workers { Ok(order) } else { Err(bad()) }
+    }
+}
+
+/// How a worker's part ended, and what it and the workers below it have used.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Answer {
+    pub(crate) usage: Usage,
+    pub(crate) error: Option<Error>,
+}
+
+/// All kinds of errors, to find one by its name.
+const CODES: [Code; 10] = [
+    Code::Syntax,
+    Code::Semantic,
+    Code::Unsupported,
+    Code::Overflow,
+    Code::DivisionByZero,
+    Code::Data,
+    Code::Io,
+    Code::Limit,
+    Code::Cancelled,
+    Code::Internal,
+];
+
+impl Answer {
+    /// Adds how another worker's part ended. What failed by itself counts before what was only stopped because of it.
+    pub(crate) fn add(&mut self, other: Answer) {
+        self.usage.add(&other.usage);
+        let only_stopped =
+            |error: &Option<Error>| error.as_ref().is_none_or(|error| error.code() == Code::Cancelled);
+        if other.error.is_some()
+            && only_stopped(&self.error)
+            && (self.error.is_none() || !only_stopped(&other.error))
+        {
+            self.error = other.error;
+        }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut object = Map::new();
+        object.insert("usage".to_string(), self.usage.to_json());
+        if let Some(error) = &self.error {
+            let error = json!({"code": error.code().as_str(), "message": error.message()});
+            object.insert("error".to_string(), error);
+        }
+        Json::Object(object).to_string().into_bytes()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Answer> {
+        let bad = || {
+            let text: String = String::from_utf8_lossy(bytes).chars().take(200).collect();
+            Error::io(format!("the function answers what is no worker's answer: {text}"))
+        };
+        let answer: Json = serde_json::from_slice(bytes).map_err(|_| bad())?;
+        let usage = Usage::from_json(answer.get("usage").ok_or_else(bad)?);
+        let error = answer.get("error").map(|error| {
+            let code =
+                CODES.into_iter().find(|code| error["code"] == code.as_str()).unwrap_or(Code::Internal);
+            Error::new(code, error["message"].as_str().unwrap_or("no message"))
+        });
+        Ok(Answer { usage, error })
+    }
+}
+
+/// Ends a worker's work from outside, with a reason.
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
+    stopped: AtomicBool,
+    reason: Mutex<Option<Error>>,
+}
+
+impl Stop {
+    pub(crate) fn stop(&self, reason: Error) {
+        lock(&self.reason).get_or_insert(reason);
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.stopped.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let reason = lock(&self.reason).clone();
+        Err(reason.unwrap_or_else(|| Error::new(Code::Cancelled, "the query was cancelled")))
+    }
+}
+
+/// What a worker knows while it works.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) order: Order,
+    pub(crate) space: Space,
+    pub(crate) io: Handle,
+    pub(crate) stop: Stop,
+    /// Exchanges that have begun: an object's name is that of its exchange.
+    begun: Mutex<HashSet<usize>>,
+}
+
+impl Task {
+    pub(crate) fn new(order: Order, space: Space, io: Handle) -> Task {
+        Task { order, space, io, stop: Stop::default(), begun: Mutex::default() }
+    }
+
+    /// Begins the exchange of a node.
+    ///
+    /// # Errors
+    /// It has begun before: it stands in a nested plan.
+    pub(crate) fn begin(&self, exchange: usize) -> Result<()> {
+        if lock(&self.begun).insert(exchange) {
+            return Ok(());
+        }
+        Err(Error::unsupported(
+            "an exchange inside a nested plan; put it beside the sub-operator that runs the nested plan",
+        ))
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(index: usize, workers: usize) -> Order {
+        let (prefix, plan) = ("s3://bucket/q".to_string(), "%0 = \"x\"".into());
+        Order { index, workers, prefix, plan, chunk_rows: 7, memory_bytes: 1 << 30 }
+    }
+
+    #[test]
+    fn the_tree_holds_every_worker_once() {
+        for workers in [1, 2, 8, 9, 10, 73, 74, 300] {
+            let mut found: Vec<usize> =
+                (0..workers).flat_map(|index| order(index, workers).children()).chain([0]).collect();
+            found.sort_unstable();
+            assert_eq!(found, (0..workers).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn orders_and_answers_travel() {
+        let order = order(2, 3);
+        assert_eq!(Order::from_bytes(&order.to_bytes()).unwrap(), order);
+        assert!(Order::from_bytes(b"{}").is_err() && Order::from_bytes(b"x").is_err());
+        let mut answer = Answer { error: Some(Error::new(Code::Overflow, "too big")), ..Answer::default() };
+        answer.usage.add_requests([1, 2, 3, 4, 5]);
+        let came = Answer::from_bytes(&answer.to_bytes()).unwrap();
+        let error = came.error.unwrap();
+        assert_eq!((error.code(), error.message()), (Code::Overflow, "too big"));
+        assert_eq!(came.usage, answer.usage);
+        assert!(Answer::from_bytes(b"\"no\"").is_err());
+    }
+
+    #[test]
+    fn the_cause_counts_before_its_consequences() {
+        let failed = |code| Answer { error: Some(Error::new(code, "x")), ..Answer::default() };
+        for (own, other, left) in [
+            (Code::Cancelled, Code::Data, Code::Data),
+            (Code::Data, Code::Cancelled, Code::Data),
+            (Code::Cancelled, Code::Cancelled, Code::Cancelled),
+            (Code::Data, Code::Limit, Code::Data),
+        ] {
+            let mut answer = failed(own);
+            answer.add(failed(other));
+            assert_eq!(answer.error.unwrap().code(), left);
+        }
+        let mut answer = Answer::default();
+        answer.add(failed(Code::Cancelled));
+        assert!(answer.error.is_some());
+    }
+}

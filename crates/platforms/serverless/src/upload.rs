@@ -1,0 +1,149 @@
+//! A local database for workers that see no local files: uploaded once, and again only where it changed.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStore, ObjectStoreExt};
+use serde_json::{Map, Value as Json, json};
+use tessera_types::{Error, Result};
+use tokio::io::AsyncReadExt;
+
+use crate::cloud::Cloud;
+
+/// Files that are uploaded at once.
+const FILES_MAX: usize = 4;
+/// Bytes that are read and sent at once.
+const PART_BYTES: usize = 8 << 20;
+/// Folders below folders.
+const DEPTH_MAX: usize = 32;
+
+/// What tells that a file has changed: its size, and when it was written, in nanoseconds.
+type Stamp = (u64, u64);
+
+/// Brings the files of a folder below an address, where they are not there yet; `notes` is a folder for remembering what was
+/// uploaded. Gives the address of the database.
+///
+/// # Errors
+/// A file cannot be read, or the store refuses.
+pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Result<String> {
+    let folder = folder.canonicalize().map_err(|error| cannot_read(folder, &error))?;
+    let mut files = BTreeMap::new();
+    walk(&folder, "", 0, &mut files).map_err(|error| cannot_read(&folder, &error))?;
+    let mut hasher = DefaultHasher::new();
+    (&folder, address).hash(&mut hasher);
+    let name = format!("{:016x}", hasher.finish());
+    let database = format!("{}/{name}", address.trim_end_matches('/'));
+    let note = notes.join(format!("{name}.json"));
+    let noted = read_note(&note);
+    let (store, prefix) = (cloud.connect)(&database)?;
+    let wanted = files.keys().map(|key| Ok((join(&prefix, key)?, key.clone())));
+    let wanted = wanted.collect::<Result<BTreeMap<ObjectPath, String>>>()?;
+    let shown = folder.display().to_string();
+    let is_noted = move |key: &str, stamp: &Stamp| noted.get(key) == Some(stamp);
+    let stamps = files.clone();
+    cloud.wait(async move {
+        let failed = |error| store_failed(&shown, error);
+        let listed: Vec<_> = store.list(Some(&prefix)).try_collect().await.map_err(failed)?;
+        let there: BTreeMap<_, _> = listed.into_iter().map(|meta| (meta.location, meta.size)).collect();
+        let mut uploads = Vec::new();
+        for (path, key) in &wanted {
+            let stamp = &stamps[key];
+            if there.get(path) != Some(&stamp.0) || !is_noted(key, stamp) {
+                uploads.push(send(store.clone(), path.clone(), folder.join(key), stamp.0));
+            }
+        }
+        futures_util::stream::iter(uploads).buffer_unordered(FILES_MAX).try_collect::<()>().await?;
+        for path in there.keys().filter(|path| !wanted.contains_key(path)) {
+            store.delete(path).await.map_err(failed)?;
+        }
+        Ok(())
+    })?;
+    write_note(&note, &files)
+        .map_err(|error| Error::io(format!("cannot write '{}': {error}", note.display())))?;
+    Ok(database)
+}
+
+fn store_failed(shown: &str, error: object_store::Error) -> Error {
+    Error::io(format!("cannot upload '{shown}': {error}"))
+}
+
+/// Uploads a file.
+async fn send(store: Arc<dyn ObjectStore>, path: ObjectPath, file: PathBuf, len: u64) -> Result<()> {
+    let shown = file.display().to_string();
+    let failed = |error| store_failed(&shown, error);
+    let cannot = |error| cannot_read(&file, &error);
+    let mut input = tokio::fs::File::open(&file).await.map_err(cannot)?;
+    if len <= PART_BYTES as u64 {
+        let mut bytes = Vec::new();
+        input.read_to_end(&mut bytes).await.map_err(cannot)?;
+        return store.put(&path, bytes.into()).await.map(drop).map_err(failed);
+    }
+    let mut upload = store.put_multipart(&path).await.map_err(failed)?;
+    let sent = async {
+        loop {
+            let mut part = Vec::with_capacity(PART_BYTES);
+            (&mut input).take(PART_BYTES as u64).read_to_end(&mut part).await.map_err(cannot)?;
+            if part.is_empty() {
+                return Ok(());
+            }
+            upload.put_part(part.into()).await.map_err(failed)?;
+        }
+    };
+    match sent.await {
+        Ok(()) => upload.complete().await.map(drop).map_err(failed),
+        Err(error) => {
+            drop(upload.abort().await);
+            Err(error)
+        }
+    }
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
+    Error::io(format!("cannot read '{}': {error}", path.display()))
+}
+
+fn join(prefix: &ObjectPath, key: &str) -> Result<ObjectPath> {
+    ObjectPath::parse(format!("{prefix}/{key}"))
+        .map_err(|error| Error::io(format!("the file '{key}' can be no object: {error}")))
+}
+
+/// The data files below a folder, by their names from there; hidden ones are none.
+fn walk(folder: &Path, key: &str, depth: usize, files: &mut BTreeMap<String, Stamp>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
+        let below = if key.is_empty() { name.to_string() } else { format!("{key}/{name}") };
+        // Follows links, as reading does.
+        let meta = std::fs::metadata(entry.path())?;
+        if meta.is_dir() && depth < DEPTH_MAX {
+            walk(&entry.path(), &below, depth + 1, files)?;
+        } else if meta.is_file() {
+            let changed = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+            files.insert(below, (meta.len(), changed.as_nanos() as u64));
+        }
+    }
+    Ok(())
+}
+
+fn read_note(note: &PathBuf) -> BTreeMap<String, Stamp> {
+    let text = std::fs::read(note).unwrap_or_default();
+    let files: Map<String, Json> = serde_json::from_slice(&text).unwrap_or_default();
+    let stamp = |value: &Json| Some((value[0].as_u64()?, value[1].as_u64()?));
+    files.iter().filter_map(|(key, value)| Some((key.clone(), stamp(value)?))).collect()
+}
+
+fn write_note(note: &PathBuf, files: &BTreeMap<String, Stamp>) -> std::io::Result<()> {
+    let files: Map<String, Json> = files.iter().map(|(key, stamp)| (key.clone(), json!(stamp))).collect();
+    if let Some(folder) = note.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let temporary = note.with_extension(format!("{}.tmp", std::process::id()));
+    std::fs::write(&temporary, Json::Object(files).to_string())?;
+    std::fs::rename(&temporary, note)
+}

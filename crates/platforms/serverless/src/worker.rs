@@ -1,0 +1,168 @@
+//! A worker: takes orders, starts its children, runs its part, answers for all of them.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tessera_exec::Sent;
+use tessera_plan::text;
+use tessera_types::{Code, Error, Result};
+
+use crate::cloud::{Cloud, Space};
+use crate::invoke::Function;
+use crate::report::Usage;
+use crate::runtime::Runtime;
+use crate::task::{Answer, Order, Task, lock};
+
+/// How often a worker asks whether its query is still wanted.
+const WATCH: Duration = Duration::from_millis(500);
+/// Memory of a worker that is not for the state of queries: the program itself, its buffers.
+const OTHER_BYTES: usize = 128 << 20;
+/// What a function has where nobody says.
+const MEMORY_MIB: u64 = 1769;
+
+/// A worker's process.
+#[derive(Debug)]
+pub struct Worker {
+    cloud: Arc<Cloud>,
+    runtime: Runtime,
+    function: Arc<Function>,
+    memory_mib: u64,
+    task: Mutex<Option<Arc<Task>>>,
+}
+
+impl Worker {
+    /// A worker of the function service that the environment names.
+    ///
+    /// # Errors
+    /// It names none.
+    pub fn new(cloud: Cloud) -> Result<Worker> {
+        let host = cloud.setting("AWS_LAMBDA_RUNTIME_API").ok_or_else(|| {
+            Error::semantic("a worker is started by a function service, which sets AWS_LAMBDA_RUNTIME_API")
+        })?;
+        let name =
+            cloud.setting("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| crate::driver::FUNCTION.to_string());
+        let memory = cloud.setting("AWS_LAMBDA_FUNCTION_MEMORY_SIZE").and_then(|text| text.parse().ok());
+        Ok(Worker {
+            runtime: Runtime::new(&host)?,
+            function: Arc::new(Function::new(&name, &cloud)?),
+            memory_mib: memory.unwrap_or(MEMORY_MIB),
+            cloud: Arc::new(cloud),
+            task: Mutex::default(),
+        })
+    }
+
+    /// What it is doing.
+    pub(crate) fn task(&self) -> Result<Arc<Task>> {
+        lock(&self.task).clone().ok_or_else(|| Error::internal("a worker that has nothing to do"))
+    }
+
+    /// The most memory that the state of a query may take.
+    fn budget(&self, asked: usize) -> usize {
+        let whole = (self.memory_mib as usize) << 20;
+        asked.min(whole.saturating_sub(OTHER_BYTES) / 10 * 8).max(1 << 20)
+    }
+
+    /// Takes orders until the service is gone.
+    pub(crate) fn serve(&self, run: &mut dyn FnMut(&Sent) -> Result<()>) -> Result<()> {
+        loop {
+            let runtime = self.runtime.clone();
+            let (id, bytes) = self.cloud.wait(async move { runtime.next().await })?;
+            let answer = match Order::from_bytes(&bytes) {
+                Ok(order) => self.work(order, run),
+                Err(error) => Answer { error: Some(error), ..Answer::default() },
+            };
+            let (runtime, answer) = (self.runtime.clone(), answer.to_bytes());
+            self.cloud.wait(async move { runtime.answer(&id, answer).await })?;
+        }
+    }
+
+    fn work(&self, order: Order, run: &mut dyn FnMut(&Sent) -> Result<()>) -> Answer {
+        let (started, before) = (Instant::now(), (self.cloud.spent)());
+        let (index, workers) = (order.index, order.workers);
+        let mut answer = match self.part(order, run) {
+            Ok(answer) => answer,
+            Err(error) => Answer { error: Some(error), ..Answer::default() },
+        };
+        // Whoever has failed is named once, by itself.
+        if let Some(error) = answer.error.take() {
+            let named = error.code() == Code::Cancelled || error.message().starts_with("worker ");
+            let of_limit = error.code() == Code::Limit;
+            let error = if named { error } else { error.context(format!("worker {index} of {workers}")) };
+            answer.error = Some(match of_limit && !named {
+                true => Error::new(
+                    Code::Limit,
+                    format!("{error}; each worker has {} MiB (--worker-memory)", self.memory_mib),
+                ),
+                false => error,
+            });
+        }
+        let mut usage = Usage::default();
+        usage.add_spent(before, (self.cloud.spent)());
+        usage.add_work(self.memory_mib, started.elapsed().as_micros().div_ceil(1000) as u64);
+        answer.usage.add(&usage);
+        answer
+    }
+
+    /// Does the order; the error is for what went wrong before anything began.
+    fn part(&self, order: Order, run: &mut dyn FnMut(&Sent) -> Result<()>) -> Result<Answer> {
+        let space = Space::new((self.cloud.connect)(&order.prefix)?);
+        let task = Arc::new(Task::new(order, space, self.cloud.io.clone()));
+        let children: Vec<_> = task
+            .order
+            .children()
+            .map(|child| {
+                let order = Order { index: child, ..task.order.clone() };
+                let (function, task) = (self.function.clone(), task.clone());
+                self.cloud.io.spawn(async move {
+                    let answer = function.invoke(&order, &task.stop).await;
+                    if let Some(error) = &answer.error {
+                        // Without this child there is no answer: nobody needs to go on.
+                        task.stop.stop(error.clone());
+                        drop(task.space.close().await);
+                    }
+                    answer
+                })
+            })
+            .collect();
+        let watched = task.clone();
+        let watch = self.cloud.io.spawn(async move {
+            loop {
+                tokio::time::sleep(WATCH).await;
+                if !watched.space.is_open().await {
+                    watched.stop.stop(Error::new(Code::Cancelled, "the query was cancelled"));
+                }
+            }
+        });
+        *lock(&self.task) = Some(task.clone());
+        let sent = text::parse(&task.order.plan).map(|plan| Sent {
+            plan,
+            chunk_rows: task.order.chunk_rows,
+            memory_bytes: self.budget(task.order.memory_bytes),
+        });
+        let ran = sent.and_then(|sent| run(&sent));
+        *lock(&self.task) = None;
+        watch.abort();
+        let error = ran.err();
+        if let Some(error) = &error {
+            task.stop.stop(error.clone());
+        }
+        self.cloud.wait(async move {
+            let mut answer = Answer { error, ..Answer::default() };
+            answer.usage.add_received(&task.space);
+            if answer.error.is_some() {
+                drop(task.space.close().await);
+            }
+            for child in children {
+                match child.await {
+                    Ok(of_child) => answer.add(of_child),
+                    Err(_) => return Err(Error::internal("an invocation ended without an answer")),
+                }
+            }
+            // Who outlived the query may have written after everything was deleted.
+            if !task.space.is_open().await {
+                drop(task.space.clear().await);
+            }
+            Ok(answer)
+        })
+    }
+}
