@@ -119,6 +119,16 @@ pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> Str
     format!("{}\n{}", text::annotate(plan, &note), summary.text(profile))
 }
 
+/// The node at a [`tessera_plan::text::Note`]'s path.
+pub(crate) fn plan_node_at<'a>(plan: &'a Plan, path: &[usize]) -> Option<&'a Node> {
+    let (node, below) = path.split_first()?;
+    let node = plan.nodes.get(*node)?;
+    match below.split_first() {
+        None => Some(node),
+        Some((nested, below)) => plan_node_at(node.nested.get(*nested)?, below),
+    }
+}
+
 /// Follows positions of nodes and nested plans, in turn.
 fn node_at<'a>(profile: &'a Profile, path: &[usize]) -> Option<&'a NodeProfile> {
     let (node, below) = path.split_first()?;

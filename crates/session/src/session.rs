@@ -331,6 +331,12 @@ impl Session {
         let json = explain.format == ExplainFormat::Json;
         let plan = self.optimised(&explain.query.plan)?;
         if explain.analyze {
+            if let Some(other) = platform.filter(|platform| platform.name() != self.platform.name()) {
+                let (other, own) = (other.name(), self.platform.name());
+                return Err(Error::unsupported(format!(
+                    "EXPLAIN ANALYZE on platform {other}: statements run on {own} here; start with --platform {other}"
+                )));
+            }
             let plan = self.for_platform(&plan)?;
             let ran = self.run(&plan, started)?;
             let profile = ran.program.profile();
@@ -356,7 +362,15 @@ impl Session {
         Ok(match (json, explain.verbose) {
             (true, _) => explain::json(&plan, None),
             (false, true) => text::explain(&plan, &verified),
-            (false, false) => text::print(&plan),
+            (false, false) => {
+                let swapped = |path: &[usize]| {
+                    let node = explain::plan_node_at(&plan, path)?;
+                    let descriptor = self.registry.catalogue().descriptor(&node.operator).ok()?;
+                    let platform = platform.filter(|_| descriptor.of_platform())?;
+                    Some(format!("of platform {}", platform.name()))
+                };
+                text::annotate(&plan, &swapped)
+            }
         })
     }
 

@@ -233,16 +233,16 @@ impl Launched {
                 Some(rank) => Error::io(format!("rank {rank} (process {pid}) was lost; {after}")),
                 None => Error::io(format!("a rank (process {pid}) was lost before it had begun; {after}")),
             },
-            (None, Some((rank, pid))) => Error::io(format!("rank {rank} (process {pid}) was lost; {after}")),
-            (None, None) => {
+            (None, Some((rank, pid))) if seen.came.len() == self.ranks => {
+                Error::io(format!("rank {rank} (process {pid}) was lost; {after}"))
+            }
+            (None, _) => {
                 let signal =
                     status.and_then(|status| status.signal()).map(|signal| format!("by signal {signal}"));
                 let code =
                     status.and_then(|status| status.code()).map(|code| format!("with exit code {code}"));
-                let how = signal.or(code).unwrap_or_default();
-                Error::io(format!(
-                    "a rank was lost before it had begun, or mpiexec itself (it ended {how}); {after}"
-                ))
+                let how = signal.or(code).map(|how| format!(" (mpiexec ended {how})")).unwrap_or_default();
+                Error::io(format!("a rank was lost before it had begun{how}; {after}"))
             }
         }
     }
@@ -321,6 +321,7 @@ fn forward(errors: impl std::io::Read, events: &Sender<Event>) {
         let is_edge = line.starts_with("----------");
         in_box ^= is_edge;
         let is_own = in_box || is_edge || OF_MPIEXEC.iter().any(|start| line.starts_with(start));
+        let is_own = is_own || line.contains("] PMIX ERROR: ");
         if !is_own && !line.is_empty() {
             eprintln!("{line}");
         }

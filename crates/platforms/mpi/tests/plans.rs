@@ -6,14 +6,14 @@ use tessera_platform_mpi::Mpi;
 
 /// Tables of the plans below.
 const TABLES: &str = "
-%0 = parquet_scan{paths = ['big'], columns = <k: int64, g: int32, x: decimal(12,2), s: string?>}
-%1 = parquet_scan{paths = ['other'], columns = <k2: int64, g2: int32, y: int64>}
-%2 = parquet_scan{paths = ['small'], columns = <g3: int32, name: string>}
+%0 = parquet_scan() {paths = ['big'], columns = <k: int64, g: int32, x: decimal(12,2), s: string?>}
+%1 = parquet_scan() {paths = ['other'], columns = <k2: int64, g2: int32, y: int64>}
+%2 = parquet_scan() {paths = ['small'], columns = <g3: int32, name: string>}
 ";
 
 /// The plan of ranks for a plan of nodes after the tables, verified.
 fn distributed(nodes: &str) -> Plan {
-    let plan = text::parse(&format!("{TABLES}{nodes}")).unwrap();
+    let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
     let mut registry = tessera_ops::standard_registry();
     let mpi = Mpi::default();
     mpi.register(&mut registry);
@@ -96,7 +96,7 @@ fn joins_on_one_key_shuffle_each_relation_once() {
     check(
         "%3 = build(%1){keys = [k2], expected_rows = 1000000}
          %4 = probe(%3, %0){keys = [k], join = :inner, expected_rows = 1000000}
-         %5 = map(%2){exprs = {k4 = cast(g3 as int64), name = name}}
+         %5 = map(%2){exprs = {k4 = CAST(g3 AS int64), name = name}}
          %6 = build(%5){keys = [k4], expected_rows = 1000000}
          %7 = probe(%6, %4){keys = [k2], join = :inner, expected_rows = 1000000}
          %8 = reduce_by_key(%7){keys = [k4], aggregates = {n = {function = count, args = []}}}
