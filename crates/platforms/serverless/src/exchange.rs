@@ -476,3 +476,149 @@ impl Drop for Arrived {
         self.abort.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::TryStreamExt;
+    use futures_util::future::join_all;
+    use object_store::memory::InMemory;
+    use object_store::path::Path;
+    use object_store::{ObjectStore, ObjectStoreExt};
+    use tessera_exec::{Governor, Query, Settings};
+    use tessera_ops::Context;
+    use tessera_types::Code;
+    use tokio::runtime::{Builder, Runtime};
+
+    use super::*;
+    use crate::cloud::Space;
+    use crate::task::Order as WorkOrder;
+
+    struct World {
+        runtime: Runtime,
+        store: Arc<InMemory>,
+        layout: Arc<RowLayout>,
+        context: Arc<dyn Context>,
+        workers: usize,
+    }
+
+    impl World {
+        fn new(workers: usize) -> World {
+            World {
+                runtime: Builder::new_current_thread().enable_time().build().unwrap(),
+                store: Arc::new(InMemory::new()),
+                layout: RowLayout::bare(&"<k: int64>".parse().unwrap()).unwrap(),
+                context: Query::new(Settings::default(), &Governor::unlimited()),
+                workers,
+            }
+        }
+
+        fn crossing(&self, index: usize, to: To, only_first: bool) -> Crossing {
+            let order = WorkOrder {
+                index,
+                workers: self.workers,
+                prefix: String::new(),
+                plan: "".into(),
+                chunk_rows: 1,
+                memory_bytes: 0,
+            };
+            let space = Space::new((self.store.clone(), Path::from("query")));
+            let lowered =
+                Lowered { role: Role::None, to, only_first, layout: self.layout.clone(), number: 3 };
+            Crossing {
+                lowered,
+                task: Arc::new(Task::new(order, space, self.runtime.handle().clone())),
+                memory: Mutex::new(Reservation::new(self.context.clone())),
+            }
+        }
+
+        fn group(&self, position: u64, rows: usize) -> Group {
+            let mut group = Group::default();
+            let words = vec![position; rows * self.layout.stride_bytes() / 8];
+            group.add(position, Packet::came(words, Vec::new()), &self.layout, &[]);
+            group
+        }
+
+        /// All workers at once, each with these rows for each receiver; how many rows each got.
+        fn cross(&self, to: &To, only_first: bool, rows: &dyn Fn(usize, usize) -> usize) -> Vec<usize> {
+            let all = (0..self.workers).map(|index| {
+                let crossing = self.crossing(index, to.clone(), only_first);
+                let receivers = crossing.lowered.groups(self.workers);
+                let groups =
+                    (0..receivers).map(|to| vec![self.group(index as u64, rows(index, to))]).collect();
+                async move { crossing.cross(groups, Vec::new()).await.unwrap() }
+            });
+            let came = self.runtime.block_on(join_all(all));
+            came.iter().map(|came| object::decode(came, &self.layout, &self.context).unwrap().len()).collect()
+        }
+
+        fn objects(&self) -> usize {
+            let prefix = Path::from("query");
+            let listed = self.store.list(Some(&prefix)).try_collect::<Vec<_>>();
+            self.runtime.block_on(listed).unwrap().len()
+        }
+    }
+
+    fn by_keys() -> To {
+        To::ByKeys(Partitioning { keys: vec![0].into(), bits: 5, shift: 40 })
+    }
+
+    #[test]
+    fn one_object_per_sender_and_one_group_per_receiver() {
+        let world = World::new(3);
+        // Long ones are read with a second request, and empty ones with none.
+        let rows = |from: usize, to: usize| if from == 1 { 0 } else { 10_000 * from + to };
+        assert_eq!(world.cross(&by_keys(), false, &rows), [20_000, 20_002, 20_004]);
+        assert_eq!(world.objects(), 3);
+    }
+
+    #[test]
+    fn copies_gathering_and_the_first_alone() {
+        for (to, only_first, came, objects) in [
+            (To::All, false, [33, 33, 33], 3),
+            // What only its sender reads is not written.
+            (To::First, false, [33, 0, 0], 2),
+            (To::All, true, [10, 10, 10], 1),
+            (To::First, true, [10, 0, 0], 0),
+        ] {
+            let world = World::new(3);
+            assert_eq!(world.cross(&to, only_first, &|from, _| 10 + from), came);
+            assert_eq!(world.objects(), objects);
+        }
+        let alone = World::new(1);
+        assert_eq!(alone.cross(&by_keys(), false, &|_, _| 5), [5]);
+        assert_eq!(alone.objects(), 0, "a worker alone needs no store");
+    }
+
+    #[test]
+    fn of_two_attempts_the_first_stands() {
+        let world = World::new(2);
+        assert_eq!(world.cross(&To::All, false, &|_, _| 4), [8, 8]);
+        // Both are started again, and would have other tuples.
+        assert_eq!(world.cross(&To::All, false, &|_, _| 9), [8, 8]);
+    }
+
+    #[test]
+    fn waiting_ends_when_nobody_wants_the_answer() {
+        let world = World::new(2);
+        let crossing = world.crossing(1, To::All, false);
+        let task = crossing.task.clone();
+        let stop = async {
+            tokio::time::sleep(pause(2)).await;
+            task.stop.stop(Error::new(Code::Cancelled, "enough"));
+        };
+        let groups = vec![vec![world.group(0, 1)]];
+        let waited = async { futures_util::join!(crossing.cross(groups, Vec::new()), stop).0 };
+        assert_eq!(world.runtime.block_on(waited).unwrap_err().message(), "enough");
+    }
+
+    #[test]
+    fn damaged_objects_are_errors() {
+        let world = World::new(2);
+        let crossing = world.crossing(1, To::All, false);
+        let path = Path::from("query/00003/00000");
+        let put = world.store.put(&path, "no object of an exchange".into());
+        world.runtime.block_on(put).unwrap();
+        let came = world.runtime.block_on(crossing.cross(vec![vec![world.group(0, 1)]], Vec::new()));
+        assert!(came.unwrap_err().message().contains("damaged"));
+    }
+}
