@@ -19,6 +19,10 @@ const LOOK: Duration = Duration::from_millis(10);
 const EVENT_BYTES_MAX: usize = 1 << 20;
 const PAYLOAD_BYTES_MAX: usize = 6 << 20;
 
+/// In the place of a process's number: it is being started, or has ended.
+const STARTING: i32 = -1;
+const GONE: i32 = 0;
+
 /// The service.
 #[derive(Debug)]
 pub(crate) struct Functions {
@@ -144,7 +148,11 @@ impl Functions {
         let number = {
             let mut state = self.lock();
             state.next += 1;
-            state.next
+            let number = state.next;
+            // Before it runs, since it asks at once.
+            let worker = Worker { process: STARTING, idle: false, doing: Some(doing), out_of_memory: None };
+            state.workers.insert(number, worker);
+            number
         };
         let mut command = Command::new(&self.options.program);
         let host = address.trim_start_matches("http://");
@@ -155,14 +163,16 @@ impl Functions {
             .env("AWS_LAMBDA_RUNTIME_API", format!("{host}/worker/{number}"))
             .env("AWS_LAMBDA_FUNCTION_NAME", name)
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", self.options.memory_mib.to_string());
-        let mut child = self.starter.start(command)?;
-        let process = child.id() as i32;
-        let worker = Worker { process, idle: false, doing: Some(doing), out_of_memory: None };
+        let started = self.starter.start(command);
         let mut state = self.lock();
+        let mut child = started.inspect_err(|_| drop(state.workers.remove(&number)))?;
+        let process = child.id() as i32;
         if state.ended {
             kill(process);
         }
-        state.workers.insert(number, worker);
+        if let Some(worker) = state.workers.get_mut(&number) {
+            worker.process = process;
+        }
         drop(state);
         let itself = self.itself.clone();
         let watch = move || {
@@ -181,7 +191,7 @@ impl Functions {
             if let Some(doing) = &mut worker.doing {
                 doing.outcome.get_or_insert(Outcome::Failed { kind, message });
                 // Whoever waits for it takes it away.
-                let gone = Worker { process: 0, idle: false, ..worker };
+                let gone = Worker { process: GONE, idle: false, ..worker };
                 state.workers.insert(number, gone);
             }
             drop(state);
@@ -223,7 +233,7 @@ impl Functions {
             };
             if let Some(outcome) = worker.doing.as_mut().and_then(|doing| doing.outcome.take()) {
                 worker.doing = None;
-                if worker.process == 0 {
+                if worker.process == GONE {
                     state.workers.remove(&number);
                 }
                 break outcome;
@@ -282,7 +292,7 @@ impl Functions {
     fn next(&self, number: u64) -> Answer {
         let mut state = self.lock();
         loop {
-            let Some(worker) = state.workers.get_mut(&number).filter(|worker| worker.process != 0) else {
+            let Some(worker) = state.workers.get_mut(&number).filter(|worker| worker.process != GONE) else {
                 return error(403, "Forbidden", "no such worker");
             };
             let waiting =

@@ -1,0 +1,160 @@
+//! The function service, with this test's own program as the worker.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use tessera_serverless_local::{Faults, Local, Options};
+
+/// A request; gives status, head and body.
+fn ask(host: &str, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(host).unwrap();
+    let len = body.len();
+    let text = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\n\r\n{body}");
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let len = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+            if body.len() >= len.parse().unwrap() {
+                let status = head[9..12].parse().unwrap();
+                return (status, head.to_string(), body.to_string());
+            }
+        }
+        match stream.read(&mut piece) {
+            Ok(0) | Err(_) => return (0, String::new(), String::new()),
+            Ok(read) => answer.extend_from_slice(&piece[..read]),
+        }
+    }
+}
+
+/// Not a test: what the service starts. It does what its orders say.
+#[test]
+fn worker_process() {
+    let Ok(api) = std::env::var("AWS_LAMBDA_RUNTIME_API") else { return };
+    let (host, base) = api.split_once('/').unwrap();
+    let base = format!("/{base}/2018-06-01/runtime/invocation");
+    loop {
+        let (status, head, order) = ask(host, "GET", &format!("{base}/next"), "", "");
+        if status != 200 {
+            return;
+        }
+        let id = head.lines().find_map(|line| line.strip_prefix("Lambda-Runtime-Aws-Request-Id: ")).unwrap();
+        let mut held = Vec::new();
+        match order.split_once(' ').unwrap_or((&order, "")) {
+            ("sleep", time) => std::thread::sleep(Duration::from_millis(time.parse().unwrap())),
+            ("eat", mebibytes) => held.resize(mebibytes.parse::<usize>().unwrap() << 20, 1u8),
+            ("exit", code) => std::process::exit(code.parse().unwrap()),
+            _ => {}
+        }
+        // For as long as it takes to be seen.
+        std::thread::sleep(Duration::from_millis(if held.is_empty() { 0 } else { 500 }));
+        let answer = format!("{} {order}", std::process::id());
+        ask(host, "POST", &format!("{base}/{id}/response"), "", &answer);
+    }
+}
+
+struct Service {
+    local: Local,
+    host: String,
+    signed: String,
+}
+
+impl Service {
+    fn start(change: impl FnOnce(&mut Options)) -> Service {
+        let mut options = Options {
+            arguments: ["worker_process", "--exact"].map(str::to_string).into(),
+            memory_mib: 200,
+            cold_start: Duration::ZERO,
+            ..Options::default()
+        };
+        change(&mut options);
+        let local = Local::start(options).unwrap();
+        let setting = |name: &str| {
+            let found = local.settings().iter().find(|(key, _)| key == name);
+            found.map(|(_, value)| value.clone()).unwrap()
+        };
+        let host = setting("AWS_ENDPOINT_URL_LAMBDA").trim_start_matches("http://").to_string();
+        let signed =
+            format!("Authorization: AWS4-HMAC-SHA256 Credential={}/x\r\n", setting("AWS_ACCESS_KEY_ID"));
+        Service { local, host, signed }
+    }
+
+    fn invoke(&self, headers: &str, order: &str) -> (u16, String, String) {
+        let headers = format!("{}{headers}", self.signed);
+        ask(&self.host, "POST", "/2015-03-31/functions/worker/invocations", &headers, order)
+    }
+
+    /// The process that did it.
+    fn done_by(&self, order: &str) -> i32 {
+        let (status, head, body) = self.invoke("", order);
+        assert!(status == 200 && !head.contains("Function-Error") && body.ends_with(order), "{head} {body}");
+        // It asks for more, and is found idle by the next one.
+        std::thread::sleep(Duration::from_millis(150));
+        body.split(' ').next().unwrap().parse().unwrap()
+    }
+
+    fn failure(&self, order: &str) -> String {
+        let (status, head, body) = self.invoke("", order);
+        assert!(status == 200 && head.contains("X-Amz-Function-Error: Unhandled"), "{head} {body}");
+        body
+    }
+}
+
+#[test]
+fn workers_stay_warm_and_are_billed() {
+    let service = Service::start(|options| options.cold_start = Duration::from_millis(400));
+    let started = Instant::now();
+    let first = service.done_by("hello");
+    assert!(started.elapsed() >= Duration::from_millis(400));
+    let warm = Instant::now();
+    // A cold start would take longer than the sleep.
+    assert_eq!(service.done_by("sleep 10"), first);
+    assert!(warm.elapsed() < Duration::from_millis(400));
+    let (invocations, mebibyte_milliseconds) = service.local.billed();
+    assert_eq!(invocations, 2);
+    assert!((200 * 10..200 * 2_000).contains(&mebibyte_milliseconds), "{mebibyte_milliseconds}");
+}
+
+#[test]
+fn lost_workers_are_told_and_replaced() {
+    let service = Service::start(|options| options.timeout = Duration::from_millis(700));
+    service.done_by("hello");
+    assert!(service.failure("exit 3").contains("exit status 3"));
+    service.done_by("hello");
+    let body = service.failure("eat 400");
+    assert!(body.contains("Runtime.OutOfMemory") && body.contains("may take 200 MiB"), "{body}");
+    assert!(service.failure("sleep 5000").contains("timed out after 0.70 seconds"));
+    service.done_by("hello");
+}
+
+#[test]
+fn no_more_at_once_than_may_be() {
+    let service = Service::start(|options| options.concurrency = 1);
+    let (status, _, _) = service.invoke("X-Amz-Invocation-Type: Event\r\n", "sleep 400");
+    assert_eq!(status, 202);
+    let (status, head, _) = service.invoke("", "hello");
+    assert!(status == 429 && head.contains("TooManyRequestsException"));
+    std::thread::sleep(Duration::from_millis(900));
+    service.done_by("hello");
+}
+
+#[test]
+fn requests_of_others_and_faults() {
+    let service = Service::start(|options| options.invoke_faults = Faults::parse("503=1").unwrap());
+    assert_eq!(service.invoke("", "hello").0, 503);
+    let path = "/2015-03-31/functions/worker/invocations";
+    assert_eq!(ask(&service.host, "POST", path, "", "hello").0, 403);
+    assert_eq!(service.local.billed(), (0, 0));
+}
+
+#[test]
+fn everything_ends_with_the_service() {
+    let service = Service::start(|_| {});
+    let process = service.done_by("hello");
+    assert!(std::path::Path::new(&format!("/proc/{process}")).exists());
+    drop(service);
+    assert!(!std::path::Path::new(&format!("/proc/{process}")).exists());
+}
