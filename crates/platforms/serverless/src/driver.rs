@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tessera_ops::orchestration::Runtime;
 use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{Collected, Lowering, Operator, Reader, Reservation, Run, Source, SourceRun, Step, Token};
-use tessera_plan::{Builder, Node, Plan, Value, text};
+use tessera_plan::{Builder, Functions, Node, Plan, Value, pass, text};
 use tessera_types::{Error, Result, Tuple};
 use tokio::task::AbortHandle;
 
@@ -79,7 +79,7 @@ impl Driver {
         lock(&self.last).take().map(|usage| usage.text(&self.prices))
     }
 
-    fn query(&self, plan: Arc<str>, run: &Run) -> Result<Query> {
+    fn query(&self, (plan, repeatable): (Arc<str>, bool), run: &Run) -> Result<Query> {
         // Other queries have other names: by this process, its start and their number.
         let number = self.queries.fetch_add(1, Ordering::Relaxed);
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -93,6 +93,7 @@ impl Driver {
             plan,
             chunk_rows: run.context.chunk_rows(),
             memory_bytes: run.context.memory_bytes(),
+            repeatable,
         };
         Ok(Query { space, order, stop: Stop::default() })
     }
@@ -118,7 +119,8 @@ impl Runtime for OnDriver {
         let mut alone = Builder::new(Tuple::empty());
         let root = alone.push(node.clone());
         let plan = text::print(&alone.finish(root)).into();
-        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), plan })))
+        let repeatable = !node.nested.iter().any(|plan| is_volatile(plan, &**lowering.library));
+        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), plan, repeatable })))
     }
 }
 
@@ -142,10 +144,27 @@ fn reads_only_objects(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Whether a plan calls a function that gives another value each time.
+fn is_volatile(plan: &Plan, functions: &dyn Functions) -> bool {
+    fn in_value(value: &Value, functions: &dyn Functions) -> bool {
+        match value {
+            Value::Expr(expr) => pass::is_volatile(expr, functions),
+            Value::List(values) => values.iter().any(|value| in_value(value, functions)),
+            Value::Record(entries) => entries.iter().any(|(_, value)| in_value(value, functions)),
+            _ => false,
+        }
+    }
+    plan.nodes.iter().any(|node| {
+        node.params.iter().any(|(_, value)| in_value(value, functions))
+            || node.nested.iter().any(|nested| is_volatile(nested, functions))
+    })
+}
+
 #[derive(Debug, Clone)]
 struct Lowered {
     driver: Arc<Driver>,
     plan: Arc<str>,
+    repeatable: bool,
 }
 
 impl Source for Lowered {
@@ -166,8 +185,8 @@ impl SourceRun for ExecutorRun {
     }
 
     fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
-        let Lowered { driver, plan } = &self.lowered;
-        let query = Arc::new(driver.query(plan.clone(), &self.run)?);
+        let Lowered { driver, plan, repeatable } = &self.lowered;
+        let query = Arc::new(driver.query((plan.clone(), *repeatable), &self.run)?);
         let done: Arc<Done> = Arc::default();
         let (working, told) = ((driver.clone(), query.clone()), done.clone());
         let work = async move {

@@ -520,6 +520,7 @@ mod tests {
                 plan: "".into(),
                 chunk_rows: 1,
                 memory_bytes: 0,
+                repeatable: true,
             };
             let space = Space::new((self.store.clone(), Path::from("query")));
             let lowered =

@@ -140,10 +140,15 @@ impl Function {
                 Attempt::Failed(error) => break (Answer::default(), Some(error)),
                 Attempt::Lost(why) => {
                     (lost, invocations) = (lost + 1, invocations + 1);
-                    if lost <= LOST_MAX {
+                    if lost <= LOST_MAX && order.repeatable {
                         continue;
                     }
-                    format!("it was lost {lost} times, last: {why}")
+                    let again = if order.repeatable {
+                        ""
+                    } else {
+                        " and the statement has random() or the like, so that it cannot be done again"
+                    };
+                    format!("it was lost {lost} times{again}, last: {why}")
                 }
                 Attempt::Refused(why) if started.elapsed() < REFUSED_MAX => {
                     drop(why);
@@ -187,6 +192,8 @@ impl Function {
         }
         let (status, function_error, body) = match send(&self.client, request, "x-amz-function-error").await {
             Ok(answer) => answer,
+            // It may be at work.
+            Err(error) if !order.repeatable => return Attempt::Lost(error),
             Err(error) => return Attempt::Refused(error),
         };
         let text = |name: &str| {

@@ -24,6 +24,8 @@ pub(crate) struct Order {
     pub(crate) chunk_rows: usize,
     /// The most memory that a worker's state may take; less, where the worker has less.
     pub(crate) memory_bytes: usize,
+    /// Whether a worker that does it again comes to the same tuples.
+    pub(crate) repeatable: bool,
 }
 
 /// Workers that each worker invokes: a tree three deep then holds 73 of them, and no worker waits long for its own invocations.
@@ -37,10 +39,10 @@ impl Order {
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let Order { index, workers, prefix, plan, chunk_rows, memory_bytes } = self;
+        let Order { index, workers, prefix, plan, chunk_rows, memory_bytes, repeatable } = self;
         json!({
             "index": index, "workers": workers, "prefix": prefix, "plan": &**plan, "chunk_rows": chunk_rows,
-            "memory_bytes": memory_bytes,
+            "memory_bytes": memory_bytes, "repeatable": repeatable,
         })
         .to_string()
         .into_bytes()
@@ -59,6 +61,7 @@ impl Order {
             plan: text("plan")?.into(),
             chunk_rows: number("chunk_rows")?,
             memory_bytes: number("memory_bytes")?,
+            repeatable: order["repeatable"] == true,
         };
         if order.index < order.workers { Ok(order) } else { Err(bad()) }
     }
@@ -187,7 +190,7 @@ mod tests {
 
     fn order(index: usize, workers: usize) -> Order {
         let (prefix, plan) = ("s3://bucket/q".to_string(), "%0 = \"x\"".into());
-        Order { index, workers, prefix, plan, chunk_rows: 7, memory_bytes: 1 << 30 }
+        Order { index, workers, prefix, plan, chunk_rows: 7, memory_bytes: 1 << 30, repeatable: true }
     }
 
     #[test]
