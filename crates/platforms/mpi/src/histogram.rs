@@ -23,7 +23,7 @@ pub(crate) const FIELDS: [&str; 7] =
 /// Adds up the histograms of all ranks: an all-reduce for the sizes of partitions and an exclusive scan for where this rank's
 /// tuples begin in them, started together (Modularis §2.4.1.2, whose sum alone does not give the latter).
 ///
-/// Input: the output of a `local_histogram`; output: one tuple per partition, [`FIELDS`]. Blocks.
+/// Input: the output of a `local_histogram`; output: one tuple per partition with the fields of `FIELDS`. Blocks.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     link: Option<Arc<Link>>,

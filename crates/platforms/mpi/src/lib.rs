@@ -5,7 +5,7 @@
 //! tells each where its tuples begin, [`Window`] makes room for exactly what will come, [`Exchange`] partitions and puts into the
 //! rooms of the others, one-sided, while it partitions on. [`Broadcast`] sends small inputs whole.
 //!
-//! One thread of each rank, the *communication worker*, makes all MPI calls ([`world`]); the others hand it requests through a
+//! One thread of each rank, the *communication worker*, makes all MPI calls (module `world`); the others hand it requests through a
 //! [`Link`] and never wait. Without the feature `runtime`, which needs an MPI library, plans can be made and explained.
 
 mod broadcast;
