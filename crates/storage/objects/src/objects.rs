@@ -166,8 +166,9 @@ impl Objects {
         let path = (!key.is_empty()).then(|| location.path()).transpose()?;
         let store = self.store(&location)?;
         let shown = address.to_string();
+        let retries = store::retries(&self.settings)?;
         let found = io::wait(&self.interrupt, async move {
-            let listed = store.list_with_delimiter(path.as_ref()).await;
+            let listed = store::again(retries, async || store.list_with_delimiter(path.as_ref()).await).await;
             listed.map_err(|error| store_error("list", &shown, error))
         })?;
         let mut names: Vec<String> = Vec::new();
@@ -192,16 +193,19 @@ impl Objects {
         let path = (!folder.is_empty()).then(|| within.path()).transpose()?;
         let store = self.store(location)?;
         let shown = location.address();
+        let retries = store::retries(&self.settings)?;
         let found: Vec<ObjectMeta> = io::wait(&self.interrupt, async move {
-            let mut listed = store.list(path.as_ref());
-            let mut found = Vec::new();
-            while let Some(meta) = listed.next().await {
-                found.push(meta.map_err(|error| store_error("list", &shown, error))?);
-                if found.len() > OBJECTS_MAX {
-                    return Err(too_many(&shown));
+            let list = async || {
+                let mut listed = store.list(path.as_ref()).take(OBJECTS_MAX + 1);
+                let mut found = Vec::new();
+                while let Some(meta) = listed.next().await {
+                    found.push(meta?);
                 }
-            }
-            Ok(found)
+                Ok(found)
+            };
+            let found = store::again(retries, list).await;
+            let found = found.map_err(|error| store_error("list", &shown, error))?;
+            if found.len() > OBJECTS_MAX { Err(too_many(&shown)) } else { Ok(found) }
         })?;
         let mut addresses = Vec::new();
         for meta in found {
