@@ -168,7 +168,13 @@ impl Objects {
         let shown = address.to_string();
         let retries = store::retries(&self.settings)?;
         let found = io::wait(&self.interrupt, async move {
-            let listed = store::again(retries, async || store.list_with_delimiter(path.as_ref()).await).await;
+            let mut attempt = 0;
+            let listed = loop {
+                match store.list_with_delimiter(path.as_ref()).await {
+                    Err(error) if store::again(&error, attempt, retries).await => attempt += 1,
+                    listed => break listed,
+                }
+            };
             listed.map_err(|error| store_error("list", &shown, error))
         })?;
         let mut names: Vec<String> = Vec::new();
@@ -195,16 +201,14 @@ impl Objects {
         let shown = location.address();
         let retries = store::retries(&self.settings)?;
         let found: Vec<ObjectMeta> = io::wait(&self.interrupt, async move {
-            let list = async || {
-                let mut listed = store.list(path.as_ref()).take(OBJECTS_MAX + 1);
-                let mut found = Vec::new();
-                while let Some(meta) = listed.next().await {
-                    found.push(meta?);
+            let mut attempt = 0;
+            let found = loop {
+                let listed = store.list(path.as_ref()).take(OBJECTS_MAX + 1);
+                match listed.try_collect::<Vec<_>>().await {
+                    Err(error) if store::again(&error, attempt, retries).await => attempt += 1,
+                    listed => break listed.map_err(|error| store_error("list", &shown, error))?,
                 }
-                Ok(found)
             };
-            let found = store::again(retries, list).await;
-            let found = found.map_err(|error| store_error("list", &shown, error))?;
             if found.len() > OBJECTS_MAX { Err(too_many(&shown)) } else { Ok(found) }
         })?;
         let mut addresses = Vec::new();

@@ -43,21 +43,13 @@ pub(crate) fn pause(attempt: usize) -> Duration {
     BACKOFF_FIRST.saturating_mul(1 << attempt.min(10)).min(BACKOFF_MAX)
 }
 
-/// Asks again when the body of an answer was cut, which the client does not by itself.
-pub(crate) async fn again<T>(
-    retries: usize,
-    mut ask: impl AsyncFnMut() -> Result<T, object_store::Error>,
-) -> Result<T, object_store::Error> {
-    let mut attempt = 0;
-    loop {
-        match ask().await {
-            Err(object_store::Error::Generic { .. }) if attempt < retries => {
-                tokio::time::sleep(pause(attempt)).await;
-                attempt += 1;
-            }
-            answer => return answer,
-        }
+/// Whether to ask again after the `attempt`-th answer, from 0, was cut, which the client does not do by itself; waits before that.
+pub(crate) async fn again(error: &object_store::Error, attempt: usize, retries: usize) -> bool {
+    let again = matches!(error, object_store::Error::Generic { .. }) && attempt < retries;
+    if again {
+        tokio::time::sleep(pause(attempt)).await;
     }
+    again
 }
 
 /// A client of the store that a location is in: what the environment says, with `settings` of the same names before it.
