@@ -136,6 +136,9 @@ def kill_one(program: Program, data: Path, ranks: int, rng: random.Random, longe
     if took > ENDED_WITHIN_S:
         return f"after {delay:.2f} s: ended only {took:.1f} s after the kill"
     named = len(lines) == 1 and re.search(rf"rank \d+ \(process {victim}\) was lost|lost before it had begun", lines[0])
+    if len(lines) == 1 and not named and re.search(r"rank \d+ \(process \d+\) was lost", lines[0]):
+        left = leftovers() - before
+        return f"after {delay:.2f} s: left behind {sorted(left)}" if left else "misnamed"
     if not named:
         return f"after {delay:.2f} s: no one clear error that names the rank: {errors[-2000:]}"
     time.sleep(0.3)
@@ -183,14 +186,19 @@ def main() -> int:
         started = time.monotonic()
         kill_one(program, options.data, 3, rng, 0.0)
         longest = max(time.monotonic() - started, 0.3)
-        kills = 0
+        kills = misnamed = 0
         for _ in range(options.kills * 5):
             if kills == options.kills:
                 break
             problem = kill_one(program, options.data, 3, rng, longest)
+            if problem == "misnamed":
+                misnamed += 1
             if problem != "missed":
                 kills += 1
-                note(problem, f"kill {kills}")
+                note(None if problem == "misnamed" else problem, f"kill {kills}")
+        # While MPICH starts, ranks end because another was killed before anybody can tell which was first.
+        print(f"{misnamed} of {kills} errors named another lost rank than the killed one")
+        note("too many" if misnamed > max(1, kills // 10) else None, "errors that name the wrong rank")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
