@@ -20,6 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from checks import Checks
+
 ENDED_WITHIN_S = 10
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -155,13 +159,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
     options = parser.parse_args()
     program = Program(options.tessera)
-    passed = failed = 0
-
-    def note(problem: str | None, what: str) -> None:
-        nonlocal passed, failed
-        passed, failed = (passed, failed + 1) if problem else (passed + 1, failed)
-        if problem:
-            print(f"FAILED: {what}: {problem}", flush=True)
+    checks = Checks()
+    note = checks.note
 
     with tempfile.TemporaryDirectory(prefix="ranks-") as scratch:
         directory = Path(scratch)
@@ -199,8 +198,7 @@ def main() -> int:
         # While MPICH starts, ranks end because another was killed before anybody can tell which was first.
         print(f"{misnamed} of {kills} errors named another lost rank than the killed one")
         note("too many" if misnamed > max(1, kills // 10) else None, "errors that name the wrong rank")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return checks.end()
 
 
 if __name__ == "__main__":

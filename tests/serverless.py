@@ -21,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from checks import Checks
 from mpi import ODD_SHARES, write_tables
 
 QUERY = """select l_suppkey, count(*), sum(o_totalprice) from lineitem join orders on l_orderkey = o_orderkey
@@ -113,13 +114,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=10, help="how often a worker is killed")
     parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
     options = parser.parse_args()
-    passed = failed = 0
-
-    def note(problem: str | None, what: str) -> None:
-        nonlocal passed, failed
-        passed, failed = (passed, failed + 1) if problem else (passed + 1, failed)
-        if problem:
-            print(f"FAILED: {what}: {problem}", flush=True)
+    checks = Checks()
+    note = checks.note
 
     with tempfile.TemporaryDirectory(prefix="workers-") as scratch:
         program = Program(options.tessera.resolve(), Path(scratch))
@@ -153,8 +149,7 @@ def main() -> int:
         note(None if right else f"exit code {code}: {messages[-800:]}", "more workers than may run")
         if options.data:
             check_data(options, program, note)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return checks.end()
 
 
 def check_data(options: argparse.Namespace, program: Program, note) -> None:

@@ -40,6 +40,7 @@ mod ranges;
 pub mod profile;
 
 pub use engine::Engine;
+pub use part::InShare;
 pub use program::Program;
 pub use query::{FileCreator, FileOpener, Governor, Query, Settings};
 

@@ -1,9 +1,78 @@
-//! A part of a source: of several processes that run one plan, each reads some of the morsels.
+//! A part of a query: of several processes that run one plan, each reads some of the morsels.
 
 use std::sync::Arc;
 
-use tessera_ops::{Reader, Share, SourceRun};
+use tessera_ops::{Context, Output, RangeReader, Reader, Share, SourceRun};
 use tessera_types::Result;
+
+/// What else can end a query's part in this process; fails when it has.
+type Check = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
+/// A query as the sub-operators of a distributed plan see it: with the share of this process, and ended from elsewhere too.
+pub struct InShare {
+    query: Arc<dyn Context>,
+    share: Share,
+    check: Check,
+}
+
+impl InShare {
+    /// This process's share of a query; `check` fails when another process has ended it.
+    pub fn new(
+        query: Arc<dyn Context>,
+        share: Share,
+        check: impl Fn() -> Result<()> + Send + Sync + 'static,
+    ) -> Arc<dyn Context> {
+        Arc::new(InShare { query, share, check: Box::new(check) })
+    }
+}
+
+impl std::fmt::Debug for InShare {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InShare")
+            .field("query", &self.query)
+            .field("share", &self.share)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Context for InShare {
+    fn grow(&self, bytes: usize) -> Result<()> {
+        self.query.grow(bytes)
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.query.shrink(bytes);
+    }
+
+    fn check(&self) -> Result<()> {
+        self.query.check()?;
+        (self.check)()
+    }
+
+    fn chunk_rows(&self) -> usize {
+        self.query.chunk_rows()
+    }
+
+    fn workers(&self) -> usize {
+        self.query.workers()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.query.memory_bytes()
+    }
+
+    fn share(&self) -> Share {
+        self.share
+    }
+
+    fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        self.query.open(path)
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn Output>> {
+        self.query.create(path)
+    }
+}
 
 #[derive(Debug)]
 struct Part {

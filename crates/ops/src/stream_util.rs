@@ -3,12 +3,13 @@
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tessera_encodings::{Chunk, Column, concat_chunks, repeat_value};
 use tessera_types::{Error, Result};
 
-use crate::operator::{Collected, Reader, SourceRun, Step, StreamRun, StreamWorker};
+use crate::Token;
+use crate::operator::{Collected, Reader, SinkWorker, SourceRun, Step, StreamRun, StreamWorker};
 
 /// How many chunks of a finished collection make a morsel: enough work to be worth a trip to the scheduler, little
 /// enough to share out.
@@ -234,6 +235,75 @@ impl Reader for ChunksReader {
                 Some(chunk) if chunk.is_empty() => {}
                 Some(chunk) => self.cutter.put(chunk),
             }
+        }
+    }
+}
+
+/// A sink's worker that only keeps what comes, gathered.
+#[derive(Debug, Default)]
+pub struct Gathering {
+    /// What has come.
+    pub chunks: Vec<Chunk>,
+}
+
+impl SinkWorker for Gathering {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.chunks.push(chunk.compact()?);
+        Ok(())
+    }
+}
+
+/// What makes the tuples of a [`Later`] source.
+type Make = Box<dyn FnOnce() -> Result<Vec<Chunk>> + Send>;
+
+/// A source whose tuples come from elsewhere: they are made, once, when its token is ready.
+pub struct Later {
+    token: Token,
+    chunk_rows: usize,
+    make: Mutex<Option<Make>>,
+    made: OnceLock<Result<Arc<dyn SourceRun>>>,
+}
+
+impl Later {
+    /// A source of what `make` gives when `token` is ready. What it owns is dropped with it, or with the source.
+    pub fn source(
+        token: Token,
+        chunk_rows: usize,
+        make: impl FnOnce() -> Result<Vec<Chunk>> + Send + 'static,
+    ) -> Arc<dyn SourceRun> {
+        let make = Mutex::new(Some(Box::new(make) as Make));
+        Arc::new(Later { token, chunk_rows, make, made: OnceLock::new() })
+    }
+
+    fn made(&self) -> &Result<Arc<dyn SourceRun>> {
+        self.made.get_or_init(|| {
+            let make = self.make.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let make = make.ok_or_else(|| Error::internal("a source was made twice"))?;
+            Ok(chunks_source(make()?, self.chunk_rows))
+        })
+    }
+}
+
+impl Debug for Later {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Later").field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
+impl SourceRun for Later {
+    fn ready(&self) -> Option<Token> {
+        Some(self.token.clone())
+    }
+
+    fn morsels(&self) -> usize {
+        // One morsel to say what went wrong.
+        self.made().as_ref().map_or(1, |source| source.morsels())
+    }
+
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        match self.made() {
+            Ok(source) => source.open(morsel),
+            Err(error) => Err(error.clone()),
         }
     }
 }

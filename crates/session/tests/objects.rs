@@ -3,6 +3,7 @@
 
 #[path = "../../storage/objects/tests/server/mod.rs"]
 mod server;
+mod texts;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -10,23 +11,8 @@ use std::time::{Duration, Instant};
 
 use server::{Fault, Server};
 use tessera_generate::{Options, Suite, generate};
-use tessera_session::{Code, Config, QueryResult, Session, StatementResult};
-
-/// Every value as text, row by row.
-fn texts(result: &QueryResult) -> Vec<String> {
-    let mut out = Vec::new();
-    for batch in result.batches() {
-        let batch = batch.unwrap();
-        for row in 0..batch.num_rows() {
-            let value = |column: &arrow::array::ArrayRef| match column.is_null(row) {
-                true => "NULL".to_string(),
-                false => arrow::util::display::array_value_to_string(column, row).unwrap(),
-            };
-            out.push(batch.columns().iter().map(value).collect::<Vec<_>>().join(" "));
-        }
-    }
-    out
-}
+use tessera_session::{Code, Config, Session, StatementResult};
+use texts::texts;
 
 fn run(session: &mut Session, sql: &str) -> Vec<String> {
     match session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).pop() {

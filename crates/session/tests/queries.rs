@@ -1,22 +1,15 @@
 //! SQL that leans on orchestration: recursive queries, set operations with multiplicity, subqueries in ON. Answers are
 //! PostgreSQL's.
 
+mod texts;
+
 use tessera_session::{Config, QueryResult, Session, StatementResult};
 use tessera_types::Code;
+use texts::texts;
 
 /// Every value as text, row by row, in order of the text.
 fn sorted(result: &QueryResult) -> Vec<String> {
-    let mut out = Vec::new();
-    for batch in result.batches() {
-        let batch = batch.unwrap();
-        for row in 0..batch.num_rows() {
-            let value = |column: &arrow::array::ArrayRef| match column.is_null(row) {
-                true => "NULL".to_string(),
-                false => arrow::util::display::array_value_to_string(column, row).unwrap(),
-            };
-            out.push(batch.columns().iter().map(value).collect::<Vec<_>>().join(" "));
-        }
-    }
+    let mut out = texts(result);
     out.sort();
     out
 }

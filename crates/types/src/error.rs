@@ -28,6 +28,25 @@ pub enum Code {
 }
 
 impl Code {
+    /// All codes. Their order is part of no format.
+    pub const ALL: [Code; 10] = [
+        Code::Syntax,
+        Code::Semantic,
+        Code::Unsupported,
+        Code::Overflow,
+        Code::DivisionByZero,
+        Code::Data,
+        Code::Io,
+        Code::Limit,
+        Code::Cancelled,
+        Code::Internal,
+    ];
+
+    /// The code that [`Code::as_str`] prints so.
+    pub fn named(name: &str) -> Option<Code> {
+        Code::ALL.into_iter().find(|code| code.as_str() == name)
+    }
+
     /// The code as printed, in the manner of `division_by_zero`.
     pub fn as_str(self) -> &'static str {
         match self {

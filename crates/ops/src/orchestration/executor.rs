@@ -1,6 +1,8 @@
 //! `executor`, as every platform means it: a nested plan that each worker runs.
 
-use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Parallelism, Role, Traits, Value};
+use tessera_plan::{
+    Builder, Descriptor, Edge, Inputs, Locality, Node, Order, Parallelism, Plan, Role, Traits, Value,
+};
 use tessera_types::{Error, Result, Tuple};
 
 use crate::operator::{Lowering, Operator, SubOperator};
@@ -54,6 +56,24 @@ impl Descriptor for Executor {
     }
 }
 
+/// The plan of an executor alone, as a platform sends it to its other processes.
+///
+/// # Errors
+/// The executor is another platform's, or has an input, which cannot be sent.
+pub fn to_send(node: &Node, platform: &'static str) -> Result<Plan> {
+    node.params
+        .choice("platform", &[platform])
+        .map_err(|_| Error::unsupported(format!("this executor runs plans of platform {platform} only")))?;
+    if !node.inputs.is_empty() {
+        return Err(Error::unsupported(format!(
+            "an executor with an input on platform {platform}; use values in its plan"
+        )));
+    }
+    let mut alone = Builder::new(Tuple::empty());
+    let root = alone.push(node.clone());
+    Ok(alone.finish(root))
+}
+
 impl SubOperator for Executor {
     fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
         Err(Error::unsupported("the platform is not in this build: its plans can be explained, not run"))
@@ -62,7 +82,7 @@ impl SubOperator for Executor {
 
 #[cfg(test)]
 mod tests {
-    use tessera_plan::{Builder, Params, Plan};
+    use tessera_plan::Params;
 
     use super::*;
     use crate::testing::{TestPlan, batch, names};

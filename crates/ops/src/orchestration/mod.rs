@@ -8,7 +8,7 @@ mod parameter_lookup;
 mod repeat;
 
 pub use exchange::Exchange;
-pub use executor::Executor;
+pub use executor::{Executor, to_send};
 pub use nested_map::NestedMap;
 pub use on_platform::{OnPlatform, Runtime};
 pub use parameter_lookup::ParameterLookup;

@@ -14,7 +14,7 @@ use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits
 use tessera_types::{Error, Field, Result, Tuple};
 
 use crate::link::{Link, Outcome, Recipients, Work};
-use crate::window::{Answer, missing};
+use crate::window::{answer, missing};
 
 /// Sends all tuples to all ranks, or with `gather` to the first, two-sided: for build sides and results that are small
 /// beside what would have to be partitioned otherwise.
@@ -129,7 +129,7 @@ impl SinkRun for BroadcastRun {
             let rows = decode(&came, &layout, &context)?;
             Ok(vec![Chunk::new(vec![Column::Handles(vec![Handle::new(rows)].into())], 1)])
         };
-        let output = Answer::source(reply, self.run.context.chunk_rows(), Box::new(make));
+        let output = answer(reply, self.run.context.chunk_rows(), make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }

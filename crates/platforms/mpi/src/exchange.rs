@@ -15,7 +15,7 @@ use tessera_types::{Error, Result};
 
 use crate::link::{Buffer, Link, Outcome, Request, Work};
 use crate::region::Regions;
-use crate::window::{Answer, WINDOW, missing};
+use crate::window::{WINDOW, answer, missing};
 
 /// Partitions tuples by some bits of the hash of their `keys` and puts each partition into the window of the rank that owns it,
 /// one-sided: packets that are full go on their way while the next ones are being filled (Barthels et al., 2015; Modularis
@@ -142,20 +142,18 @@ impl SinkRun for ExchangeRun {
         window.check_full()?;
         let reply = link.step(self.step, Work::Close(window.clone()));
         // The window goes when its partitions do.
-        let window = Mutex::new(Some(window.clone()));
+        let window = window.clone();
         let make = move |outcome| {
             let Outcome::Arrived = outcome else {
                 return Err(Error::internal("a window that was not closed"));
             };
-            let window = window.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let window = window.ok_or_else(|| Error::internal("a window was read twice"))?;
             let (numbers, rows): (Vec<i64>, Vec<_>) = window.arrived()?.into_iter().unzip();
             let handles: Vec<Handle> = rows.into_iter().map(Handle::new).collect();
             let count = numbers.len();
             let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
             Ok(vec![Chunk::new(vec![Column::Plain(numbers), Column::Handles(handles.into())], count)])
         };
-        let output = Answer::source(reply, run.context.chunk_rows(), Box::new(make));
+        let output = answer(reply, run.context.chunk_rows(), make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use tessera_encodings::Chunk;
-use tessera_exec::Sent;
-use tessera_ops::orchestration::Runtime;
+use tessera_exec::{InShare, Sent};
+use tessera_ops::orchestration::{Runtime, to_send};
 use tessera_ops::stream_util::ChunksReader;
-use tessera_ops::{Collected, Context, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, Step};
-use tessera_plan::{Builder, Node, Plan, text};
-use tessera_types::{Error, Result, Tuple};
+use tessera_ops::{Collected, Lowering, NestedPlan, Operator, Reader, Run, Share, Source, SourceRun, Step};
+use tessera_plan::{Node, Plan, text};
+use tessera_types::{Error, Result};
 
-use crate::context::OnRank;
 use crate::link::{Link, Reply, Request, StepId};
 
 /// Sub-operators that take part in collective steps, one each.
@@ -30,24 +29,14 @@ impl MpiExecutor {
 
 impl Runtime for MpiExecutor {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        node.params
-            .choice("platform", &[crate::NAME])
-            .map_err(|_| Error::unsupported("this executor runs plans of platform mpi only"))?;
-        if !node.inputs.is_empty() {
-            return Err(Error::unsupported(
-                "an executor with an input on platform mpi; use values in its plan",
-            ));
-        }
         let nested = lowering.nested.first().cloned();
         let (Some(nested), Some(plan)) = (nested, node.nested.first()) else {
             return Err(Error::internal("an executor without a plan"));
         };
-        let mut alone = Builder::new(Tuple::empty());
-        let root = alone.push(node.clone());
         let lowered = Lowered {
             link: self.link.clone(),
             nested,
-            plan: Arc::new(alone.finish(root)),
+            plan: Arc::new(to_send(node, crate::NAME)?),
             steps: steps(plan).into(),
         };
         Ok(Operator::Source(Arc::new(lowered)))
@@ -145,7 +134,8 @@ impl ExecutorReader {
             link.set_failure(None);
             link.request(Request::Begin(text::print(plan), sent, steps.to_vec()));
         }
-        let context: Arc<dyn Context> = Arc::new(OnRank { query, link: link.clone() });
+        let (share, ends) = (Share { index: link.rank(), count: link.ranks() }, link.clone());
+        let context = InShare::new(query, share, move || ends.check());
         let ran = nested.run_parallel(Chunk::unit(), &context);
         if let Err(error) = &ran {
             link.request(Request::Failed(error.clone()));

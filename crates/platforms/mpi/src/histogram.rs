@@ -6,6 +6,7 @@ use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use tessera_encodings::Chunk;
 use tessera_ops::operator::downcast_workers;
+use tessera_ops::stream_util::Gathering;
 use tessera_ops::{
     Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
 };
@@ -13,7 +14,7 @@ use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::link::{Link, Outcome, Work};
-use crate::window::{Answer, missing};
+use crate::window::{answer, missing};
 
 /// The fields of the output, all `int64`: of each partition the tuples and the bytes of long strings that this rank has
 /// (`count`, `bytes`), that ranks before it have, and that all have.
@@ -81,11 +82,6 @@ struct HistogramRun {
     run: Run,
 }
 
-#[derive(Default)]
-struct Worker {
-    chunks: Vec<Chunk>,
-}
-
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         Ok(Arc::new(HistogramRun { lowered: self.clone(), run: run.clone() }))
@@ -94,7 +90,7 @@ impl Sink for Lowered {
 
 impl SinkRun for HistogramRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(Worker::default()))
+        Ok(Box::new(Gathering::default()))
     }
 
     fn in_order(&self) -> bool {
@@ -102,7 +98,7 @@ impl SinkRun for HistogramRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let workers = downcast_workers::<Worker>(workers)?;
+        let workers = downcast_workers::<Gathering>(workers)?;
         let chunks: Vec<Chunk> = workers.into_iter().flat_map(|worker| worker.chunks).collect();
         let column = |index: Option<usize>| -> Result<Vec<i64>> {
             let mut all = Vec::new();
@@ -126,8 +122,8 @@ impl SinkRun for HistogramRun {
             let n = counts.len();
             let columns = [
                 (0..n as i64).collect(),
-                counts.clone(),
-                bytes.clone(),
+                counts,
+                bytes,
                 before[..n].to_vec(),
                 before[n..].to_vec(),
                 total[..n].to_vec(),
@@ -136,14 +132,7 @@ impl SinkRun for HistogramRun {
             let columns = columns.map(|column: Vec<i64>| Arc::new(Int64Array::from(column)) as ArrayRef);
             Ok(vec![Chunk::from_arrays(columns.to_vec())])
         };
-        let output = Answer::source(reply, self.run.context.chunk_rows(), Box::new(make));
+        let output = answer(reply, self.run.context.chunk_rows(), make);
         Ok(Finish { tasks: Vec::new(), output })
-    }
-}
-
-impl SinkWorker for Worker {
-    fn push(&mut self, chunk: Chunk) -> Result<()> {
-        self.chunks.push(chunk.compact()?);
-        Ok(())
     }
 }

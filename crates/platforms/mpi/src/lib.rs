@@ -9,7 +9,6 @@
 //! [`Link`] and never wait. Without the feature `runtime`, which needs an MPI library, plans can be made and explained.
 
 mod broadcast;
-mod context;
 pub mod control;
 mod exchange;
 mod executor;

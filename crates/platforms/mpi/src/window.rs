@@ -1,16 +1,16 @@
 //! `mpi_window`: room for exactly what other ranks will send.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use tessera_encodings::{Chunk, Column, Handle};
 use tessera_ops::operator::downcast_workers;
 use tessera_ops::rows::RowLayout;
-use tessera_ops::stream_util::chunks_source;
+use tessera_ops::stream_util::{Gathering, Later};
 use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Reader, Reservation, Run, Sink, SinkRun, SinkWorker, SourceRun,
-    SubOperator, Token, describe,
+    Collected, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SourceRun,
+    SubOperator, describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Error, Field, Result, Tuple};
@@ -91,27 +91,15 @@ struct WindowRun {
     run: Run,
 }
 
-#[derive(Default)]
-struct Worker {
-    chunks: Vec<Chunk>,
-}
-
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         Ok(Arc::new(WindowRun { lowered: self.clone(), run: run.clone() }))
     }
 }
 
-impl SinkWorker for Worker {
-    fn push(&mut self, chunk: Chunk) -> Result<()> {
-        self.chunks.push(chunk.compact()?);
-        Ok(())
-    }
-}
-
 impl SinkRun for WindowRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(Worker::default()))
+        Ok(Box::new(Gathering::default()))
     }
 
     fn in_order(&self) -> bool {
@@ -121,7 +109,7 @@ impl SinkRun for WindowRun {
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let Lowered { link, layout, fields, step } = &self.lowered;
         let mut columns: [Vec<i64>; 7] = Default::default();
-        for worker in downcast_workers::<Worker>(workers)? {
+        for worker in downcast_workers::<Gathering>(workers)? {
             for chunk in &worker.chunks {
                 for (column, field) in columns.iter_mut().zip(fields) {
                     column.extend(chunk.column(*field)?.plain()?.as_primitive::<Int64Type>().values());
@@ -139,18 +127,15 @@ impl SinkRun for WindowRun {
         let shares: Vec<_> = (0..count.len()).map(share).collect();
         let reply = link.step(*step, Work::Open(words[link.rank()] * 8));
         let (rank, layout) = (link.rank(), layout.clone());
-        let ingredients = std::sync::Mutex::new(Some((places, shares, memory)));
         let make = move |outcome| {
             let Outcome::Window(window) = outcome else {
                 return Err(Error::internal("a window that is none"));
             };
-            let taken = ingredients.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-            let (places, shares, memory) = taken.ok_or_else(|| Error::internal("a window was made twice"))?;
-            window.set_map(layout.clone(), places, rank, shares.into_iter(), memory)?;
+            window.set_map(layout, places, rank, shares.into_iter(), memory)?;
             let handle = Column::Handles(vec![Handle::new(window)].into());
             Ok(vec![Chunk::new(vec![handle], 1)])
         };
-        let output = Answer::source(reply, self.run.context.chunk_rows(), Box::new(make));
+        let output = answer(reply, self.run.context.chunk_rows(), make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
@@ -180,50 +165,12 @@ fn places(stride: usize, ranks: usize, rows: &[i64], bytes: &[i64]) -> Result<(V
 }
 
 /// The output of a collective step: ready when the communication worker has answered.
-pub(crate) struct Answer {
+pub(crate) fn answer(
     reply: Arc<Reply>,
     chunk_rows: usize,
-    make: Make,
-    made: OnceLock<Result<Arc<dyn SourceRun>>>,
-}
-
-pub(crate) type Make = Box<dyn Fn(Outcome) -> Result<Vec<Chunk>> + Send + Sync>;
-
-impl std::fmt::Debug for Answer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answer").field("reply", &self.reply).finish_non_exhaustive()
-    }
-}
-
-impl Answer {
-    pub(crate) fn source(reply: Arc<Reply>, chunk_rows: usize, make: Make) -> Arc<dyn SourceRun> {
-        Arc::new(Answer { reply, chunk_rows, make, made: OnceLock::new() })
-    }
-
-    fn made(&self) -> &Result<Arc<dyn SourceRun>> {
-        self.made.get_or_init(|| {
-            let chunks = self.reply.take().and_then(|outcome| (self.make)(outcome))?;
-            Ok(chunks_source(chunks, self.chunk_rows))
-        })
-    }
-}
-
-impl SourceRun for Answer {
-    fn ready(&self) -> Option<Token> {
-        Some(self.reply.token())
-    }
-
-    fn morsels(&self) -> usize {
-        // One morsel to say what went wrong.
-        self.made().as_ref().map_or(1, |source| source.morsels())
-    }
-
-    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        match self.made() {
-            Ok(source) => source.open(morsel),
-            Err(error) => Err(error.clone()),
-        }
-    }
+    make: impl FnOnce(Outcome) -> Result<Vec<Chunk>> + Send + 'static,
+) -> Arc<dyn SourceRun> {
+    Later::source(reply.token(), chunk_rows, move || make(reply.take()?))
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use tessera_ops::orchestration::Runtime;
+use tessera_ops::orchestration::{Runtime, to_send};
 use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{Collected, Lowering, Operator, Reader, Reservation, Run, Source, SourceRun, Step, Token};
-use tessera_plan::{Builder, Functions, Node, Plan, Value, pass, text};
-use tessera_types::{Error, Result, Tuple};
+use tessera_plan::{Functions, Node, Plan, Value, pass, text};
+use tessera_types::{Error, Result};
 use tokio::task::AbortHandle;
 
 use crate::cloud::{Cloud, Space};
@@ -105,20 +105,10 @@ pub(crate) struct OnDriver(pub(crate) Arc<Driver>);
 
 impl Runtime for OnDriver {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        node.params
-            .choice("platform", &[crate::NAME])
-            .map_err(|_| Error::unsupported("this executor runs plans of platform serverless only"))?;
-        if !node.inputs.is_empty() {
-            return Err(Error::unsupported(
-                "an executor with an input on platform serverless; use values in its plan",
-            ));
-        }
         node.nested.iter().try_for_each(reads_only_objects)?;
         // The result crosses: it must have an Arrow form.
         lowering.output.tuple.arrow_schema()?;
-        let mut alone = Builder::new(Tuple::empty());
-        let root = alone.push(node.clone());
-        let plan = text::print(&alone.finish(root)).into();
+        let plan = text::print(&to_send(node, crate::NAME)?).into();
         let repeatable = !node.nested.iter().any(|plan| is_volatile(plan, &**lowering.library));
         Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), plan, repeatable })))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -11,10 +11,10 @@ use tessera_encodings::{Chunk, Column, Handle};
 use tessera_ops::data::Partitioning;
 use tessera_ops::operator::downcast_workers;
 use tessera_ops::rows::{Outgoing, Packet, RowLayout};
-use tessera_ops::stream_util::chunks_source;
+use tessera_ops::stream_util::Later;
 use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Reader, Reservation, Run, Sink, SinkRun, SinkWorker, SourceRun,
-    SubOperator, Token, describe,
+    Collected, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SubOperator, Token,
+    describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role as PlanRole, Traits};
 use tessera_types::{Error, Field, Result, Tuple};
@@ -226,9 +226,17 @@ impl SinkRun for ExchangeRun {
             *lock(&told.came) = Some(came.map(|came| (came, crossing.memory)));
             told.token.set_ready();
         };
-        let abort = self.task.io.spawn(work).abort_handle();
+        let ending = Ending(self.task.io.spawn(work).abort_handle());
         let (layout, run) = (self.lowered.layout.clone(), self.run.clone());
-        let output = Arc::new(Arrived { arrival, abort, layout, run, made: OnceLock::new() });
+        let output = Later::source(arrival.token.clone(), run.context.chunk_rows(), move || {
+            let _ending = ending;
+            let came = lock(&arrival.came).take();
+            let (came, _held) = came.unwrap_or_else(|| Err(Error::internal("an exchange was read twice")))?;
+            let bytes = came.iter().map(|came| came.bytes.len() as u64).sum();
+            run.counters.add("exchanged_bytes", bytes);
+            let rows = object::decode(&came, &layout, &run.context)?;
+            Ok(vec![Chunk::new(vec![Column::Handles(vec![Handle::new(rows)].into())], 1)])
+        });
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
@@ -429,51 +437,13 @@ struct Arrival {
     came: Mutex<Option<Result<(Vec<Came>, Mutex<Reservation>)>>>,
 }
 
-/// The output: ready when all has come.
+/// Gives up what is under way when nobody waits for it any more.
 #[derive(Debug)]
-struct Arrived {
-    arrival: Arc<Arrival>,
-    abort: AbortHandle,
-    layout: Arc<RowLayout>,
-    run: Run,
-    made: OnceLock<Result<Arc<dyn SourceRun>>>,
-}
+struct Ending(AbortHandle);
 
-impl Arrived {
-    fn made(&self) -> &Result<Arc<dyn SourceRun>> {
-        self.made.get_or_init(|| {
-            let came = lock(&self.arrival.came).take();
-            let (came, _held) = came.unwrap_or_else(|| Err(Error::internal("an exchange was read twice")))?;
-            let bytes = came.iter().map(|came| came.bytes.len() as u64).sum();
-            self.run.counters.add("exchanged_bytes", bytes);
-            let rows = object::decode(&came, &self.layout, &self.run.context)?;
-            let chunk = Chunk::new(vec![Column::Handles(vec![Handle::new(rows)].into())], 1);
-            Ok(chunks_source(vec![chunk], self.run.context.chunk_rows()))
-        })
-    }
-}
-
-impl SourceRun for Arrived {
-    fn ready(&self) -> Option<Token> {
-        Some(self.arrival.token.clone())
-    }
-
-    fn morsels(&self) -> usize {
-        // One morsel to say what went wrong.
-        self.made().as_ref().map_or(1, |source| source.morsels())
-    }
-
-    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        match self.made() {
-            Ok(source) => source.open(morsel),
-            Err(error) => Err(error.clone()),
-        }
-    }
-}
-
-impl Drop for Arrived {
+impl Drop for Ending {
     fn drop(&mut self) {
-        self.abort.abort();
+        self.0.abort();
     }
 }
 

@@ -8,14 +8,14 @@ use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
 use tessera_encodings::Chunk;
+use tessera_exec::InShare;
 use tessera_ops::orchestration::Runtime;
 use tessera_ops::{
-    Collected, Context, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, Step, Token,
+    Collected, Lowering, NestedPlan, Operator, Reader, Run, Share, Source, SourceRun, Step, Token,
 };
 use tessera_plan::Node;
 use tessera_types::{Error, Result, Tuple};
 
-use crate::context::OnWorker;
 use crate::task::{Task, lock};
 use crate::worker::Worker;
 
@@ -79,8 +79,9 @@ type Writing = (Token, Arc<Mutex<Option<Result<bool>>>>);
 impl Reader for ExecutorReader {
     fn step(&mut self) -> Result<Step> {
         if self.writing.is_none() {
-            let context: Arc<dyn Context> =
-                Arc::new(OnWorker { query: self.run.context.clone(), task: self.task.clone() });
+            let (order, ends) = (&self.task.order, self.task.clone());
+            let share = Share { index: order.index, count: order.workers };
+            let context = InShare::new(self.run.context.clone(), share, move || ends.stop.check());
             let collected = self.lowered.nested.run_parallel(Chunk::unit(), &context)?;
             if self.task.order.index > 0 {
                 return Ok(Step::Done);

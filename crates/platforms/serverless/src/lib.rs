@@ -26,7 +26,6 @@
 //! ```
 
 mod cloud;
-mod context;
 mod driver;
 mod exchange;
 mod executor;

@@ -200,29 +200,9 @@ pub(crate) fn decode(came: &[Came], layout: &Arc<RowLayout>, context: &Arc<dyn C
 
 #[cfg(test)]
 mod tests {
+    use tessera_exec::{Governor, Query, Settings};
+
     use super::*;
-
-    #[derive(Debug)]
-    struct Unlimited;
-
-    impl Context for Unlimited {
-        fn grow(&self, _bytes: usize) -> Result<()> {
-            Ok(())
-        }
-        fn shrink(&self, _bytes: usize) {}
-        fn check(&self) -> Result<()> {
-            Ok(())
-        }
-        fn chunk_rows(&self) -> usize {
-            2048
-        }
-        fn workers(&self) -> usize {
-            1
-        }
-        fn open(&self, path: &str) -> Result<Arc<dyn tessera_ops::RangeReader>> {
-            Err(Error::io(path))
-        }
-    }
 
     fn layout() -> Arc<RowLayout> {
         RowLayout::bare(&"<k: int64>".parse().unwrap()).unwrap()
@@ -238,7 +218,7 @@ mod tests {
 
     #[test]
     fn groups_are_found_and_checked() {
-        let context: Arc<dyn Context> = Arc::new(Unlimited);
+        let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::unlimited());
         let parts = vec![vec![group(5, 3), group(1, 2)], vec![], vec![group(9, 4)]];
         let object: Vec<u8> = encode(parts).unwrap().into_iter().flatten().collect();
         let came = |group: usize| {

@@ -74,20 +74,6 @@ pub(crate) struct Answer {
     pub(crate) error: Option<Error>,
 }
 
-/// All kinds of errors, to find one by its name.
-const CODES: [Code; 10] = [
-    Code::Syntax,
-    Code::Semantic,
-    Code::Unsupported,
-    Code::Overflow,
-    Code::DivisionByZero,
-    Code::Data,
-    Code::Io,
-    Code::Limit,
-    Code::Cancelled,
-    Code::Internal,
-];
-
 impl Answer {
     /// Adds how another worker's part ended. What failed by itself counts before what was only stopped because of it.
     pub(crate) fn add(&mut self, other: Answer) {
@@ -120,8 +106,7 @@ impl Answer {
         let answer: Json = serde_json::from_slice(bytes).map_err(|_| bad())?;
         let usage = Usage::from_json(answer.get("usage").ok_or_else(bad)?);
         let error = answer.get("error").map(|error| {
-            let code =
-                CODES.into_iter().find(|code| error["code"] == code.as_str()).unwrap_or(Code::Internal);
+            let code = error["code"].as_str().and_then(Code::named).unwrap_or(Code::Internal);
             Error::new(code, error["message"].as_str().unwrap_or("no message"))
         });
         Ok(Answer { usage, error })

@@ -306,6 +306,3 @@ fn renames(node: &Node, output: &Edge) -> Vec<(Arc<str>, Arc<str>)> {
         _ => Vec::new(),
     }
 }
-
-#[cfg(test)]
-mod tests;

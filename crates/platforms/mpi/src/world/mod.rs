@@ -271,29 +271,15 @@ fn decode(bytes: &[u8]) -> Result<Sent> {
     Ok(Sent { plan, chunk_rows: number(chunk_rows), memory_bytes: number(memory_bytes) })
 }
 
-/// The codes that an error can have when it crosses between ranks.
-const CODES: [Code; 10] = [
-    Code::Syntax,
-    Code::Semantic,
-    Code::Unsupported,
-    Code::Overflow,
-    Code::DivisionByZero,
-    Code::Data,
-    Code::Io,
-    Code::Limit,
-    Code::Cancelled,
-    Code::Internal,
-];
-
+/// An error as it crosses between ranks, which run one program.
 fn encode_error(error: &Error) -> Vec<u8> {
-    let code = CODES.iter().position(|code| *code == error.code()).unwrap_or(CODES.len() - 1);
-    let mut bytes = vec![code as u8];
+    let mut bytes = vec![error.code() as u8];
     bytes.extend(error.message().as_bytes());
     bytes
 }
 
 fn decode_error(bytes: &[u8]) -> Error {
     let (code, message) = bytes.split_first().unwrap_or((&u8::MAX, &[]));
-    let code = CODES.get(usize::from(*code)).copied().unwrap_or(Code::Internal);
+    let code = Code::ALL.into_iter().find(|known| *known as u8 == *code).unwrap_or(Code::Internal);
     Error::new(code, String::from_utf8_lossy(message).into_owned())
 }

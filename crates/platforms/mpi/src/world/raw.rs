@@ -24,6 +24,17 @@ const PAGE_BYTES: usize = 4096;
 /// Bytes of puts under way after which their buffers are given back.
 const IN_FLIGHT_BYTES: usize = 8 << 20;
 
+/// A reduction of MPI's: numbers of this rank, room for as many, how many, their type, the operation.
+type Reduce = unsafe extern "C" fn(
+    *const c_void,
+    *mut c_void,
+    c_int,
+    ffi::MPI_Datatype,
+    ffi::MPI_Op,
+    ffi::MPI_Comm,
+    *mut ffi::MPI_Request,
+) -> c_int;
+
 /// MPI, on its thread.
 pub(crate) struct World {
     _universe: Universe,
@@ -119,31 +130,23 @@ impl World {
 
     /// Sums over all ranks.
     pub(crate) fn all_sum(&self, own: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
-        let sums = vec![0; own.len()];
-        Pending::start((own, sums), |(own, sums), request| {
-            // SAFETY: both buffers have as many numbers, which do not move while the pending request owns the vectors.
-            unsafe {
-                ffi::MPI_Iallreduce(
-                    own.as_ptr().cast::<c_void>().cast_mut(),
-                    sums.as_mut_ptr().cast(),
-                    count(own.len()),
-                    ffi::RSMPI_INT64_T,
-                    ffi::RSMPI_SUM,
-                    self.comm,
-                    request,
-                )
-            };
-        })
+        self.sums(ffi::MPI_Iallreduce, own)
     }
 
     /// Sums over the ranks before this one; of the first rank zeros.
     pub(crate) fn sum_before(&self, own: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
+        self.sums(ffi::MPI_Iexscan, own)
+    }
+
+    /// What a reduction of MPI makes of all ranks' numbers; zeros where it gives nothing.
+    fn sums(&self, reduce: Reduce, own: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
         let sums = vec![0; own.len()];
         Pending::start((own, sums), |(own, sums), request| {
-            // SAFETY: as in `all_sum`; the first rank's result is left as it is.
+            // SAFETY: `reduce` is one of MPI's; both buffers have as many numbers, which do not move while the pending request owns
+            // the vectors.
             unsafe {
-                ffi::MPI_Iexscan(
-                    own.as_ptr().cast::<c_void>().cast_mut(),
+                reduce(
+                    own.as_ptr().cast(),
                     sums.as_mut_ptr().cast(),
                     count(own.len()),
                     ffi::RSMPI_INT64_T,
