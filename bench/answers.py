@@ -38,11 +38,12 @@ class Check:
     chunk: int
     ranks: int
     workers: int
+    exchange: str
     names: tuple[str, ...]
     expected: list[tuple]
 
     def __str__(self) -> str:
-        place = f" on {self.ranks} ranks" if self.ranks else ""
+        place = f" on {self.ranks} ranks, {self.exchange}" if self.ranks else ""
         place = f" on {self.workers} serverless workers" if self.workers else place
         return f"{self.suite} {self.query.name} with {self.threads} threads and chunks of {self.chunk}{place}"
 
@@ -51,7 +52,7 @@ class Check:
         command = [str(binary), str(self.data), "--threads", str(self.threads), "--format", "csv"]
         command += ["--chunk-rows", str(self.chunk), "-c", self.query.sql]
         if self.ranks:
-            command += ["--platform", "mpi", "--ranks", str(self.ranks)]
+            command += ["--platform", "mpi", "--ranks", str(self.ranks), "--mpi-exchange", self.exchange]
         if self.workers:
             command += ["--platform", "serverless", "--workers", str(self.workers)]
         try:
@@ -82,6 +83,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--chunk", type=numbers, default=[1, 7, 2048], help="chunk sizes (default 1,7,2048)")
     parser.add_argument("--ranks", type=numbers, default=[0], help="MPI ranks, by commas (default none: local)")
     parser.add_argument("--workers", type=numbers, default=[0], help="serverless workers, by commas (default none)")
+    parser.add_argument("--mpi-exchange", default="one-sided", help="how tuples cross between ranks, by commas")
     parser.add_argument("--share", type=int, default=1, help="check every N-th setting only, chosen by --seed (default all)")
     parser.add_argument("--seed", type=int, default=1, help="which of the settings --share chooses")
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
@@ -106,10 +108,11 @@ def checks(options: argparse.Namespace, suite: str, data: Path) -> list[Check]:
     for query in queries(suite, [name for name in options.queries.split(",") if name]):
         answer = reference(query.sql)
         rows = list(zip(*(column.to_pylist() for column in answer.columns)))
-        settings = itertools.product(options.ranks, options.workers, options.threads, options.chunk)
-        for ranks, workers, threads, chunk in settings:
+        exchanges = options.mpi_exchange.split(",")
+        settings = itertools.product(options.ranks, options.workers, exchanges, options.threads, options.chunk)
+        for ranks, workers, exchange, threads, chunk in settings:
             names = tuple(answer.column_names)
-            found.append(Check(suite, query, data, threads, chunk, ranks, workers, names, rows))
+            found.append(Check(suite, query, data, threads, chunk, ranks, workers, exchange, names, rows))
     return found
 
 

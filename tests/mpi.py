@@ -47,11 +47,16 @@ ODD_SHARES = {
     "select count(*) from many where v > (select avg(v) from many)",
     "aggregates that need all values": "select count(distinct k), stddev_pop(v), median(v) from many; "
     "select k % 3 as m, count(distinct t), string_agg(distinct cast(k as varchar), ',' order by cast(k as varchar)) from one group by 1",
+    "more than may be under way": "select count(*), sum(a.v), min(b.t) from wide a join wide b on a.v = b.v;"
+    "select count(*) from (select v, t from wide group by v, t) x",
+    "what a join yields joined on": "select count(*), sum(c.v) from many a join many b on a.v = b.v join many c on b.k = c.v;"
+    "select count(*), sum(b.v) from many a join many b on a.v = b.v join many c on c.v = a.v join one o on o.k = c.k",
     "recursion": "with recursive r(n) as (select 1 union all select n + 1 from r where n < 50) select count(*), sum(n) from r join many on k = n",
 }
 
 ERRORS = {
     "an error in one row of one rank": ("select sum(1 / (v - 4711)) from many", "division by zero"),
+    "too little memory for what comes": ("set memory = '6MB'; select count(*) from wide a join wide b on a.v = b.v", "memory"),
     "too little memory": ("set memory = '2MB'; select count(*) from (select k, t, count(*) from many group by k, t) x", "memory"),
     "what cannot be sent": ("select l, count(*) from (select array_agg(v) l, k from many group by k) x group by l", "cannot be sent"),
 }
@@ -60,11 +65,11 @@ ERRORS = {
 class Program:
     """The program under test."""
 
-    def __init__(self, binary: Path):
-        self.binary = binary
+    def __init__(self, binary: Path, exchange: str = "one-sided"):
+        self.binary, self.exchange = binary, exchange
 
     def command(self, data: Path, sql: str, ranks: int) -> list[str]:
-        place = ["--platform", "mpi", "--ranks", str(ranks)] if ranks else []
+        place = ["--platform", "mpi", "--ranks", str(ranks), "--mpi-exchange", self.exchange] if ranks else []
         return [str(self.binary), str(data), "--format", "csv", "--threads", "1", *place, "-c", sql]
 
     def run(self, data: Path, sql: str, ranks: int = 0) -> subprocess.CompletedProcess[str]:
@@ -88,6 +93,7 @@ def write_tables(directory: Path) -> None:
     write("empty", 0, lambda i: i)
     write("one", 1, lambda i: 42)
     write("many", 20_000, lambda i: i * 7919 % 1009)
+    write("wide", 100_000, lambda i: i)
     write("skewed", 20_000, lambda i: 42 if i % 10 else i, 500)
 
 
@@ -155,10 +161,11 @@ def main() -> int:
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
     parser.add_argument("--data", type=Path, help="TPC-H tables, for killing; none: no killing")
     parser.add_argument("--ranks", default="1,3,8", help="numbers of ranks")
+    parser.add_argument("--exchange", default="one-sided", help="how tuples cross: one-sided, two-sided or split")
     parser.add_argument("--kills", type=int, default=10, help="how often a rank is killed")
     parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
     options = parser.parse_args()
-    program = Program(options.tessera)
+    program = Program(options.tessera, options.exchange)
     checks = Checks()
     note = checks.note
 

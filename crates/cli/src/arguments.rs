@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use tessera_platform_mpi::Way;
 use tessera_session::{Config, parse_size};
 
 use crate::runner::{Report, Timing};
@@ -79,6 +80,9 @@ struct EngineLine {
     /// How many ranks mpiexec starts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096), default_value_t = 2)]
     ranks: u16,
+    /// How tuples cross between ranks: one-sided, two-sided, or split: two-sided, from half of the ranks to the rest
+    #[arg(long, value_name = "WAY", default_value_t = Way::OneSided)]
+    mpi_exchange: Way,
     #[command(flatten)]
     serverless: ServerlessLine,
     /// Cancel a statement after this many seconds
@@ -397,7 +401,8 @@ impl EngineLine {
 }
 
 fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
-    let mut config = Config { database, deadline: engine.deadline, ..Config::default() };
+    let (deadline, mpi_exchange) = (engine.deadline, engine.mpi_exchange);
+    let mut config = Config { database, deadline, mpi_exchange, ..Config::default() };
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
     config.chunk_rows = engine.chunk_rows.map_or(config.chunk_rows, usize::from);
@@ -432,6 +437,7 @@ mod tests {
             vec!["tessera", "--format", "xml"],
             vec!["tessera", "generate", "tpch"],
             vec!["tessera", "--worker-memory", "64MiB"],
+            vec!["tessera", "--mpi-exchange", "sideways"],
         ] {
             assert_eq!(from(line.clone()).unwrap_err().exit_code(), 2, "{line:?}");
         }

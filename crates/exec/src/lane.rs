@@ -64,8 +64,10 @@ impl Lane {
                     let figures = &mut self.figures[self.level];
                     figures.rows += chunk.rows() as u64;
                     figures.bytes += chunk.value_bytes() as u64;
-                    if !chunk.is_empty() && self.deliver(chunk, sink, around)? {
-                        return Ok(Driven::Satisfied);
+                    if !chunk.is_empty()
+                        && let Some(stopped) = self.deliver(chunk, sink, around)?
+                    {
+                        return Ok(stopped);
                     }
                 }
                 Step::Blocked(token) => return Ok(Driven::Parked(token)),
@@ -99,25 +101,28 @@ impl Lane {
         step
     }
 
-    /// Hands a chunk to the next level; true when the sink wants no more.
+    /// Hands a chunk to the next level; how the lane stops when the sink wants no more, or none now.
     fn deliver(
         &mut self,
         chunk: Chunk,
         sink: &mut dyn SinkWorker,
         around: &Surroundings<'_>,
-    ) -> Result<bool> {
+    ) -> Result<Option<Driven>> {
         let start = Instant::now();
         match self.streams.get_mut(self.level) {
             Some(stream) => {
                 stream.push(chunk)?;
                 self.level += 1;
                 self.figures[self.level].nanoseconds += start.elapsed().as_nanos() as u64;
-                Ok(false)
+                Ok(None)
             }
             None => {
                 sink.push(chunk)?;
                 self.figures[self.level + 1].nanoseconds += start.elapsed().as_nanos() as u64;
-                Ok(around.sink.satisfied())
+                if around.sink.satisfied() {
+                    return Ok(Some(Driven::Satisfied));
+                }
+                Ok(sink.blocked().filter(|token| !token.is_ready()).map(Driven::Parked))
             }
         }
     }

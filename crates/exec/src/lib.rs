@@ -72,6 +72,14 @@ pub trait Platform: Send + Sync + std::fmt::Debug {
         Ok(false)
     }
 
+    /// Takes a setting of the session, where it is one of the platform's.
+    ///
+    /// # Errors
+    /// The value does not fit it.
+    fn set(&self, _name: &str, _value: &str) -> tessera_types::Result<()> {
+        Ok(())
+    }
+
     /// Turns a platform-independent plan into one that runs here.
     fn pass(
         &self,

@@ -82,12 +82,13 @@ struct Part {
 
 /// The morsels of a source that are this share's: every `count`-th, so that all read from all over a file.
 pub(crate) fn part(whole: Arc<dyn SourceRun>, share: Share) -> Arc<dyn SourceRun> {
-    if share.count <= 1 { whole } else { Arc::new(Part { whole, share }) }
+    if share == Share::default() { whole } else { Arc::new(Part { whole, share }) }
 }
 
 impl SourceRun for Part {
     fn morsels(&self) -> usize {
-        (self.whole.morsels() + self.share.count - 1 - self.share.index) / self.share.count
+        let Share { index, count } = self.share;
+        if index >= count { 0 } else { (self.whole.morsels() + count - 1 - index) / count }
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {

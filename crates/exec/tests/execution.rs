@@ -8,9 +8,10 @@ use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Program, Query, Settings};
+use tessera_ops::operator::downcast_workers;
 use tessera_ops::{
-    Collected, Context, Lowering, Operator, Reader, Registry, Run, Source, SourceRun, Step, Stream,
-    StreamRun, StreamWorker, SubOperator, Token,
+    Collected, Context, Finish, Lowering, Operator, Reader, Registry, Run, Sink, SinkRun, SinkWorker, Source,
+    SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator, Token,
 };
 use tessera_plan::{Builder, Descriptor, Edge, Inputs, Node, Order, Params, Plan, Role};
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
@@ -25,6 +26,10 @@ struct Numbers;
 /// Passes on every chunk, and at the end one more with the number of tuples that passed.
 #[derive(Debug, Clone, Copy)]
 struct CountAtEnd;
+
+/// Adds up its input; after each chunk it wants no more for a while, and an error if it gets some.
+#[derive(Debug, Clone, Copy)]
+struct SlowSum;
 
 fn tuple() -> Tuple {
     Tuple::new(vec![Field::new("x", Atom::Int64)])
@@ -57,6 +62,7 @@ macro_rules! descriptor {
 
 descriptor!(Numbers, "numbers", ["mode"], (0, 0), Role::Source);
 descriptor!(CountAtEnd, "count_at_end", [], (1, 1), Role::Stream(0));
+descriptor!(SlowSum, "slow_sum", [], (1, 1), Role::Sink(0));
 
 impl SubOperator for Numbers {
     fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
@@ -182,10 +188,66 @@ impl StreamWorker for CountWorker {
     }
 }
 
+impl SubOperator for SlowSum {
+    fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        Ok(Operator::Sink(Arc::new(SlowSum)))
+    }
+}
+
+impl Sink for SlowSum {
+    fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        Ok(Arc::new(SlowSum))
+    }
+}
+
+#[derive(Default)]
+struct SlowWorker {
+    sum: i64,
+    resting: Token,
+    pushed: bool,
+}
+
+impl SinkRun for SlowSum {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        Ok(Box::new(SlowWorker::default()))
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        let workers = downcast_workers::<SlowWorker>(workers)?;
+        let sum: ArrayRef =
+            Arc::new(Int64Array::from(vec![workers.iter().map(|worker| worker.sum).sum::<i64>()]));
+        let output = tessera_ops::stream_util::chunks_source(vec![Chunk::from_arrays(vec![sum])], 1);
+        Ok(Finish { tasks: Vec::new(), output })
+    }
+}
+
+impl SinkWorker for SlowWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        if self.pushed && !self.resting.is_ready() {
+            return Err(Error::internal("it was given more while it rested"));
+        }
+        let column = chunk.column(0)?.plain()?;
+        self.sum += column.as_primitive::<Int64Type>().values().iter().sum::<i64>();
+        self.pushed = true;
+        self.resting = Token::new();
+        let rested = self.resting.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(2));
+            rested.set_ready();
+        });
+        Ok(())
+    }
+
+    fn blocked(&self) -> Option<Token> {
+        self.pushed.then(|| self.resting.clone())
+    }
+}
+
 fn registry() -> Registry {
     let mut registry = tessera_ops::standard_registry();
     registry.register(Numbers);
     registry.register(CountAtEnd);
+    registry.register(SlowSum);
     registry
 }
 
@@ -224,6 +286,18 @@ fn source_order_is_kept_with_any_number_of_workers() {
 fn blocked_morsels_are_parked_and_resumed() {
     for workers in [1, 3] {
         assert_eq!(run(&numbers("blocking", 0), workers).unwrap(), all());
+    }
+}
+
+#[test]
+fn a_sink_that_wants_no_more_now_is_given_no_more() {
+    let mut plan = Builder::new(Tuple::empty());
+    let plain = Params::new().with("mode", tessera_plan::Value::name("plain"));
+    let source = plan.add("numbers", &[], plain);
+    let sum = plan.add("slow_sum", &[source], Params::new());
+    let plan = plan.finish(sum);
+    for workers in [1, 3] {
+        assert_eq!(run(&plan, workers).unwrap(), [all().iter().sum::<i64>()]);
     }
 }
 

@@ -58,7 +58,7 @@ pub trait Context: Send + Sync + std::fmt::Debug {
 /// One of `count` equal parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Which one, from 0.
+    /// Which one, from 0; from `count` on, nothing.
     pub index: usize,
     /// How many there are.
     pub count: usize,

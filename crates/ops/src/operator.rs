@@ -190,6 +190,11 @@ pub trait SinkWorker: Any + Send {
     /// Gives the next chunk (not empty) of the morsel.
     fn push(&mut self, chunk: Chunk) -> Result<()>;
 
+    /// What to wait for before more of this morsel is given; asked after each chunk. Input that is still given must be taken.
+    fn blocked(&self) -> Option<Token> {
+        None
+    }
+
     /// The morsel is complete.
     fn end(&mut self) -> Result<()> {
         Ok(())

@@ -26,6 +26,8 @@ pub struct Config {
     pub database: Option<PathBuf>,
     /// Settings of object stores, by the names of environment variables (`AWS_ENDPOINT_URL`); they come before these.
     pub stores: Vec<(String, String)>,
+    /// How tuples cross between the ranks of platform `mpi`.
+    pub mpi_exchange: tessera_platform_mpi::Way,
     /// Every statement is cancelled when it has run this long.
     pub deadline: Option<Duration>,
 }
@@ -39,6 +41,7 @@ impl Default for Config {
             chunk_rows: CHUNK_ROWS_MAX,
             database: None,
             stores: Vec::new(),
+            mpi_exchange: tessera_platform_mpi::Way::default(),
             deadline: None,
         }
     }

@@ -11,7 +11,7 @@ use tessera_local::Local;
 use tessera_objects::Interrupt;
 use tessera_ops::{Collected, Registry};
 use tessera_plan::{Plan, pass, text, verify};
-use tessera_platform_mpi::Mpi;
+use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
 use tessera_sql::{Explain, ExplainFormat, ParsedStatement, Planned, Statement};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
@@ -127,6 +127,8 @@ impl Session {
         for other in explained.iter().chain([&platform]) {
             other.register(&mut registry);
         }
+        let exchange = values.mpi_exchange.name();
+        explained.iter().chain([&platform]).try_for_each(|other| other.set(EXCHANGE, exchange))?;
         let storage = Storage::new(config.stores);
         let cancel = Cancel { stores: storage.interrupt(), ..Cancel::default() };
         Ok(Session {
@@ -272,6 +274,11 @@ impl Session {
         if changed.threads != self.values.threads {
             self.engine = Engine::new(changed.threads)?;
         }
+        let exchange = changed.mpi_exchange.name();
+        self.explained
+            .iter()
+            .chain([&self.platform])
+            .try_for_each(|platform| platform.set(EXCHANGE, exchange))?;
         self.values = changed;
         Ok(())
     }

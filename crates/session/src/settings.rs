@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_platform_mpi::Way;
 use tessera_types::{Error, Result};
 
 use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
@@ -11,12 +12,16 @@ use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 const THREADS_MAX: usize = 1024;
 
 /// What can be set, by name, and what it means.
-pub(crate) const SETTINGS: [(&str, &str); 6] = [
+pub(crate) const SETTINGS: [(&str, &str); 7] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("chunk_rows", "most tuples in a chunk, 1 to 2048"),
     ("deadline", "seconds after which a statement is cancelled; none"),
     ("join_order", "cost: joins ordered by estimated cost; written: as written"),
+    (
+        "mpi_exchange",
+        "how tuples cross between ranks: one-sided, two-sided, or split: two-sided, half of the ranks to the rest",
+    ),
     ("time_zone", "the time zone of now() and of conversions"),
 ];
 
@@ -27,6 +32,7 @@ pub(crate) struct Values {
     pub(crate) memory_bytes: usize,
     pub(crate) chunk_rows: usize,
     pub(crate) deadline: Option<Duration>,
+    pub(crate) mpi_exchange: Way,
     pub(crate) planning: tessera_sql::Settings,
 }
 
@@ -39,6 +45,7 @@ impl Values {
             memory_bytes: config.memory_bytes,
             chunk_rows: config.chunk_rows,
             deadline: config.deadline,
+            mpi_exchange: config.mpi_exchange,
             planning: tessera_sql::Settings::default(),
         };
         values.check()?;
@@ -85,6 +92,7 @@ impl Values {
                     }
                 }
             }
+            "mpi_exchange" => changed.mpi_exchange = value.parse()?,
             "time_zone" | "timezone" => changed.planning.time_zone = value.into(),
             _ => return Err(unknown(name)),
         }
@@ -102,6 +110,7 @@ impl Values {
             "memory" => self.memory_bytes.to_string(),
             "deadline" => self.deadline.map_or("none".to_string(), |d| d.as_secs_f64().to_string()),
             "join_order" => if self.planning.join_order { "cost" } else { "written" }.to_string(),
+            "mpi_exchange" => self.mpi_exchange.to_string(),
             "time_zone" | "timezone" => self.planning.time_zone.to_string(),
             _ => return Err(unknown(name)),
         })
@@ -133,9 +142,14 @@ mod tests {
         let mut values = Values::new(&Config { threads: 2, ..Config::default() }).unwrap();
         values.set("chunk_rows", "7").unwrap();
         values.set("deadline", "1.5").unwrap();
-        for (name, value) in
-            [("threads", "0"), ("threads", "x"), ("chunk_rows", "4096"), ("memory", "10"), ("colour", "red")]
-        {
+        for (name, value) in [
+            ("threads", "0"),
+            ("threads", "x"),
+            ("chunk_rows", "4096"),
+            ("memory", "10"),
+            ("colour", "red"),
+            ("mpi_exchange", "x"),
+        ] {
             assert!(values.set(name, value).is_err(), "{name} = {value}");
         }
         assert_eq!(values.get("threads").unwrap(), "2");

@@ -2,7 +2,9 @@
 //!
 //! `mpiexec -n 2 join --tuples 16777216` joins two relations of 16-byte tuples, whose keys are unique and spread over all ranks,
 //! several times, checks count and checksum against what the generator predicts, and prints the time of each sub-operator.
+//! With `--plan` it runs other plans over such relations: sequences of joins, and grouping (Modularis, Figs 2.10 and 2.11).
 
+mod figures;
 mod tuples;
 
 use std::sync::Arc;
@@ -11,12 +13,12 @@ use std::time::Instant;
 use arrow::array::AsArray;
 use arrow::datatypes::{Decimal128Type, Int64Type};
 use clap::Parser;
-use serde_json::{Value, json};
+use serde_json::json;
 use tessera_exec::profile::Profile;
 use tessera_exec::{Engine, Governor, Platform, Program, Query, Settings};
 use tessera_ops::Registry;
 use tessera_plan::{Plan, text};
-use tessera_platform_mpi::{Link, Mpi, world};
+use tessera_platform_mpi::{EXCHANGE, Link, Mpi, Way, world};
 use tessera_types::{Error, Result};
 
 use tuples::Tuples;
@@ -39,9 +41,33 @@ struct Options {
     /// A plan of a file instead, over `lab_tuples`
     #[arg(long)]
     plan: Option<std::path::PathBuf>,
+    /// How often each key is in each relation, by commas: powers of two, one for each relation
+    #[arg(long, value_delimiter = ',', default_value = "1,1")]
+    copies: Vec<u64>,
+    /// What the plan yields, to be checked
+    #[arg(long, value_enum, default_value_t = Answer::Join)]
+    answer: Answer,
+    /// How tuples cross between ranks in a plan that the platform's pass makes: one-sided, two-sided or split
+    #[arg(long, value_name = "WAY", default_value_t = Way::OneSided)]
+    exchange: Way,
+    /// Which ranks have the tuples, where the plan is written by hand: as for this way of crossing
+    #[arg(long, value_name = "WAY", hide = true)]
+    shares: Option<Way>,
+    /// Write what each rank measured to this directory, as rank-N.json
+    #[arg(long)]
+    figures: Option<std::path::PathBuf>,
     /// Print the plan, and JSON
     #[arg(long)]
     json: bool,
+}
+
+/// What a plan yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Answer {
+    /// How many tuples the join of all relations has, and the sum of their payloads
+    Join,
+    /// How many keys the first relation has, and the sum of its payloads
+    Groups,
 }
 
 /// The join as the planner would make it; the platform's pass puts the exchanges in.
@@ -56,7 +82,8 @@ const PLAN: &str = "plan {
 
 fn main() {
     let options = Options::parse();
-    let ran = world::run(|link| run(&options, &link));
+    let library = world::library();
+    let ran = world::run(|link| run(&options, &link, &library));
     match ran {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
@@ -67,41 +94,57 @@ fn main() {
     }
 }
 
-fn run(options: &Options, link: &Arc<Link>) -> Result<()> {
+fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     let mpi = Mpi::new(link.clone());
-    let tuples = Tuples::new(options.tuples.next_power_of_two(), link.rank(), link.ranks());
+    mpi.set(EXCHANGE, options.exchange.name())?;
+    let count = options.tuples.next_power_of_two();
+    if options.copies.is_empty()
+        || options.copies.iter().any(|copies| !copies.is_power_of_two() || *copies > count)
+    {
+        return Err(Error::data("--copies: powers of two, not above --tuples, one for each relation"));
+    }
+    let share = options.shares.unwrap_or(options.exchange).share(link.rank(), link.ranks());
+    let tuples = Tuples::new(count, &options.copies, share);
     let mut registry = tessera_ops::standard_registry();
     mpi.register(&mut registry);
     registry.register(tuples.clone());
     let engine = Engine::new(options.threads)?;
+    let mut runs = Vec::new();
     let served = mpi.serve(&mut |sent| {
         let program = Program::lower(&sent.plan, &registry)?;
-        engine.run(&program, Query::new(Settings::default(), &Governor::unlimited())).map(|_| ())
+        let started = Instant::now();
+        engine.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
+        runs.push(figures::run(&sent.plan, started.elapsed(), &program.profile()));
+        Ok(())
     })?;
     if served {
-        return Ok(());
+        return figures::write(options.figures.as_deref(), link.rank(), runs);
     }
     let plan = plan(options, &mpi, &registry)?;
-    let mut runs = Vec::new();
+    let expected = match options.answer {
+        Answer::Join => tuples.join(),
+        Answer::Groups => tuples.groups(),
+    };
+    let mut timed = Vec::new();
     for _ in 0..options.repeat {
         let program = Program::lower(&plan, &registry)?;
         let started = Instant::now();
         let result = engine.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
-        let seconds = started.elapsed().as_secs_f64();
+        let elapsed = started.elapsed();
         let row = result.single()?;
         let matches = row.column(0)?.plain()?.as_primitive::<Int64Type>().value(0);
         let checksum = row.column(1)?.plain()?.as_primitive::<Decimal128Type>().value(0);
-        if (matches as u64, checksum) != tuples.answer() {
+        if (matches as u64, checksum) != expected {
             return Err(Error::data(format!(
-                "the join gives {matches} matches and the checksum {checksum}, where {:?} are right",
-                tuples.answer()
+                "the plan gives {matches} and the checksum {checksum}, where {expected:?} are right"
             )));
         }
-        runs.push((seconds, program.profile()));
+        runs.push(figures::run(&plan, elapsed, &program.profile()));
+        timed.push((elapsed.as_secs_f64(), program.profile()));
     }
-    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    report(options, link, &plan, &runs);
-    Ok(())
+    timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    report(options, (link, library), &plan, &timed);
+    figures::write(options.figures.as_deref(), 0, runs)
 }
 
 fn plan(options: &Options, mpi: &Mpi, registry: &Registry) -> Result<Plan> {
@@ -117,37 +160,25 @@ fn plan(options: &Options, mpi: &Mpi, registry: &Registry) -> Result<Plan> {
     mpi.pass(&plan, registry.catalogue())
 }
 
-fn report(options: &Options, link: &Link, plan: &Plan, runs: &[(f64, Profile)]) {
+fn report(options: &Options, (link, library): (&Link, &str), plan: &Plan, runs: &[(f64, Profile)]) {
     let all: Vec<f64> = runs.iter().map(|(seconds, _)| *seconds).collect();
     let median = &runs[(runs.len() - 1) / 2];
     let rate = 2.0 * options.tuples.next_power_of_two() as f64 / median.0 / link.ranks() as f64 / 1e6;
     let mut nodes = Vec::new();
-    phases(plan, &median.1, &mut nodes);
+    figures::nodes(plan, &median.1, 0, &mut nodes);
     if options.json {
-        let nodes: Vec<Value> = nodes
-            .iter()
-            .map(|(name, ms, rows)| json!({"sub_operator": name, "ms": ms, "rows": rows}))
-            .collect();
         let report = json!({
             "ranks": link.ranks(), "threads": options.threads, "tuples": options.tuples.next_power_of_two(),
-            "seconds": all, "median_s": median.0, "million_tuples_per_s_and_rank": rate, "first_rank": nodes,
+            "copies": options.copies, "exchange": options.exchange.name(), "mpi": library,
+            "seconds": all, "median_s": median.0, "million_tuples_per_s_and_rank": rate, "first_rank": nodes.iter().map(figures::Node::json).collect::<Vec<_>>(),
             "plan": text::print(plan),
         });
         println!("{report:#}");
         return;
     }
     println!("{} ranks, median {:.3} s of {all:.3?}: {rate:.1} M tuples/s and rank", link.ranks(), median.0);
-    for (name, ms, rows) in nodes {
-        println!("{ms:>10.1} ms {rows:>12} tuples  {name}");
-    }
-}
-
-/// Each node's name, time and output on the first rank.
-fn phases(plan: &Plan, profile: &Profile, out: &mut Vec<(String, f64, u64)>) {
-    for (node, figures) in plan.nodes.iter().zip(&profile.nodes) {
-        for (inner, inner_profile) in node.nested.iter().zip(&figures.nested) {
-            phases(inner, inner_profile, out);
-        }
-        out.push((node.operator.to_string(), figures.nanoseconds as f64 / 1e6, figures.rows));
+    for node in nodes {
+        let (indent, name) = (2 * node.depth, node.sub_operator);
+        println!("{:>10.1} ms {:>12} tuples  {:indent$}{name}", node.ms, node.rows, "");
     }
 }

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array};
 use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
 use tessera_ops::stream_util::ChunksReader;
-use tessera_ops::{Collected, Lowering, Operator, Reader, Run, Source, SourceRun, SubOperator};
+use tessera_ops::{Collected, Lowering, Operator, Reader, Run, Share, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 /// Tuples of a morsel.
 const MORSEL_ROWS: u64 = 1 << 16;
 
-/// Two relations of `<key: int64, payload: int64>` whose keys are the numbers below `tuples`, each once, in an order that spreads
-/// every rank's over all; this rank's share is in memory.
+/// Relations of `<key: int64, payload: int64>` whose keys are dense, each as often as the relation's copies, in an order that
+/// spreads every rank's over all; this rank's share is in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Tuples {
     tuples: u64,
-    rank: usize,
-    ranks: usize,
-    relations: [Arc<Vec<Chunk>>; 2],
+    share: Share,
+    /// Powers of two.
+    copies: Arc<[u64]>,
+    relations: Arc<[Vec<Chunk>]>,
 }
 
 /// A hash of 64 bits (the finaliser of SplitMix64).
@@ -30,43 +31,76 @@ fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The payload of a key on a side.
-fn payload(side: usize, key: u64) -> u64 {
-    mix(key ^ (side as u64) << 40) >> 32
+/// The payload of a key in a relation.
+fn payload(relation: usize, key: u64) -> u64 {
+    mix(key ^ (relation as u64) << 40) >> 32
 }
 
 impl Tuples {
-    /// The share of a rank; `tuples` is a power of two.
-    pub(crate) fn new(tuples: u64, rank: usize, ranks: usize) -> Tuples {
-        let relation = |side: usize| {
-            let morsels = tuples.div_ceil(MORSEL_ROWS);
-            let own = (rank as u64..morsels).step_by(ranks);
-            let chunk = |first: u64, count: u64| {
-                // Odd factors permute the numbers below a power of two.
-                let key = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15 + 2 * side as u64)) & (tuples - 1);
-                let keys: ArrayRef =
-                    Arc::new(Int64Array::from_iter_values((first..first + count).map(|i| key(i) as i64)));
-                let payloads = (first..first + count).map(|i| payload(side, key(i)) as i64);
-                Chunk::from_arrays(vec![keys, Arc::new(Int64Array::from_iter_values(payloads))])
-            };
-            Arc::new(own.map(|m| chunk(m * MORSEL_ROWS, MORSEL_ROWS.min(tuples - m * MORSEL_ROWS))).collect())
+    /// A share of relations with so many copies of each key; `tuples` and copies are powers of two.
+    pub(crate) fn new(tuples: u64, copies: &[u64], share: Share) -> Tuples {
+        let chunk = |relation: usize, numbers: std::ops::Range<u64>| {
+            // Odd factors permute the numbers below a power of two.
+            let factor = 0x9e37_79b9_7f4a_7c15 + 2 * relation as u64;
+            let key = |i: u64| (i.wrapping_mul(factor) & (tuples - 1)) / copies[relation];
+            let keys = numbers.clone().map(|i| key(i) as i64);
+            let payloads = numbers.clone().map(|i| payload(relation, key(i)) as i64);
+            let columns: [ArrayRef; 2] = [
+                Arc::new(Int64Array::from_iter_values(keys)),
+                Arc::new(Int64Array::from_iter_values(payloads)),
+            ];
+            Chunk::from_arrays(columns.to_vec())
         };
-        Tuples { tuples, rank, ranks, relations: [relation(0), relation(1)] }
+        let relation = |relation: usize| -> Vec<Chunk> {
+            let morsels = if share.index < share.count { tuples.div_ceil(MORSEL_ROWS) } else { 0 };
+            let own = (share.index as u64..morsels).step_by(share.count);
+            own.map(|m| chunk(relation, m * MORSEL_ROWS..tuples.min((m + 1) * MORSEL_ROWS))).collect()
+        };
+        let relations = (0..copies.len()).map(relation).collect();
+        Tuples { tuples, share, copies: copies.into(), relations }
     }
 
-    /// How many tuples the join has, and the sum of their payloads.
-    pub(crate) fn answer(&self) -> (u64, i128) {
-        let sum = |key: u64| i128::from(payload(0, key)) + i128::from(payload(1, key));
-        (self.tuples, (0..self.tuples).map(sum).sum())
+    /// How many tuples the join of all relations has, and the sum of their payloads.
+    pub(crate) fn join(&self) -> (u64, i128) {
+        let product: u64 = self.copies.iter().product();
+        let keys = self.copies.iter().map(|copies| self.tuples / copies).min().unwrap_or(0);
+        let sum = |key: u64| -> i128 {
+            (0..self.copies.len()).map(|relation| i128::from(payload(relation, key))).sum()
+        };
+        (keys * product, (0..keys).map(sum).sum::<i128>() * i128::from(product))
+    }
+
+    /// How many keys the first relation has, and the sum of its payloads.
+    pub(crate) fn groups(&self) -> (u64, i128) {
+        let (copies, sum) = (self.copies[0], |key: u64| i128::from(payload(0, key)));
+        let keys = self.tuples / copies;
+        (keys, (0..keys).map(sum).sum::<i128>() * i128::from(copies))
+    }
+
+    fn relation(&self, node: &Node) -> Result<usize> {
+        let relation = match node.params.integer_opt("relation")? {
+            Some(number) => usize::try_from(number).unwrap_or(usize::MAX),
+            None => usize::from(node.params.choice("side", &["left", "right"])? == "right"),
+        };
+        let missing = || Error::semantic("there is no such relation; give --copies one number for each");
+        if relation < self.copies.len() { Ok(relation) } else { Err(missing()) }
     }
 }
 
 impl Descriptor for Tuples {
-    tessera_ops::describe!("lab_tuples", "Gives the tuples of a relation in memory.", ["side"], 0, 0);
+    tessera_ops::describe!(
+        "lab_tuples",
+        "Gives the tuples of a relation in memory.",
+        ["side", "relation"],
+        0,
+        0
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        let names =
-            if node.params.choice("side", &["left", "right"])? == "left" { ["k", "p"] } else { ["k2", "p2"] };
+        let names = match self.relation(node)? {
+            0 => ["k".to_string(), "p".to_string()],
+            relation => ["k", "p"].map(|name| format!("{name}{}", relation + 1)),
+        };
         let tuple = Tuple::new(names.map(|name| Field::new(name, Atom::Int64)).to_vec());
         let traits = inputs.edges.first().ok_or_else(|| Error::internal("a leaf without an edge"))?.traits;
         Ok(Edge { tuple, traits, order: Order::Source })
@@ -79,15 +113,15 @@ impl Descriptor for Tuples {
 
 impl SubOperator for Tuples {
     fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        let side = usize::from(node.params.choice("side", &["left", "right"])? == "right");
-        Ok(Operator::Source(Arc::new(Relation { tuples: self.clone(), side })))
+        let number = self.relation(node)?;
+        Ok(Operator::Source(Arc::new(Relation { tuples: self.clone(), number })))
     }
 }
 
 #[derive(Debug, Clone)]
 struct Relation {
     tuples: Tuples,
-    side: usize,
+    number: usize,
 }
 
 impl Source for Relation {
@@ -103,8 +137,9 @@ impl SourceRun for Relation {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let own = morsel.checked_sub(self.tuples.rank).map(|m| m / self.tuples.ranks);
-        let chunk = own.and_then(|own| self.tuples.relations[self.side].get(own));
+        let Share { index, count } = self.tuples.share;
+        let own = morsel.checked_sub(index).map(|m| m / count);
+        let chunk = own.and_then(|own| self.tuples.relations[self.number].get(own));
         let chunk = chunk.ok_or_else(|| Error::internal("a morsel of another rank"))?.clone();
         Ok(Box::new(ChunksReader::new(vec![chunk], CHUNK_ROWS_MAX)))
     }

@@ -13,8 +13,9 @@ use tessera_ops::{
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Error, Field, Result, Tuple};
 
+use crate::answer::answer;
 use crate::link::{Link, Outcome, Recipients, Work};
-use crate::window::{answer, missing};
+use crate::window::missing;
 
 /// Sends all tuples to all ranks, or with `gather` to the first, two-sided: for build sides and results that are small
 /// beside what would have to be partitioned otherwise.
@@ -129,7 +130,7 @@ impl SinkRun for BroadcastRun {
             let rows = decode(&came, &layout, &context)?;
             Ok(vec![Chunk::new(vec![Column::Handles(vec![Handle::new(rows)].into())], 1)])
         };
-        let output = answer(reply, self.run.context.chunk_rows(), make);
+        let output = answer(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }

@@ -1,28 +1,30 @@
 //! `mpi_exchange`: tuples partitioned straight into the windows of the ranks that own the partitions.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
 use tessera_encodings::{Chunk, Column, Handle};
 use tessera_ops::data::{Partitioning, partitions_tuple};
 use tessera_ops::operator::downcast_workers;
-use tessera_ops::rows::{Outgoing, Packet};
+use tessera_ops::rows::{Outgoing, Packet, Rows};
 use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
+    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, Token, describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Error, Result};
 
-use crate::link::{Buffer, Link, Outcome, Request, Work};
+use crate::answer::answer;
+use crate::link::{Buffer, Bytes, Link, Outcome, Request, Work};
 use crate::region::Regions;
-use crate::window::{WINDOW, answer, missing};
+use crate::window::{WINDOW, missing};
 
 /// Partitions tuples by some bits of the hash of their `keys` and puts each partition into the window of the rank that owns it,
 /// one-sided: packets that are full go on their way while the next ones are being filled (Barthels et al., 2015; Modularis
 /// §2.4.1.2).
 ///
-/// Inputs: tuples `T`, and as a side the `mpi_window` made for them from a histogram with the same `keys`, `bits` and `shift`. Output:
-/// `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and in order. Blocks. Memory: packets under way.
+/// Inputs: tuples `T`, and as a side the `mpi_window` made for them from a histogram with the same `keys`, `bits` and `shift`; where that
+/// made several, `window` names the field. Output: `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and
+/// in order. Blocks, and waits while much is under way. Memory: packets being filled and under way.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     link: Option<Arc<Link>>,
@@ -38,7 +40,7 @@ impl Descriptor for Exchange {
     tessera_ops::describe!(
         "mpi_exchange",
         "Puts tuples into the windows of the ranks that own their partitions.",
-        ["keys", "bits", "shift"],
+        ["keys", "bits", "shift", "window"],
         2,
         2
     );
@@ -47,7 +49,7 @@ impl Descriptor for Exchange {
         let [edge, side] = describe::edges(inputs)? else {
             return Err(Error::internal("an exchange without two inputs"));
         };
-        let (_, window) = describe::collection(&side.tuple, "window", WINDOW)?;
+        let (_, window) = describe::collection(&side.tuple, &window_field(node)?, WINDOW)?;
         if window.tuple != edge.tuple {
             return Err(Error::semantic(format!(
                 "the window is for {}, but the tuples are {}",
@@ -68,11 +70,21 @@ impl Descriptor for Exchange {
     }
 }
 
+/// The field of the side that holds the window.
+fn window_field(node: &Node) -> Result<Arc<str>> {
+    if node.params.get("window").is_some() {
+        describe::field_name(node, "window")
+    } else {
+        Ok("window".into())
+    }
+}
+
 impl SubOperator for Exchange {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let link = self.link.clone().ok_or_else(missing)?;
         let partitioning = Partitioning::new(node, &lowering.inputs[0].tuple)?;
-        Ok(Operator::Sink(Arc::new(Lowered { link, partitioning, step: lowering.position })))
+        let (window, _) = describe::collection(&lowering.inputs[1].tuple, &window_field(node)?, WINDOW)?;
+        Ok(Operator::Sink(Arc::new(Lowered { link, partitioning, window, step: lowering.position })))
     }
 }
 
@@ -80,13 +92,14 @@ impl SubOperator for Exchange {
 struct Lowered {
     link: Arc<Link>,
     partitioning: Partitioning,
+    window: usize,
     step: usize,
 }
 
 impl Sink for Lowered {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?.single()?;
-        let column = side.column(0)?;
+        let column = side.column(self.window)?;
         let handles = column.handles()?;
         let handle = handles.first().ok_or_else(|| Error::internal("a window that is none"))?;
         let window: Arc<Regions> = (*handle.get::<Arc<Regions>>()?).clone();
@@ -147,15 +160,20 @@ impl SinkRun for ExchangeRun {
             let Outcome::Arrived = outcome else {
                 return Err(Error::internal("a window that was not closed"));
             };
-            let (numbers, rows): (Vec<i64>, Vec<_>) = window.arrived()?.into_iter().unzip();
-            let handles: Vec<Handle> = rows.into_iter().map(Handle::new).collect();
-            let count = numbers.len();
-            let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
-            Ok(vec![Chunk::new(vec![Column::Plain(numbers), Column::Handles(handles.into())], count)])
+            Ok(vec![partitions_chunk(window.arrived()?)])
         };
-        let output = answer(reply, run.context.chunk_rows(), make);
+        let output = answer(reply, run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
+}
+
+/// Partitions that have come here, with their numbers, as tuples.
+pub(crate) fn partitions_chunk(partitions: Vec<(i64, Rows)>) -> Chunk {
+    let (numbers, rows): (Vec<i64>, Vec<_>) = partitions.into_iter().unzip();
+    let handles: Vec<Handle> = rows.into_iter().map(Handle::new).collect();
+    let count = numbers.len();
+    let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
+    Chunk::new(vec![Column::Plain(numbers), Column::Handles(handles.into())], count)
 }
 
 impl Shared {
@@ -167,12 +185,14 @@ impl Shared {
         }
         let Packet { rows, heap, .. } = packet;
         self.run.counters.add("sent_bytes", (rows.len() * 8 + heap.len()) as u64);
-        let window = || self.window.clone();
-        self.link.request(Request::Put(window(), slot.rank, slot.word * 8, Buffer::Words(rows)));
-        if !heap.is_empty() {
-            self.link.request(Request::Put(window(), slot.rank, slot.byte, Buffer::Bytes(heap)));
-        }
-        Ok(())
+        let put = |byte: usize, length: usize, bytes: Bytes| -> Result<()> {
+            let under_way = self.link.count(length, &self.run.context)?;
+            let buffer = Buffer { bytes, under_way };
+            self.link.request(Request::Put(self.window.clone(), slot.rank, byte, buffer));
+            Ok(())
+        };
+        put(slot.word * 8, rows.len() * 8, Bytes::Words(rows))?;
+        if heap.is_empty() { Ok(()) } else { put(slot.byte, heap.len(), Bytes::Bytes(heap)) }
     }
 }
 
@@ -180,5 +200,9 @@ impl SinkWorker for Worker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         let (shared, heap_words) = (&self.shared, &self.heap_words);
         self.outgoing.append(&chunk, &mut |partition, packet| shared.send(partition, packet, heap_words))
+    }
+
+    fn blocked(&self) -> Option<Token> {
+        self.shared.link.room()
     }
 }

@@ -6,14 +6,15 @@ use tessera_encodings::Chunk;
 use tessera_exec::{InShare, Sent};
 use tessera_ops::orchestration::{Runtime, to_send};
 use tessera_ops::stream_util::ChunksReader;
-use tessera_ops::{Collected, Lowering, NestedPlan, Operator, Reader, Run, Share, Source, SourceRun, Step};
+use tessera_ops::{Collected, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, Step};
 use tessera_plan::{Node, Plan, text};
 use tessera_types::{Error, Result};
 
 use crate::link::{Link, Reply, Request, StepId};
+use crate::roles::Roles;
 
 /// Sub-operators that take part in collective steps, one each.
-const COLLECTIVE: [&str; 4] = ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_broadcast"];
+const COLLECTIVE: [&str; 5] = ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_receive", "mpi_broadcast"];
 
 /// Runs `executor`: the first rank sends the nested plan to the others as text, and all run it, each on its share.
 #[derive(Debug, Clone)]
@@ -38,6 +39,7 @@ impl Runtime for MpiExecutor {
             nested,
             plan: Arc::new(to_send(node, crate::NAME)?),
             steps: steps(plan).into(),
+            roles: Roles::of(plan, self.link.ranks()),
         };
         Ok(Operator::Source(Arc::new(lowered)))
     }
@@ -55,6 +57,7 @@ struct Lowered {
     nested: Arc<dyn NestedPlan>,
     plan: Arc<Plan>,
     steps: Arc<[StepId]>,
+    roles: Roles,
 }
 
 impl Source for Lowered {
@@ -123,7 +126,7 @@ impl Reader for ExecutorReader {
 
 impl ExecutorReader {
     fn run_nested(&self) -> Result<Collected> {
-        let Lowered { link, nested, plan, steps } = &self.lowered;
+        let Lowered { link, nested, plan, steps, roles } = &self.lowered;
         let query = self.run.context.clone();
         if link.rank() == 0 {
             let sent = Sent {
@@ -134,7 +137,8 @@ impl ExecutorReader {
             link.set_failure(None);
             link.request(Request::Begin(text::print(plan), sent, steps.to_vec()));
         }
-        let (share, ends) = (Share { index: link.rank(), count: link.ranks() }, link.clone());
+        link.request(Request::Budget(query.clone()));
+        let (share, ends) = (roles.share(link.rank()), link.clone());
         let context = InShare::new(query, share, move || ends.check());
         let ran = nested.run_parallel(Chunk::unit(), &context);
         if let Err(error) = &ran {

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use tessera_encodings::Chunk;
-use tessera_ops::operator::downcast_workers;
-use tessera_ops::stream_util::Gathering;
 use tessera_ops::{
     Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
+use crate::answer::{Held, answer, in_order};
 use crate::link::{Link, Outcome, Work};
-use crate::window::{answer, missing};
+use crate::window::missing;
 
 /// The fields of the output, all `int64`: of each partition the tuples and the bytes of long strings that this rank has
 /// (`count`, `bytes`), that ranks before it have, and that all have.
@@ -24,7 +23,8 @@ pub(crate) const FIELDS: [&str; 7] =
 /// Adds up the histograms of all ranks: an all-reduce for the sizes of partitions and an exclusive scan for where this rank's
 /// tuples begin in them, started together (Modularis §2.4.1.2, whose sum alone does not give the latter).
 ///
-/// Input: the output of a `local_histogram`; output: one tuple per partition with the fields of `FIELDS`. Blocks.
+/// Input: the output of a `local_histogram`, or of several, one after the other: then one collective serves all. Output: a
+/// tuple for each, with the fields of `FIELDS`. Blocks.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     link: Option<Arc<Link>>,
@@ -62,9 +62,10 @@ impl SubOperator for Histogram {
     fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let link = self.link.clone().ok_or_else(missing)?;
         let tuple = &lowering.inputs[0].tuple;
+        let (partition, _) = describe::field(tuple, "partition", "field")?;
         let (count, _) = describe::field(tuple, "count", "field")?;
         let bytes = tuple.index_of("bytes");
-        Ok(Operator::Sink(Arc::new(Lowered { link, step: lowering.position, count, bytes })))
+        Ok(Operator::Sink(Arc::new(Lowered { link, step: lowering.position, partition, count, bytes })))
     }
 }
 
@@ -72,6 +73,7 @@ impl SubOperator for Histogram {
 struct Lowered {
     link: Arc<Link>,
     step: usize,
+    partition: usize,
     count: usize,
     bytes: Option<usize>,
 }
@@ -90,7 +92,7 @@ impl Sink for Lowered {
 
 impl SinkRun for HistogramRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(Gathering::default()))
+        Ok(Box::new(Held::default()))
     }
 
     fn in_order(&self) -> bool {
@@ -98,8 +100,7 @@ impl SinkRun for HistogramRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let workers = downcast_workers::<Gathering>(workers)?;
-        let chunks: Vec<Chunk> = workers.into_iter().flat_map(|worker| worker.chunks).collect();
+        let chunks = in_order(workers)?;
         let column = |index: Option<usize>| -> Result<Vec<i64>> {
             let mut all = Vec::new();
             for chunk in &chunks {
@@ -112,6 +113,7 @@ impl SinkRun for HistogramRun {
             }
             Ok(all)
         };
+        let partitions = column(Some(self.lowered.partition))?;
         let (counts, bytes) = (column(Some(self.lowered.count))?, column(self.lowered.bytes)?);
         let own: Vec<i64> = counts.iter().chain(&bytes).copied().collect();
         let reply = self.lowered.link.step(self.lowered.step, Work::Sum(own));
@@ -121,7 +123,7 @@ impl SinkRun for HistogramRun {
             };
             let n = counts.len();
             let columns = [
-                (0..n as i64).collect(),
+                partitions,
                 counts,
                 bytes,
                 before[..n].to_vec(),
@@ -132,7 +134,7 @@ impl SinkRun for HistogramRun {
             let columns = columns.map(|column: Vec<i64>| Arc::new(Int64Array::from(column)) as ArrayRef);
             Ok(vec![Chunk::from_arrays(columns.to_vec())])
         };
-        let output = answer(reply, self.run.context.chunk_rows(), make);
+        let output = answer(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }

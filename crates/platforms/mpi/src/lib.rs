@@ -3,11 +3,13 @@
 //! Every *rank* runs the same plan on its part of the files, with all its worker threads. Tuples cross in four steps, each
 //! a sub-operator (Modularis §1.4; Barthels et al.): `local_histogram` counts, [`Histogram`] adds up the counts of all ranks and
 //! tells each where its tuples begin, [`Window`] makes room for exactly what will come, [`Exchange`] partitions and puts into the
-//! rooms of the others, one-sided, while it partitions on. [`Broadcast`] sends small inputs whole.
+//! rooms of the others, one-sided, while it partitions on. Exchanges that meet in joins share histogram and windows. [`Broadcast`]
+//! sends small inputs whole. For comparison, tuples cross two-sided too ([`Way`]): [`Send`] and [`Receive`] need neither.
 //!
 //! One thread of each rank, the *communication worker*, makes all MPI calls (module `world`); the others hand it requests through a
 //! [`Link`] and never wait. Without the feature `runtime`, which needs an MPI library, plans can be made and explained.
 
+mod answer;
 mod broadcast;
 pub mod control;
 mod exchange;
@@ -16,12 +18,17 @@ mod histogram;
 pub mod launcher;
 mod link;
 mod pass;
+mod receive;
 mod region;
+mod roles;
+mod send;
+mod together;
+mod way;
 mod window;
 #[cfg(feature = "runtime")]
 pub mod world;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tessera_exec::{Platform, Sent};
 use tessera_ops::Registry;
@@ -33,10 +40,16 @@ pub use broadcast::{Broadcast, First};
 pub use exchange::Exchange;
 pub use histogram::Histogram;
 pub use link::Link;
+pub use receive::Receive;
+pub use send::Send;
+pub use way::Way;
 pub use window::Window;
 
 /// The name of the platform.
 pub const NAME: &str = "mpi";
+
+/// The setting that says how tuples cross: a [`Way`].
+pub const EXCHANGE: &str = "mpi_exchange";
 
 /// How many ranks a plan is made for where none run.
 const RANKS_EXPLAINED: usize = 4;
@@ -45,12 +58,13 @@ const RANKS_EXPLAINED: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct Mpi {
     link: Option<Arc<Link>>,
+    way: Arc<Mutex<Way>>,
 }
 
 impl Mpi {
     /// The platform of a rank whose communication worker answers this link.
     pub fn new(link: Arc<Link>) -> Mpi {
-        Mpi { link: Some(link) }
+        Mpi { link: Some(link), ..Mpi::default() }
     }
 
     fn ranks(&self) -> usize {
@@ -67,6 +81,8 @@ impl Platform for Mpi {
         registry.register(Histogram::new(self.link.clone()));
         registry.register(Window::new(self.link.clone()));
         registry.register(Exchange::new(self.link.clone()));
+        registry.register(Send::new(self.link.clone()));
+        registry.register(Receive::new(self.link.clone()));
         registry.register(Broadcast::new(self.link.clone()));
         registry.register(First::new(self.link.clone()));
         if let Some(link) = &self.link {
@@ -81,7 +97,15 @@ impl Platform for Mpi {
         }
     }
 
+    fn set(&self, name: &str, value: &str) -> Result<()> {
+        if name == EXCHANGE {
+            *self.way.lock().unwrap_or_else(PoisonError::into_inner) = value.parse()?;
+        }
+        Ok(())
+    }
+
     fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-        pass::for_ranks(plan, catalogue, self.ranks())
+        let way = *self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        pass::for_ranks(plan, catalogue, self.ranks(), way)
     }
 }

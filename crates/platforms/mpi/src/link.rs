@@ -1,14 +1,18 @@
 //! The link between the workers of a rank and its communication worker: requests one way, answers the other.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use tessera_exec::Sent;
-use tessera_ops::Token;
+use tessera_ops::{Context, Reservation, Token};
 use tessera_types::{Code, Error, Result};
 
 use crate::region::Regions;
+
+/// Bytes of packets of a rank that are under way before its workers wait: enough to keep a network busy meanwhile.
+const UNDER_WAY_BYTES: usize = 16 << 20;
 
 /// A collective step: the node of the executor's plan that takes it.
 pub(crate) type StepId = usize;
@@ -18,8 +22,8 @@ pub(crate) type StepId = usize;
 pub enum Work {
     /// Adds up numbers over all ranks, and over the ranks before each.
     Sum(Vec<i64>),
-    /// Makes a window of this many bytes for others to put into.
-    Open(usize),
+    /// Makes windows of this many bytes each for others to put into.
+    Open(Vec<usize>),
     /// Waits until everything that was put has arrived.
     Close(Arc<Regions>),
     /// Sends bytes to some ranks; gets what others send.
@@ -28,6 +32,13 @@ pub enum Work {
         to: Recipients,
         /// What.
         bytes: Arc<Vec<u8>>,
+    },
+    /// Waits for all packets that were sent to this rank, two-sided, by the sub-operator at a step.
+    Receive {
+        /// Whose packets.
+        of: StepId,
+        /// How many this rank has sent to each.
+        sent: Vec<i64>,
     },
 }
 
@@ -45,12 +56,22 @@ pub enum Recipients {
 pub enum Outcome {
     /// Of the ranks before this one, and of all.
     Sums(Vec<i64>, Vec<i64>),
-    /// The window.
-    Window(Arc<Regions>),
+    /// The windows.
+    Windows(Vec<Arc<Regions>>),
     /// Everything has arrived.
     Arrived,
     /// What each rank has sent.
     Bytes(Vec<Vec<u8>>),
+    /// The packets that came, in no order.
+    Packets(Vec<Arrived>),
+}
+
+/// A packet that came two-sided: its words, and the memory that they count for.
+#[derive(Debug)]
+pub struct Arrived {
+    pub(crate) words: Vec<u64>,
+    /// None until the plan's budget is known here.
+    pub(crate) memory: Option<Reservation>,
 }
 
 /// A request to the communication worker.
@@ -58,10 +79,14 @@ pub enum Outcome {
 pub enum Request {
     /// Starts a plan on all ranks (of the first rank only).
     Begin(String, Sent, Vec<StepId>),
+    /// The query against whose budget packets that come are counted.
+    Budget(Arc<dyn Context>),
     /// Takes part in a step.
     Step(StepId, Work, Arc<Reply>),
     /// Puts into the window of a rank, from a byte on; the buffer goes to the window's pool afterwards.
     Put(Arc<Regions>, usize, usize, Buffer),
+    /// Sends a packet to a rank, two-sided: its words, of which the first will be the plan's number and the second names the step.
+    Packet(usize, Vec<u64>, UnderWay),
     /// The plan has failed here.
     Failed(Error),
     /// The plan has run to its end here, well or not.
@@ -70,20 +95,58 @@ pub enum Request {
     Quit,
 }
 
-/// Bytes to be put.
+/// Bytes to be put, counted until they have been.
 #[derive(Debug)]
-pub enum Buffer {
+pub struct Buffer {
+    /// What.
+    pub bytes: Bytes,
+    /// The count of it.
+    pub under_way: UnderWay,
+}
+
+/// What is put.
+#[derive(Debug)]
+pub enum Bytes {
     /// Rows.
     Words(Vec<u64>),
     /// Strings.
     Bytes(Vec<u8>),
 }
 
+/// Bytes under way: they count against the memory budget, and when they are many, workers wait.
+#[derive(Debug)]
+pub struct UnderWay {
+    link: Arc<Link>,
+    memory: Reservation,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let before = self.link.under_way.fetch_sub(self.memory.bytes(), Ordering::Relaxed);
+        if before - self.memory.bytes() <= UNDER_WAY_BYTES / 2 {
+            lock(&self.link.waiting).drain(..).for_each(|token| token.set_ready());
+        }
+    }
+}
+
 /// An answer that is waited for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Reply {
     token: Token,
     outcome: Mutex<Option<Result<Outcome>>>,
+    asked: Instant,
+    waited: OnceLock<Duration>,
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Reply {
+            token: Token::new(),
+            outcome: Mutex::default(),
+            asked: Instant::now(),
+            waited: OnceLock::new(),
+        }
+    }
 }
 
 impl Reply {
@@ -94,8 +157,14 @@ impl Reply {
 
     /// Gives the answer.
     pub fn set(&self, outcome: Result<Outcome>) {
+        self.waited.get_or_init(|| self.asked.elapsed());
         *lock(&self.outcome) = Some(outcome);
         self.token.set_ready();
+    }
+
+    /// How long the answer took.
+    pub fn waited(&self) -> Duration {
+        self.waited.get().copied().unwrap_or_default()
     }
 
     /// Takes the answer.
@@ -121,6 +190,9 @@ pub struct Link {
     /// Whether the executor of the running plan has said that it is at its end here.
     ended: AtomicBool,
     failure: Mutex<Option<Error>>,
+    /// Bytes of packets under way, and who waits for them to become fewer.
+    under_way: AtomicUsize,
+    waiting: Mutex<Vec<Token>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -140,6 +212,8 @@ impl Link {
             failed: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             failure: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            waiting: Mutex::default(),
         })
     }
 
@@ -174,8 +248,39 @@ impl Link {
         reply
     }
 
+    /// Counts bytes that will be under way.
+    ///
+    /// # Errors
+    /// The memory budget is exhausted.
+    pub fn count(self: &Arc<Self>, bytes: usize, context: &Arc<dyn Context>) -> Result<UnderWay> {
+        let mut memory = Reservation::new(context.clone());
+        memory.grow(bytes)?;
+        self.under_way.fetch_add(bytes, Ordering::Relaxed);
+        Ok(UnderWay { link: self.clone(), memory })
+    }
+
+    /// What to wait for before there is more under way; nothing while there is room.
+    pub fn room(&self) -> Option<Token> {
+        let is_full = || self.under_way.load(Ordering::Relaxed) >= UNDER_WAY_BYTES;
+        if !is_full() {
+            return None;
+        }
+        let token = Token::new();
+        lock(&self.waiting).push(token.clone());
+        // The last ones may have arrived in between, with nobody to tell.
+        if !is_full() {
+            token.set_ready();
+        }
+        Some(token)
+    }
+
+    /// Whether workers wait for room.
+    pub fn is_full(&self) -> bool {
+        !lock(&self.waiting).is_empty()
+    }
+
     /// The requests so far; waits at most this long for one.
-    pub fn requests(&self, at_most: std::time::Duration) -> VecDeque<Request> {
+    pub fn requests(&self, at_most: Duration) -> VecDeque<Request> {
         let mut requests = lock(&self.requests);
         if requests.is_empty() && !at_most.is_zero() {
             let waited = self.came.wait_timeout(requests, at_most).unwrap_or_else(PoisonError::into_inner);
@@ -230,5 +335,31 @@ impl Link {
                 self.end();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tessera_exec::{Governor, Query, Settings};
+
+    #[test]
+    fn what_is_under_way_is_bounded_and_counted() {
+        let governor = Governor::new(2 * UNDER_WAY_BYTES);
+        let context: Arc<dyn Context> = Query::new(Settings::default(), &governor);
+        let link = Link::new(0, 2);
+        let mut packets: Vec<UnderWay> =
+            (0..4).map(|_| link.count(UNDER_WAY_BYTES / 4, &context).unwrap()).collect();
+        assert_eq!(governor.used_bytes(), UNDER_WAY_BYTES);
+        let token = link.room().unwrap();
+        assert!(!token.is_ready() && link.is_full());
+        packets.pop();
+        assert!(!token.is_ready());
+        packets.pop();
+        assert!(token.is_ready() && !link.is_full() && link.room().is_none());
+        // Beyond the budget nothing is counted.
+        assert!(link.count(4 * UNDER_WAY_BYTES, &context).is_err());
+        drop(packets);
+        assert_eq!(governor.used_bytes(), 0);
     }
 }

@@ -3,6 +3,8 @@
 use tessera_plan::{Builder, Catalogue, Node, NodeId, Params, Plan, Value, pass};
 use tessera_types::{Result, Tuple};
 
+use crate::{Way, together};
+
 /// Partitions of each rank: enough for its threads to share out, and to make unequal partitions equal work.
 const PARTITIONS_OF_RANK_BITS: u32 = 3;
 /// Bits of the hash from here on name the partition: those above order the slots of hash tables.
@@ -12,14 +14,18 @@ const SHIFT: i64 = 40;
 ///
 /// # Errors
 /// The plan does not verify.
-pub(crate) fn for_ranks(plan: &Plan, catalogue: &Catalogue, ranks: usize) -> Result<Plan> {
+pub(crate) fn for_ranks(plan: &Plan, catalogue: &Catalogue, ranks: usize, way: Way) -> Result<Plan> {
     let bits = i64::from(ranks.next_power_of_two().ilog2() + PARTITIONS_OF_RANK_BITS);
-    pass::run_by_workers(plan, catalogue, (crate::NAME, ranks), &mut |out, node, tuple| {
-        swap(out, node, tuple, bits)
-    })
+    let mut plan = pass::run_by_workers(plan, catalogue, (crate::NAME, ranks), &mut |out, node, tuple| {
+        swap(out, node, tuple, (bits, way))
+    })?;
+    for inner in plan.nodes.iter_mut().flat_map(|node| &mut node.nested) {
+        *inner = together::step_together(inner, catalogue)?;
+    }
+    Ok(plan)
 }
 
-fn swap(out: &mut Builder, mut node: Node, tuple: &Tuple, bits: i64) -> Result<NodeId> {
+fn swap(out: &mut Builder, mut node: Node, tuple: &Tuple, (bits, way): (i64, Way)) -> Result<NodeId> {
     let keys = node.params.names_opt("keys")?;
     let mut params = Params::new();
     if node.params.flag("first")? {
@@ -32,6 +38,12 @@ fn swap(out: &mut Builder, mut node: Node, tuple: &Tuple, bits: i64) -> Result<N
         out.add("mpi_broadcast", &node.inputs, params)
     } else {
         let params = params.with("keys", Value::names(&keys)).with("bits", bits).with("shift", SHIFT);
+        if way != Way::OneSided {
+            let params = if way == Way::Split { params.with("split", true) } else { params };
+            let sent = out.add("mpi_send", &node.inputs, params);
+            let there = out.add("mpi_receive", &[sent], Params::new());
+            return Ok(out.add("rows_scan", &[there], Params::new().with("field", Value::name("data"))));
+        }
         let counted = out.add("local_histogram", &node.inputs, params.clone().with("strings", true));
         let histogram = out.add("mpi_histogram", &[counted], Params::new());
         let window = out.add("mpi_window", &[histogram], Params::new().with("columns", tuple.clone()));

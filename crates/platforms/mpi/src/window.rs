@@ -5,19 +5,18 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use tessera_encodings::{Chunk, Column, Handle};
-use tessera_ops::operator::downcast_workers;
 use tessera_ops::rows::RowLayout;
-use tessera_ops::stream_util::{Gathering, Later};
 use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SourceRun,
-    SubOperator, describe,
+    Collected, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
 };
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role, Value};
 use tessera_types::{Error, Field, Result, Tuple};
 
+use crate::answer::{Held, answer, in_order};
 use crate::histogram::FIELDS;
-use crate::link::{Link, Outcome, Reply, Work};
+use crate::link::{Link, Outcome, Work};
 use crate::region::Place;
+use crate::roles::Roles;
 
 /// The format of the collection that a window is to the plan.
 pub(crate) const WINDOW: &str = "mpi_window";
@@ -26,7 +25,9 @@ pub(crate) const WINDOW: &str = "mpi_window";
 /// then the long strings of all, on the rank that owns it (`partition * ranks / partitions`); each rank's share is its own, so that
 /// nobody has to ask before writing (Barthels et al., 2015, §4; Modularis §2.4.1.2).
 ///
-/// Input: the output of an `mpi_histogram`; output one tuple `<window: mpi_window<columns>>`. Blocks. Memory: the window.
+/// Input: the output of an `mpi_histogram`; output one tuple `<window: mpi_window<columns>>`. With `columns` a list of types, the
+/// histogram has as many parts of equal length, and the output a window for each, `<window_1: …, window_2: …>`, made in one
+/// step. Blocks. Memory: the windows.
 #[derive(Debug, Clone)]
 pub struct Window {
     link: Option<Arc<Link>>,
@@ -54,8 +55,9 @@ impl Descriptor for Window {
         for name in FIELDS {
             describe::field(&edge.tuple, name, "field")?;
         }
-        let window = Field::collection("window", WINDOW, node.params.tuple("columns")?.clone());
-        Ok(Edge { tuple: Tuple::new(vec![window]), traits: edge.traits, order: Order::Source })
+        let window = |(name, columns): (String, &Tuple)| Field::collection(name, WINDOW, columns.clone());
+        let windows: Vec<Field> = relations(node)?.into_iter().map(window).collect();
+        Ok(Edge { tuple: Tuple::new(windows), traits: edge.traits, order: Order::Source })
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -70,17 +72,31 @@ impl Descriptor for Window {
 impl SubOperator for Window {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let link = self.link.clone().ok_or_else(missing)?;
-        let layout = RowLayout::bare(node.params.tuple("columns")?)?;
+        let layouts = relations(node)?.into_iter().map(|(_, columns)| RowLayout::bare(columns));
+        let layouts = layouts.collect::<Result<_>>()?;
         let tuple = &lowering.inputs[0].tuple;
         let fields = FIELDS.map(|name| tuple.index_of(name).unwrap_or(usize::MAX));
-        Ok(Operator::Sink(Arc::new(Lowered { link, layout, fields, step: lowering.position })))
+        Ok(Operator::Sink(Arc::new(Lowered { link, layouts, fields, step: lowering.position })))
     }
+}
+
+/// The relations that windows are wanted for: the name of the window, and what it holds.
+fn relations(node: &Node) -> Result<Vec<(String, &Tuple)>> {
+    let Some(Value::List(several)) = node.params.get("columns") else {
+        return Ok(vec![("window".to_string(), node.params.tuple("columns")?)]);
+    };
+    let several = several.iter().enumerate().map(|(number, value)| match value {
+        Value::Tuple(columns) => Ok((format!("window_{}", number + 1), columns)),
+        _ => Err(Error::semantic("parameter columns must be a tuple type, or several in brackets")),
+    });
+    several.collect()
 }
 
 #[derive(Debug, Clone)]
 struct Lowered {
     link: Arc<Link>,
-    layout: Arc<RowLayout>,
+    /// Of each relation.
+    layouts: Arc<[Arc<RowLayout>]>,
     fields: [usize; 7],
     step: usize,
 }
@@ -99,7 +115,7 @@ impl Sink for Lowered {
 
 impl SinkRun for WindowRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(Gathering::default()))
+        Ok(Box::new(Held::default()))
     }
 
     fn in_order(&self) -> bool {
@@ -107,47 +123,64 @@ impl SinkRun for WindowRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let Lowered { link, layout, fields, step } = &self.lowered;
+        let Lowered { link, layouts, fields, step } = &self.lowered;
         let mut columns: [Vec<i64>; 7] = Default::default();
-        for worker in downcast_workers::<Gathering>(workers)? {
-            for chunk in &worker.chunks {
-                for (column, field) in columns.iter_mut().zip(fields) {
-                    column.extend(chunk.column(*field)?.plain()?.as_primitive::<Int64Type>().values());
-                }
+        for chunk in in_order(workers)? {
+            for (column, field) in columns.iter_mut().zip(fields) {
+                column.extend(chunk.column(*field)?.plain()?.as_primitive::<Int64Type>().values());
             }
         }
-        let [_, count, bytes, before, before_bytes, total, total_bytes] = columns;
-        let (places, words) = places(layout.stride_bytes() / 8, link.ranks(), &total, &total_bytes)?;
-        let mut memory = Reservation::new(self.run.context.clone());
-        memory.grow(words[link.rank()] * 8)?;
-        let share = |p: usize| {
-            let from = (before[p] as u64, before_bytes[p] as u64);
-            (from, (from.0 + count[p] as u64, from.1 + bytes[p] as u64))
-        };
-        let shares: Vec<_> = (0..count.len()).map(share).collect();
-        let reply = link.step(*step, Work::Open(words[link.rank()] * 8));
-        let (rank, layout) = (link.rank(), layout.clone());
+        let [partition, count, bytes, before, before_bytes, total, total_bytes] = columns;
+        // Where each relation's partitions begin.
+        let firsts: Vec<usize> = (0..count.len()).filter(|row| partition[*row] == 0).collect();
+        if firsts.len() != layouts.len() {
+            return Err(Error::data(format!(
+                "{} windows are wanted of {} histograms; give one for each",
+                layouts.len(),
+                firsts.len()
+            )));
+        }
+        let (rank, roles) = (link.rank(), Roles::all(link.ranks()));
+        let (mut maps, mut sizes) = (Vec::new(), Vec::new());
+        let ends = firsts.iter().copied().skip(1).chain([count.len()]);
+        for (layout, (first, end)) in layouts.iter().zip(firsts.iter().zip(ends)) {
+            let own = *first..end;
+            let (total, total_bytes) = (&total[own.clone()], &total_bytes[own.clone()]);
+            let (places, words) = places(layout.stride_bytes() / 8, roles, total, total_bytes)?;
+            let mut memory = Reservation::new(self.run.context.clone());
+            memory.grow(words[rank] * 8)?;
+            let share = |p: usize| {
+                let from = (before[p] as u64, before_bytes[p] as u64);
+                (from, (from.0 + count[p] as u64, from.1 + bytes[p] as u64))
+            };
+            maps.push((layout.clone(), places, own.map(share).collect::<Vec<_>>(), memory));
+            sizes.push(words[rank] * 8);
+        }
+        let reply = link.step(*step, Work::Open(sizes));
         let make = move |outcome| {
-            let Outcome::Window(window) = outcome else {
+            let Outcome::Windows(windows) = outcome else {
                 return Err(Error::internal("a window that is none"));
             };
-            window.set_map(layout, places, rank, shares.into_iter(), memory)?;
-            let handle = Column::Handles(vec![Handle::new(window)].into());
-            Ok(vec![Chunk::new(vec![handle], 1)])
+            let mut columns = Vec::with_capacity(windows.len());
+            for (window, (layout, places, shares, memory)) in windows.into_iter().zip(maps) {
+                window.set_map(layout, places, rank, shares.into_iter(), memory)?;
+                columns.push(Column::Handles(vec![Handle::new(window)].into()));
+            }
+            Ok(vec![Chunk::new(columns, 1)])
         };
-        let output = answer(reply, self.run.context.chunk_rows(), make);
+        let output = answer(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
 
 /// What lies where, and how many words each rank's window has.
-fn places(stride: usize, ranks: usize, rows: &[i64], bytes: &[i64]) -> Result<(Vec<Place>, Vec<usize>)> {
+fn places(stride: usize, roles: Roles, rows: &[i64], bytes: &[i64]) -> Result<(Vec<Place>, Vec<usize>)> {
     let size =
         |number: i64| usize::try_from(number).map_err(|_| Error::internal("a histogram of negative counts"));
-    let mut words = vec![0; ranks];
+    let mut words = vec![0; roles.ranks()];
     let mut places = Vec::with_capacity(rows.len());
     for (partition, (rows_here, bytes_here)) in rows.iter().zip(bytes).enumerate() {
-        let (rank, rows_here) = (partition * ranks / rows.len(), size(*rows_here)?);
+        let (rank, rows_here) = (roles.owner(partition, rows.len()), size(*rows_here)?);
         places.push(Place {
             rank,
             rows_at: words[rank],
@@ -164,15 +197,6 @@ fn places(stride: usize, ranks: usize, rows: &[i64], bytes: &[i64]) -> Result<(V
     Ok((places, words))
 }
 
-/// The output of a collective step: ready when the communication worker has answered.
-pub(crate) fn answer(
-    reply: Arc<Reply>,
-    chunk_rows: usize,
-    make: impl FnOnce(Outcome) -> Result<Vec<Chunk>> + Send + 'static,
-) -> Arc<dyn SourceRun> {
-    Later::source(reply.token(), chunk_rows, move || make(reply.take()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,7 +205,7 @@ mod tests {
     fn windows_are_filled_exactly() {
         let (rows, bytes) = ([3, 0, 5, 1, 2, 0, 0, 4], [9, 0, 0, 16, 1, 0, 0, 7]);
         for ranks in [1, 2, 3, 8, 11] {
-            let (places, words) = places(4, ranks, &rows, &bytes).unwrap();
+            let (places, words) = places(4, Roles::all(ranks), &rows, &bytes).unwrap();
             let mut used: Vec<Vec<(usize, usize)>> = vec![Vec::new(); ranks];
             for place in &places {
                 used[place.rank].push((place.rows_at * 8, place.rows * 32));

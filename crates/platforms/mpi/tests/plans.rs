@@ -2,7 +2,7 @@
 
 use tessera_exec::Platform;
 use tessera_plan::{Plan, text, verify};
-use tessera_platform_mpi::Mpi;
+use tessera_platform_mpi::{Mpi, Way};
 
 /// Tables of the plans below.
 const TABLES: &str = "
@@ -13,15 +13,27 @@ const TABLES: &str = "
 
 /// The plan of ranks for a plan of nodes after the tables, verified.
 fn distributed(nodes: &str) -> Plan {
+    distributed_by(Way::OneSided, nodes)
+}
+
+fn distributed_by(way: Way, nodes: &str) -> Plan {
     let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
     let mut registry = tessera_ops::standard_registry();
     let mpi = Mpi::default();
+    mpi.set(tessera_platform_mpi::EXCHANGE, way.name()).unwrap();
     mpi.register(&mut registry);
     let plan = mpi.pass(&plan, registry.catalogue()).unwrap();
     verify(&plan, registry.catalogue()).unwrap();
     // What it prints is what it is.
     assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
     plan
+}
+
+/// The collective steps of the executor's plan, in the order in which all ranks take them.
+fn steps(plan: &Plan) -> Vec<String> {
+    let executor = plan.nodes.iter().find(|node| &*node.operator == "executor").unwrap();
+    let names = executor.nested[0].nodes.iter().map(|node| node.operator.to_string());
+    names.filter(|name| name.starts_with("mpi_")).collect()
 }
 
 /// How tuples cross in the executor's plan, in its order: by keys, to all, or to the first.
@@ -139,4 +151,68 @@ fn what_is_at_the_first_rank_alone_is_sent_from_there() {
          return %5",
         &["first", "of first", "all", "first"],
     );
+}
+
+const JOIN: &str = "%3 = build(%1){keys = [k2], expected_rows = 1000000}
+    %4 = probe(%3, %0){keys = [k], join = :inner, expected_rows = 1000000}\n";
+
+#[test]
+fn both_sides_of_a_join_step_together() {
+    let plan = distributed(&format!("{JOIN}return %4"));
+    assert_eq!(
+        steps(&plan),
+        ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_exchange", "mpi_broadcast"]
+    );
+    let printed = text::print(&plan);
+    assert!(printed.contains("window = :window_1") && printed.contains("window = :window_2"), "{printed}");
+    // Three relations on one key: one step each for all of them.
+    let plan = distributed(&format!(
+        "{JOIN} %5 = map(%2){{exprs = {{k4 = CAST(g3 AS int64), name = name}}}}
+         %6 = build(%5){{keys = [k4], expected_rows = 1000000}}
+         %7 = probe(%6, %4){{keys = [k2], join = :inner, expected_rows = 1000000}}
+         return %7"
+    ));
+    let exchanges = ["mpi_exchange"; 3];
+    assert_eq!(steps(&plan), [&["mpi_histogram", "mpi_window"][..], &exchanges, &["mpi_broadcast"]].concat());
+}
+
+#[test]
+fn what_waits_for_the_other_side_steps_alone() {
+    // The result of a join goes elsewhere: its exchange cannot share a step with those that it waits for.
+    let plan = distributed(&format!(
+        "{JOIN} %5 = map(%2){{exprs = {{g4 = g3, name = name}}}}
+         %6 = build(%5){{keys = [g4], expected_rows = 1000000}}
+         %7 = probe(%6, %4){{keys = [g], join = :inner, expected_rows = 1000000}}
+         return %7"
+    ));
+    let group = ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_exchange"];
+    assert_eq!(steps(&plan), [&group[..], &group, &["mpi_broadcast"]].concat());
+    // One side of the second join is made of the first, whose exchanges still share theirs.
+    let plan = distributed(&format!(
+        "{JOIN} %5 = map(%4){{exprs = {{k5 = k + 1}}}}
+         %6 = build(%5){{keys = [k5], expected_rows = 1000000}}
+         %7 = probe(%6, %4){{keys = [k], join = :inner, expected_rows = 1000000}}
+         return %7"
+    ));
+    let alone = ["mpi_histogram", "mpi_window", "mpi_exchange"];
+    assert_eq!(steps(&plan), [&group[..], &alone, &["mpi_broadcast"]].concat());
+}
+
+#[test]
+fn two_sided_plans_send_and_receive() {
+    let sends = ["mpi_send", "mpi_receive", "mpi_send", "mpi_receive", "mpi_broadcast"];
+    let plan = distributed_by(Way::TwoSided, &format!("{JOIN}return %4"));
+    assert_eq!(steps(&plan), sends);
+    assert!(!text::print(&plan).contains("split"));
+    let plan = distributed_by(Way::Split, &format!("{JOIN}return %4"));
+    assert_eq!(steps(&plan), sends);
+    assert!(text::print(&plan).contains("split = true"));
+}
+
+#[test]
+fn ways_have_names() {
+    for way in Way::ALL {
+        assert_eq!(way.name().parse::<Way>().unwrap(), way);
+    }
+    assert!("sideways".parse::<Way>().unwrap_err().message().contains("one-sided, two-sided or split"));
 }

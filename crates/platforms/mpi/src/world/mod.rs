@@ -5,6 +5,7 @@
 //! that fails says so at once, to end the work of the others. Nothing here waits for one thing only: whatever is under
 //! way is asked in turn.
 
+mod packets;
 mod raw;
 mod steps;
 
@@ -17,6 +18,7 @@ use tessera_plan::text;
 use tessera_types::{Code, Error, Result};
 
 use crate::link::{Link, Outcome, Reply, Request, StepId, Work};
+use packets::{Inboxes, Outbox};
 use raw::{Pending, RawWindow, World};
 use steps::Doing;
 
@@ -28,11 +30,15 @@ const TAG_FAILED: i32 = 2;
 const TAG_BYTES: i32 = 3;
 /// No plan will come any more.
 const TAG_QUIT: i32 = 4;
+/// A packet of tuples, two-sided.
+const TAG_PACKET: i32 = 5;
 
-/// The bit of a step's first word that says that the plan has not failed; the others are for windows that can be freed.
+/// The bits of a step's first word that say that the plan has not failed, and that no packets were sent; the others are for
+/// windows that can be freed.
 const WELL: u64 = 1 << 63;
+const QUIET: u64 = 1 << 62;
 /// The most windows that are kept track of.
-const WINDOWS_MAX: usize = 63;
+const WINDOWS_MAX: usize = 62;
 
 /// How often something is asked again at once, and how long it is waited between two times after that.
 const ASKED_AT_ONCE: u32 = 64;
@@ -43,6 +49,13 @@ const PAUSE_IDLE: Duration = Duration::from_millis(1);
 /// MPI has been initialised before, in this process.
 #[derive(Debug)]
 pub struct AlreadyInitialised;
+
+/// The MPI library's name and version.
+pub fn library() -> String {
+    let description = mpi::environment::library_version().unwrap_or_default();
+    let line = description.lines().next().unwrap_or("unknown MPI");
+    line.split(", package").next().unwrap_or(line).split_whitespace().collect::<Vec<_>>().join(" ")
+}
 
 /// Runs this process as a rank: `work` on a thread of its own, with the link, and the communication worker on this one. Gives what
 /// `work` gives, when all ranks are done. To be called on the main thread, once.
@@ -58,6 +71,7 @@ pub fn run<T: Send>(work: impl FnOnce(Arc<Link>) -> T + Send) -> std::result::Re
         plan: None,
         number: 0,
         sending: Vec::new(),
+        outbox: Outbox::default(),
         kept: Vec::new(),
         quit: false,
     };
@@ -92,6 +106,7 @@ struct Worker {
     /// Of the last plan.
     number: u64,
     sending: Vec<Pending<Arc<Vec<u8>>>>,
+    outbox: Outbox,
     /// Windows that could not be freed at the end of their plan.
     kept: Vec<RawWindow>,
     quit: bool,
@@ -105,6 +120,7 @@ struct Running {
     /// This rank has failed, or left the plan because another has.
     failed: bool,
     windows: Vec<Option<RawWindow>>,
+    packets: Inboxes,
     doing: Doing,
 }
 
@@ -125,7 +141,11 @@ impl Worker {
             busy |= self.messages();
             busy |= self.advance();
             self.sending.retain_mut(|sending| sending.test().is_none());
-            if self.quit && self.plan.is_none() && self.sending.is_empty() {
+            self.outbox.test();
+            if self.link.is_full() {
+                self.flush_local();
+            }
+            if self.quit && self.plan.is_none() && self.sending.is_empty() && self.outbox.is_empty() {
                 return;
             }
             idle = if busy { 0 } else { idle + 1 };
@@ -163,6 +183,8 @@ impl Worker {
                     window.put(rank, byte, buffer);
                 }
             }
+            Request::Packet(rank, packet, under_way) => self.send_packet(rank, packet, under_way),
+            Request::Budget(context) => self.count_packets(&context),
             Request::Failed(error) => self.fail(&error),
             Request::End(reply) => match &mut self.plan {
                 Some(plan) => plan.end = Some(reply),
@@ -185,8 +207,16 @@ impl Worker {
             end: None,
             failed: false,
             windows: Vec::new(),
+            packets: Inboxes::new(self.world.ranks()),
             doing: Doing::Nothing,
         });
+        self.deliver_early();
+    }
+
+    /// Workers wait for buffers of puts: they are given back.
+    fn flush_local(&mut self) {
+        let windows = self.plan.iter_mut().flat_map(|plan| plan.windows.iter_mut().flatten());
+        windows.for_each(RawWindow::flush_local);
     }
 
     /// This rank cannot go on: the others are told, and its own workers stop.
@@ -210,7 +240,7 @@ impl Worker {
 
     /// Takes what other ranks have sent; whether there was something.
     fn messages(&mut self) -> bool {
-        let mut any = false;
+        let mut any = self.receive_packets();
         while let Some((_, bytes)) = self.world.poll(TAG_FAILED) {
             any = true;
             let number = bytes.first_chunk::<8>().map(|number| u64::from_le_bytes(*number));

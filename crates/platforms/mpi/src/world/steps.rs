@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use tessera_types::{Code, Error};
+
 use super::raw::{Pending, RawWindow};
-use super::{TAG_BYTES, WELL, WINDOWS_MAX, Worker};
+use super::{QUIET, TAG_BYTES, WELL, WINDOWS_MAX, Worker};
 use crate::link::{Outcome, Recipients, Reply, StepId, Work};
+use crate::region::Regions;
 
 /// What is under way.
 pub(super) enum Doing {
@@ -12,10 +15,14 @@ pub(super) enum Doing {
     Nothing,
     /// All ranks say whether they are well; a step or, without one, the end of the plan comes next.
     Greeting(Pending<(u64, u64)>, Option<StepId>),
-    /// A rank has failed, and its word on why is on the way.
-    Hearing(Option<StepId>),
+    /// A rank has failed, and its word on why is on the way; whether no rank has sent packets.
+    Hearing(Option<StepId>, bool),
     /// The step's own work.
     Step(Stepping, Arc<Reply>),
+    /// At the end of a plan that has sent packets: how many each rank is sent.
+    Counting(Pending<(Vec<i64>, Vec<i64>)>),
+    /// As many packets have to be received, of which a failed plan may have left some on the way.
+    Draining(i64),
 }
 
 pub(super) enum Stepping {
@@ -24,9 +31,21 @@ pub(super) enum Stepping {
         total: Pending<(Vec<i64>, Vec<i64>)>,
         done: [Option<Vec<i64>>; 2],
     },
-    Arriving {
-        barrier: Pending<()>,
-        window: usize,
+    /// Whether the windows of all ranks have their memory: who puts where there is none ends with a signal.
+    Opening {
+        have_memory: Pending<(u64, u64)>,
+        regions: Vec<Arc<Regions>>,
+        bytes: usize,
+    },
+    /// How many packets each rank is sent.
+    Counting {
+        of: StepId,
+        sent: Pending<(Vec<i64>, Vec<i64>)>,
+    },
+    /// As many are awaited.
+    Receiving {
+        of: StepId,
+        expected: i64,
     },
     Sizes {
         sizes: Pending<(u64, Vec<u64>)>,
@@ -58,22 +77,30 @@ impl Worker {
                     None => (Doing::Greeting(greeting, step), false),
                     Some((_, all)) => {
                         self.free_windows(all);
+                        let is_quiet = all & QUIET != 0;
                         match (step, all & WELL != 0) {
                             (Some(step), true) => (self.start(step), true),
-                            (None, true) => {
-                                self.end();
-                                return true;
-                            }
-                            (step, false) => (Doing::Hearing(step), true),
+                            (None, true) => (self.drain(is_quiet), true),
+                            (step, false) => (Doing::Hearing(step, is_quiet), true),
                         }
                     }
                 },
-                Doing::Hearing(step) if self.link.check().is_ok() => (Doing::Hearing(step), false),
-                Doing::Hearing(Some(_)) => {
+                Doing::Hearing(step, is_quiet) if self.link.check().is_ok() => {
+                    (Doing::Hearing(step, is_quiet), false)
+                }
+                Doing::Hearing(Some(_), _) => {
                     self.leave();
                     (Doing::Nothing, true)
                 }
-                Doing::Hearing(None) => {
+                Doing::Hearing(None, is_quiet) => (self.drain(is_quiet), true),
+                Doing::Counting(mut sent) => match sent.test() {
+                    None => (Doing::Counting(sent), false),
+                    Some((_, sent)) => (Doing::Draining(sent[self.world.rank()]), true),
+                },
+                Doing::Draining(expected) if self.packets_came() < expected => {
+                    (Doing::Draining(expected), false)
+                }
+                Doing::Draining(_) => {
                     self.end();
                     return true;
                 }
@@ -101,7 +128,19 @@ impl Worker {
         if !is_here && !has_failed {
             return (Doing::Nothing, false);
         }
+        // What this rank has put has arrived when all ranks have come to the step that closes the window.
+        let window = step.and_then(|step| match plan.submitted.get(&step) {
+            Some((Work::Close(regions), _)) => Some(regions),
+            _ => None,
+        });
+        let is_it = |raw: &&mut RawWindow| window.is_some_and(|regions| Arc::ptr_eq(&raw.regions, regions));
+        if let Some(window) = plan.windows.iter_mut().flatten().find(is_it) {
+            window.flush();
+        }
         let mut word = if plan.failed { 0 } else { WELL };
+        if plan.packets.has_sent_none() {
+            word |= QUIET;
+        }
         for (position, window) in plan.windows.iter().enumerate().take(WINDOWS_MAX) {
             if window.as_ref().is_some_and(RawWindow::is_unused) {
                 word |= 1 << position;
@@ -132,25 +171,34 @@ impl Worker {
                 let before = world.sum_before(own.clone());
                 Stepping::Sums { before, total: world.all_sum(own), done: [None, None] }
             }
-            Work::Open(bytes) => {
-                let window = world.window(bytes);
-                reply.set(Ok(Outcome::Window(window.regions.clone())));
-                match plan.windows.iter_mut().find(|window| window.is_none()) {
-                    Some(free) => *free = Some(window),
-                    None => plan.windows.push(Some(window)),
+            Work::Open(sizes) => {
+                let bytes = sizes.iter().sum();
+                let windows: Vec<RawWindow> = sizes.into_iter().map(|bytes| world.window(bytes)).collect();
+                let has_memory = windows.iter().all(|window| window.has_memory);
+                let opening = Stepping::Opening {
+                    have_memory: world.all_and(u64::from(has_memory)),
+                    regions: windows.iter().map(|window| window.regions.clone()).collect(),
+                    bytes,
+                };
+                for window in windows {
+                    match plan.windows.iter_mut().find(|window| window.is_none()) {
+                        Some(free) => *free = Some(window),
+                        None => plan.windows.push(Some(window)),
+                    }
                 }
-                return Doing::Nothing;
+                opening
             }
             Work::Close(regions) => {
-                let is_it = |window: &Option<RawWindow>| {
-                    window.as_ref().is_some_and(|window| Arc::ptr_eq(&window.regions, &regions))
-                };
-                let position = plan.windows.iter().position(is_it).unwrap_or(usize::MAX);
-                if let Some(Some(window)) = plan.windows.get_mut(position) {
-                    window.flush();
+                // All ranks have flushed before they came to this step.
+                if let Some(window) =
+                    plan.windows.iter().flatten().find(|window| Arc::ptr_eq(&window.regions, &regions))
+                {
+                    window.sync();
                 }
-                Stepping::Arriving { barrier: world.barrier(), window: position }
+                reply.set(Ok(Outcome::Arrived));
+                return Doing::Nothing;
             }
+            Work::Receive { of, sent } => Stepping::Counting { of, sent: world.all_sum(sent) },
             Work::Send { to, bytes } => {
                 Stepping::Sizes { sizes: world.gather(bytes.len() as u64), to, bytes }
             }
@@ -172,15 +220,30 @@ impl Worker {
                     done => (None, Some(Stepping::Sums { before, total, done })),
                 }
             }
-            Stepping::Arriving { mut barrier, window } => match barrier.test() {
-                None => (None, Some(Stepping::Arriving { barrier, window })),
-                Some(()) => {
-                    let windows = self.plan.as_ref().map(|plan| &plan.windows[..]).unwrap_or_default();
-                    if let Some(Some(window)) = windows.get(window) {
-                        window.sync();
-                    }
-                    (Some(Outcome::Arrived), None)
+            Stepping::Opening { mut have_memory, regions, bytes } => match have_memory.test() {
+                None => (None, Some(Stepping::Opening { have_memory, regions, bytes })),
+                Some((_, 1)) => (Some(Outcome::Windows(regions)), None),
+                Some((own, _)) => {
+                    let error = no_room(own == 0, bytes);
+                    self.fail(&error);
+                    reply.set(Err(error));
+                    return (Doing::Nothing, true);
                 }
+            },
+            Stepping::Counting { of, mut sent } => match sent.test() {
+                None => (None, Some(Stepping::Counting { of, sent })),
+                Some((_, sent)) => {
+                    let expected = sent[self.world.rank()];
+                    return (Doing::Step(Stepping::Receiving { of, expected }, reply), true);
+                }
+            },
+            // What came was too much for the budget: less of it is there than is expected.
+            Stepping::Receiving { .. } if self.link.check().is_err() => {
+                (Some(Outcome::Packets(Vec::new())), None)
+            }
+            Stepping::Receiving { of, expected } => match self.take_packets(of, expected) {
+                None => (None, Some(Stepping::Receiving { of, expected })),
+                Some(packets) => (Some(Outcome::Packets(packets)), None),
             },
             Stepping::Sizes { mut sizes, to, bytes } => match sizes.test() {
                 None => (None, Some(Stepping::Sizes { sizes, to, bytes })),
@@ -207,7 +270,7 @@ impl Worker {
         };
         match (outcome, stepping) {
             (Some(outcome), _) => {
-                reply.set(Ok(outcome));
+                reply.set(self.link.check().map(|()| outcome));
                 (Doing::Nothing, true)
             }
             (None, Some(stepping)) => (Doing::Step(stepping, reply), false),
@@ -243,7 +306,15 @@ impl Worker {
         }
     }
 
-    /// All ranks have come to the end of the plan.
+    /// All ranks have come to the end of the plan: what is still on the way has to arrive, or a later plan would get it.
+    fn drain(&mut self, is_quiet: bool) -> Doing {
+        match &self.plan {
+            Some(plan) if !is_quiet => Doing::Counting(self.world.all_sum(plan.packets.sent().to_vec())),
+            _ => Doing::Draining(0),
+        }
+    }
+
+    /// The plan is over on all ranks.
     fn end(&mut self) {
         let Some(plan) = self.plan.take() else { return };
         // Windows that somebody still uses cannot be freed: that takes all ranks.
@@ -252,6 +323,18 @@ impl Worker {
             reply.set(self.link.check().map(|()| Outcome::Arrived));
         }
     }
+}
+
+/// A rank, this or another, has no memory for its windows.
+fn no_room(here: bool, bytes: usize) -> Error {
+    let whose = if here { format!("windows of {bytes} bytes") } else { "another rank's windows".to_string() };
+    Error::new(
+        Code::Limit,
+        format!(
+            "there is no room for {whose} in the memory that ranks share; make /dev/shm larger, use more machines, or \
+             --mpi-exchange two-sided"
+        ),
+    )
 }
 
 fn whole(mut pieces: Vec<Coming>) -> Vec<u8> {

@@ -1,0 +1,58 @@
+//! How tuples cross between ranks.
+
+use std::fmt;
+use std::str::FromStr;
+
+use tessera_ops::Share;
+use tessera_types::Error;
+
+use crate::roles::Roles;
+
+/// How tuples that go to where their keys say cross between ranks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Way {
+    /// Put into windows of the receivers, which histograms have sized.
+    #[default]
+    OneSided,
+    /// Sent as messages.
+    TwoSided,
+    /// Sent as messages, by the first half of the ranks to the rest.
+    Split,
+}
+
+impl Way {
+    /// All, the default first.
+    pub const ALL: [Way; 3] = [Way::OneSided, Way::TwoSided, Way::Split];
+
+    /// The name in commands and settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::OneSided => "one-sided",
+            Way::TwoSided => "two-sided",
+            Way::Split => "split",
+        }
+    }
+
+    /// The part of the leaves that a rank reads.
+    pub fn share(self, rank: usize, ranks: usize) -> Share {
+        let roles = if self == Way::Split { Roles::split(ranks) } else { Roles::all(ranks) };
+        roles.share(rank)
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Way {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Way, Error> {
+        let found = Way::ALL.into_iter().find(|way| way.name().eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            Error::semantic(format!("tuples cross between ranks one-sided, two-sided or split, not '{name}'"))
+        })
+    }
+}

@@ -1,0 +1,58 @@
+"""The command line of the experiments; `lab/measure` builds what they need and calls this."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from harness.machine import describe
+
+from . import modularis, phases, waterfall
+from .report import Report
+
+EXPERIMENTS = {
+    "table-4.1": ("The join phase by phase: in one piece and of sub-operators", phases.table),
+    "fig-2.8": ("TPC-H on platforms local, mpi and serverless", modularis.tpch),
+    "fig-2.9": ("The join by number of ranks: in one piece and of sub-operators", phases.modularis),
+    "fig-2.10": ("Distributed GROUP BY of sub-operators", modularis.grouping),
+    "fig-2.11": ("Sequences of joins: naive and optimised", modularis.sequences),
+    "waterfall": ("The join from two-sided messages to one piece", waterfall.waterfall),
+}
+
+
+def main() -> int:
+    """Runs one experiment."""
+    parser = argparse.ArgumentParser(prog="lab/measure", description=__doc__.splitlines()[0])
+    parser.add_argument("experiment", choices=EXPERIMENTS)
+    parser.add_argument("--mpi", choices=["mpich", "openmpi"], default="mpich", help="whose ranks (default mpich)")
+    parser.add_argument("--ranks", type=int, help="how many (default 2; where their number varies, 1 and 2)")
+    parser.add_argument("--tuples", type=int, default=24, help="tuples of a relation, as a power of two (default 24)")
+    parser.add_argument("--cache-bits", type=int, default=12, help="tuples of a part that fits the cache, as a power of two (default 12)")
+    parser.add_argument("--sf", type=float, default=1.0, help="scale factor of TPC-H (default 1)")
+    parser.add_argument("--data", type=Path, help="directory of TPC-H's tables; generated if empty")
+    parser.add_argument("--compressed", type=Path, help="a plan of the compressed join, for the waterfall")
+    parser.add_argument("--repeat", type=int, default=7, help="rounds (default 7)")
+    parser.add_argument("--out", type=Path, help="directory for JSON, page and plots (default: print the page only)")
+    parser.add_argument("--programs", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--tessera", type=Path, required=True, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    title, run = EXPERIMENTS[options.experiment]
+    command = ["lab/measure", *without(sys.argv[1:], ["--programs", "--tessera"])]
+    report = Report(options.experiment, title, command, describe(options.tessera))
+    run(options, report)
+    report.write(options.out)
+    return 0
+
+
+def without(arguments: list[str], names: list[str]) -> list[str]:
+    """Arguments without some options and their values."""
+    return [
+        argument
+        for before, argument in zip([None, *arguments], arguments)
+        if argument not in names and before not in names
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

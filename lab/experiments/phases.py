@@ -1,0 +1,108 @@
+"""The join phase by phase: in one piece, and of sub-operators (003, Table 4.1; 000, Fig 2.9)."""
+
+from __future__ import annotations
+
+import statistics
+from argparse import Namespace
+
+from . import plans, plot
+from .programs import PHASES, Contender, Measured, in_turns, ratio
+from .report import Report, median_wall, seconds, times
+
+# 003, Table 4.1, seconds at 1,024 cores: in one piece, of micro-operators. Its network row is the sum of two roles.
+TABLE = {
+    "histogram": (0.34, None),
+    "window": (0.21, None),
+    "network": (0.60 + 1.48, 0.58 + 25.39 + 25.19),
+    "local": (0.58, 0.57),
+    "build-probe": (0.51, 2.51),
+    "wait": (0.62, 11.96),
+    "wall clock": (4.34, 66.20),
+}
+MONOLITH, SUB_OPERATORS = "in one piece", "sub-operators"
+
+
+def contenders(options: Namespace, ranks: int) -> list[Contender]:
+    """The join in one piece, and of sub-operators with both sides' collective steps apart and together."""
+    network_bits = max(ranks.bit_length(), 1) + 3
+    tuples = ["--tuples", str(1 << options.tuples)]
+    local_bits = max(0, options.tuples - network_bits - options.cache_bits)
+
+    def join(name: str, **how) -> Contender:
+        plan = plans.join(network_bits, local_bits=local_bits, **how)
+        return Contender(name, options.programs / "join", ranks, tuples, plan)
+
+    return [
+        Contender(MONOLITH, options.programs / "monolith", ranks, [*tuples, "--put-bytes", "4096"]),
+        join(SUB_OPERATORS),
+        join("sub-operators, steps of each side apart", together=False),
+    ]
+
+
+def table(options: Namespace, report: Report) -> None:
+    """Table 4.1."""
+    ranks = options.ranks or 2
+    found = in_turns(contenders(options, ranks), options.repeat)
+    report.keep("runs", found)
+    one, other = found[MONOLITH], found[SUB_OPERATORS]
+    report.text += [
+        "",
+        f"{ranks} ranks, 2^{options.tuples} tuples of 16 bytes a side, {options.repeat} rounds. Seconds are medians of the mean over ranks, "
+        "wall clock that of the slowest rank; × are medians of the ratio in the same round. In the thesis's interface the network is the "
+        "sum of what senders and receivers took, which run at the same time on different cores.",
+    ]
+    rows = []
+    for phase in [*PHASES, "wall clock"]:
+        what = (lambda run: run.wall) if phase == "wall clock" else (lambda run, phase=phase: run.mean(phase))
+        theirs = TABLE.get(phase, (None, None))
+        rows.append(
+            [
+                phase,
+                seconds(statistics.median(map(what, one))),
+                seconds(statistics.median(map(what, other))),
+                times(ratio(other, one, what)),
+                *("" if value is None else f"{value:.2f}" for value in theirs),
+                f"{theirs[1] / theirs[0]:.2f}" if theirs[0] and theirs[1] else "",
+            ]
+        )
+    report.table(["phase", MONOLITH, SUB_OPERATORS, "×", "003: baseline", "003: interface", "003: ×"], rows)
+    apart = found["sub-operators, steps of each side apart"]
+    report.text.append(
+        f"With the collective steps of each side apart the join takes {times(ratio(apart, other, lambda run: run.wall))} times as long as with "
+        f"both sides' together; {times(ratio(apart, one, lambda run: run.wall))} times as long as in one piece."
+    )
+    report.text += ["", "Each rank, medians in seconds:"]
+    columns = ["phase"] + [f"{name}, rank {rank}" for name in (MONOLITH, SUB_OPERATORS) for rank in range(ranks)]
+    rows = []
+    for phase in PHASES:
+        each = [statistics.median(run.ranks[rank].get(phase, 0.0) for run in runs) for runs in (one, other) for rank in range(ranks)]
+        rows.append([phase, *map(seconds, each)])
+    report.table(columns, rows)
+    report.plots[""] = phase_bars(f"The join by phase, {ranks} ranks", found)
+
+
+def phase_bars(title: str, found: dict[str, list[Measured]]) -> str:
+    """Bars for the phases of each contender."""
+    series = {
+        name: [statistics.median(run.mean(phase) for run in runs) for phase in PHASES] + [median_wall(runs)]
+        for name, runs in found.items()
+    }
+    return plot.bars(title, "seconds", [*PHASES, "wall clock"], series)
+
+
+def modularis(options: Namespace, report: Report) -> None:
+    """Fig 2.9: phases and totals by number of ranks."""
+    counts = [options.ranks] if options.ranks else [1, 2]
+    totals: dict[str, list[float]] = {}
+    rows = []
+    for ranks in counts:
+        found = in_turns(contenders(options, ranks), options.repeat)
+        report.keep(f"{ranks} ranks", found)
+        report.plots[f"{ranks}-ranks"] = phase_bars(f"The join by phase, {ranks} ranks", found)
+        for name, runs in found.items():
+            totals.setdefault(name, []).append(median_wall(runs))
+            slower = ratio(runs, found[MONOLITH], lambda run: run.wall)
+            rows.append([f"{ranks} ranks, {name}", seconds(median_wall(runs)), times(slower)])
+    report.text += ["", f"2^{options.tuples} tuples of 16 bytes a side in all, {options.repeat} rounds. In the thesis sub-operators are 12 to 28 % slower."]
+    report.table(["", "wall clock, s", "× in one piece"], rows)
+    report.plots["total"] = plot.bars("The join", "seconds", [f"{ranks} ranks" for ranks in counts], totals)

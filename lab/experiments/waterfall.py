@@ -1,0 +1,70 @@
+"""From two-sided messages between halves of the ranks to the join in one piece, step by step: what 003 predicts and never ran."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from . import plans, plot
+from .programs import Contender, in_turns, ratio
+from .report import Report, median_wall, seconds, times
+
+MONOLITH = "in one piece: compressed"
+
+
+def steps(options: Namespace, ranks: int) -> list[Contender]:
+    """What each step changes is kept in the next."""
+    network_bits = max(ranks.bit_length(), 1) + 3
+    local_bits = max(0, options.tuples - network_bits - options.cache_bits)
+    tuples = ["--tuples", str(1 << options.tuples)]
+
+    def join(name: str, *more: str, **how) -> Contender:
+        return Contender(name, options.programs / "join", ranks, [*tuples, *more], plans.join(network_bits, **how))
+
+    def monolith(name: str, *more: str) -> Contender:
+        return Contender(name, options.programs / "monolith", ranks, [*tuples, "--put-bytes", "4096", *more])
+
+    found = [
+        join("two-sided, half of the ranks to the rest", "--shares", "split", way="split"),
+        join("two-sided", way="two-sided"),
+        join("one-sided", together=False),
+        join("one-sided, both sides' steps together"),
+        join("tables that fit the cache", local_bits=local_bits),
+    ]
+    if options.compressed:
+        text = options.compressed.read_text()
+        found.append(Contender("compressed", options.programs / "join", ranks, tuples, text))
+    return [
+        *found,
+        monolith("in one piece: two-sided", "--two-sided"),
+        monolith("in one piece: one-sided, not overlapped", "--buffers", "1"),
+        monolith("in one piece: overlapped"),
+        monolith(MONOLITH, "--compress"),
+    ]
+
+
+def waterfall(options: Namespace, report: Report) -> None:
+    """The steps, and how far each is from the end."""
+    ranks = options.ranks or 2
+    found = in_turns(steps(options, ranks), options.repeat)
+    report.keep("runs", found)
+    names = list(found)
+    rows = []
+    for number, name in enumerate(names):
+        before = found[names[number - 1]] if number else None
+        gain = ratio(before, found[name], lambda run: run.wall) if before else float("nan")
+        rows.append(
+            [
+                name,
+                seconds(median_wall(found[name])),
+                times(gain),
+                times(ratio(found[name], found[MONOLITH], lambda run: run.wall)),
+                f"{found[name][0].notes['bytes_on_the_wire'] / 2**20:.0f}",
+            ]
+        )
+    report.text += [
+        "",
+        f"{ranks} ranks, 2^{options.tuples} tuples of 16 bytes a side, {options.repeat} rounds; medians, ratios within a round. The thesis's join was "
+        "10 to 15 times slower than one in one piece and predicts at most twice.",
+    ]
+    report.table(["", "wall clock, s", "× faster than the line above", "× the last line", "MiB between ranks"], rows)
+    report.plots[""] = plot.bars("The join, step by step", "seconds", names, {"wall clock": [median_wall(found[name]) for name in names]})
