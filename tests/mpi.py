@@ -56,7 +56,7 @@ ODD_SHARES = {
 
 ERRORS = {
     "an error in one row of one rank": ("select sum(1 / (v - 4711)) from many", "division by zero"),
-    "too little memory for what comes": ("set memory = '6MB'; select count(*) from wide a join wide b on a.v = b.v", "memory"),
+    "too little memory for what comes": ("set memory = '4MB'; select count(*), min(a.t), max(b.t) from wide a join wide b on a.v = b.v", "memory"),
     "too little memory": ("set memory = '2MB'; select count(*) from (select k, t, count(*) from many group by k, t) x", "memory"),
     "what cannot be sent": ("select l, count(*) from (select array_agg(v) l, k from many group by k) x group by l", "cannot be sent"),
 }

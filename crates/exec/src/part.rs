@@ -17,7 +17,7 @@ pub struct InShare {
 
 impl InShare {
     /// This process's share of a query; `check` fails when another process has ended it.
-    pub fn new(
+    pub fn context(
         query: Arc<dyn Context>,
         share: Share,
         check: impl Fn() -> Result<()> + Send + Sync + 'static,

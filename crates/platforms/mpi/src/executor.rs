@@ -139,7 +139,7 @@ impl ExecutorReader {
         }
         link.request(Request::Budget(query.clone()));
         let (share, ends) = (roles.share(link.rank()), link.clone());
-        let context = InShare::new(query, share, move || ends.check());
+        let context = InShare::context(query, share, move || ends.check());
         let ran = nested.run_parallel(Chunk::unit(), &context);
         if let Err(error) = &ran {
             link.request(Request::Failed(error.clone()));

@@ -81,7 +81,7 @@ impl Reader for ExecutorReader {
         if self.writing.is_none() {
             let (order, ends) = (&self.task.order, self.task.clone());
             let share = Share { index: order.index, count: order.workers };
-            let context = InShare::new(self.run.context.clone(), share, move || ends.stop.check());
+            let context = InShare::context(self.run.context.clone(), share, move || ends.stop.check());
             let collected = self.lowered.nested.run_parallel(Chunk::unit(), &context)?;
             if self.task.order.index > 0 {
                 return Ok(Step::Done);

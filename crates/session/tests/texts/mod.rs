@@ -3,7 +3,7 @@
 use tessera_session::QueryResult;
 
 /// Every value as text, row by row.
-pub fn texts(result: &QueryResult) -> Vec<String> {
+pub(crate) fn texts(result: &QueryResult) -> Vec<String> {
     let mut out = Vec::new();
     for batch in result.batches() {
         let batch = batch.unwrap();
