@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,9 +41,17 @@ def main() -> int:
     title, run = EXPERIMENTS[options.experiment]
     command = ["lab/measure", *without(sys.argv[1:], ["--programs", "--tessera"])]
     report = Report(options.experiment, title, command, describe(options.tessera))
+    report.mpi = library(options.mpi)
     run(options, report)
     report.write(options.out)
     return 0
+
+
+def library(name: str) -> str:
+    """The MPI that starts ranks, and its version in its own words."""
+    said = subprocess.run(["mpiexec", "--version"], capture_output=True, text=True, check=False).stdout
+    lines = [" ".join(line.replace("Version:", "").split()) for line in said.splitlines() if "ersion" in line or "Open MPI" in line]
+    return f"{name}, {lines[0]}" if lines else name
 
 
 def without(arguments: list[str], names: list[str]) -> list[str]:

@@ -17,7 +17,7 @@ from harness.worker import duckdb_engine
 
 from . import plans, plot
 from .programs import Contender, in_turns, ratio
-from .report import Report, median_wall, seconds, times
+from .report import Report, median_wall, of_ranks, seconds, times
 
 # The thesis's choice of TPC-H.
 QUERIES = ["q01", "q03", "q04", "q06", "q12", "q14", "q18", "q19"]
@@ -58,15 +58,15 @@ def grouping(options: Namespace, report: Report) -> None:
     for ranks in counts:
         for keys in cardinalities:
             found = in_turns(group_contenders(options, ranks, (1 << options.tuples) // keys), options.repeat)
-            report.keep(f"{ranks} ranks, {keys} keys", found)
+            report.keep(f"{of_ranks(ranks)}, {keys} keys", found)
             for name, runs in found.items():
-                rows.append([f"{ranks} ranks, {keys} keys, {name}", seconds(median_wall(runs))])
-                by_keys.setdefault(f"{ranks} ranks, {name}", []).append(median_wall(runs))
+                rows.append([f"{of_ranks(ranks)}, {keys} keys, {name}", seconds(median_wall(runs))])
+                by_keys.setdefault(f"{of_ranks(ranks)}, {name}", []).append(median_wall(runs))
                 if keys == cardinalities[-1]:
                     by_ranks.setdefault(name, []).append(median_wall(runs))
     report.text += ["", f"2^{options.tuples} tuples of 16 bytes, {options.repeat} rounds; medians of wall clock."]
     report.table(["", "seconds"], rows)
-    report.plots["ranks"] = plot.bars(f"GROUP BY of 2^{options.tuples} keys", "seconds", [f"{n} ranks" for n in counts], by_ranks)
+    report.plots["ranks"] = plot.bars(f"GROUP BY of 2^{options.tuples} keys", "seconds", [of_ranks(n) for n in counts], by_ranks)
     report.plots["keys"] = plot.lines("GROUP BY", "seconds", "keys", cardinalities, by_keys, logarithmic=True)
 
 
@@ -87,13 +87,13 @@ def sequences(options: Namespace, report: Report) -> None:
 
     def measure(what: str, ranks: int, joins: int, copies: int) -> dict:
         found = in_turns(sequence_contenders(options, ranks, joins, copies), options.repeat)
-        report.keep(f"{what}: {ranks} ranks, {joins} joins, {copies} copies", found)
+        report.keep(f"{what}: {of_ranks(ranks)}, {joins} joins, {copies} copies", found)
         shuffling = {
             name: statistics.median(sum(run.mean(phase) for phase in SHUFFLING) for run in runs) for name, runs in found.items()
         }
         factor = ratio(found["naive"], found["optimised"], lambda run: run.wall)
         for name, runs in found.items():
-            label = f"{what}: {ranks} ranks, {joins} joins, first yields {copies}x, {name}"
+            label = f"{what}: {of_ranks(ranks)}, {joins} joins, first yields {copies}x, {name}"
             rows.append([label, seconds(median_wall(runs)), seconds(shuffling[name]), times(factor) if name == "naive" else ""])
         return {"wall": {name: median_wall(runs) for name, runs in found.items()}, "shuffling": shuffling}
 
@@ -102,7 +102,7 @@ def sequences(options: Namespace, report: Report) -> None:
 
     counts = rank_counts(options)
     found = [measure("a", ranks, 2, 1) for ranks in counts]
-    report.plots["a-ranks"] = plot.bars("Two joins", "seconds", [f"{n} ranks" for n in counts], series(found, "wall"))
+    report.plots["a-ranks"] = plot.bars("Two joins", "seconds", [of_ranks(n) for n in counts], series(found, "wall"))
     copies = [1, 2, 4, 8]
     found = [measure("b, c", counts[-1], 2, c) for c in copies]
     report.plots["b-output"] = plot.lines("Two joins: total", "seconds", "tuples of the first join for each", copies, series(found, "wall"))

@@ -7,7 +7,7 @@ from argparse import Namespace
 
 from . import plans, plot
 from .programs import PHASES, Contender, Measured, in_turns, ratio
-from .report import Report, median_wall, seconds, times
+from .report import Report, median_wall, of_ranks, seconds, times
 
 # 003, Table 4.1, seconds at 1,024 cores: in one piece, of micro-operators. Its network row is the sum of two roles.
 TABLE = {
@@ -47,7 +47,7 @@ def table(options: Namespace, report: Report) -> None:
     one, other = found[MONOLITH], found[SUB_OPERATORS]
     report.text += [
         "",
-        f"{ranks} ranks, 2^{options.tuples} tuples of 16 bytes a side, {options.repeat} rounds. Seconds are medians of the mean over ranks, "
+        f"{of_ranks(ranks)}, 2^{options.tuples} tuples of 16 bytes a side, {options.repeat} rounds. Seconds are medians of the mean over ranks, "
         "wall clock that of the slowest rank; × are medians of the ratio in the same round. In the thesis's interface the network is the "
         "sum of what senders and receivers took, which run at the same time on different cores.",
     ]
@@ -78,7 +78,7 @@ def table(options: Namespace, report: Report) -> None:
         each = [statistics.median(run.ranks[rank].get(phase, 0.0) for run in runs) for runs in (one, other) for rank in range(ranks)]
         rows.append([phase, *map(seconds, each)])
     report.table(columns, rows)
-    report.plots[""] = phase_bars(f"The join by phase, {ranks} ranks", found)
+    report.plots[""] = phase_bars(f"The join by phase, {of_ranks(ranks)}", found)
 
 
 def phase_bars(title: str, found: dict[str, list[Measured]]) -> str:
@@ -97,12 +97,12 @@ def modularis(options: Namespace, report: Report) -> None:
     rows = []
     for ranks in counts:
         found = in_turns(contenders(options, ranks), options.repeat)
-        report.keep(f"{ranks} ranks", found)
-        report.plots[f"{ranks}-ranks"] = phase_bars(f"The join by phase, {ranks} ranks", found)
+        report.keep(of_ranks(ranks), found)
+        report.plots[f"{ranks}-ranks"] = phase_bars(f"The join by phase, {of_ranks(ranks)}", found)
         for name, runs in found.items():
             totals.setdefault(name, []).append(median_wall(runs))
             slower = ratio(runs, found[MONOLITH], lambda run: run.wall)
-            rows.append([f"{ranks} ranks, {name}", seconds(median_wall(runs)), times(slower)])
+            rows.append([f"{of_ranks(ranks)}, {name}", seconds(median_wall(runs)), times(slower)])
     report.text += ["", f"2^{options.tuples} tuples of 16 bytes a side in all, {options.repeat} rounds. In the thesis sub-operators are 12 to 28 % slower."]
     report.table(["", "wall clock, s", "× in one piece"], rows)
-    report.plots["total"] = plot.bars("The join", "seconds", [f"{ranks} ranks" for ranks in counts], totals)
+    report.plots["total"] = plot.bars("The join", "seconds", [of_ranks(ranks) for ranks in counts], totals)

@@ -76,6 +76,11 @@ def median_wall(runs: list[Measured]) -> float:
     return statistics.median(run.wall for run in runs)
 
 
+def of_ranks(count: int) -> str:
+    """So many ranks, in words."""
+    return "1 rank" if count == 1 else f"{count} ranks"
+
+
 def seconds(value: float) -> str:
     """Seconds for a table, with three digits."""
     return f"{value:.3f}"
