@@ -87,7 +87,7 @@ def phases(run: dict) -> dict[str, float]:
             found["nested plans"] -= node["ms"] / 1e3
         found[phase(node)] += node["ms"] / 1e3
         if node["sub_operator"] in ("mpi_histogram", "mpi_window"):
-            found[phase(node)] += node["counters"].get("step_nanoseconds", 0) / 1e9
+            found[phase(node)] += node["counters"].get("collective_wait_nanoseconds", 0) / 1e9
     found["nested plans"] = max(0.0, found["nested plans"])
     found["wait"] = max(0.0, run["wall_s"] - sum(found.values()))
     return found

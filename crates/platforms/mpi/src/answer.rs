@@ -47,7 +47,7 @@ pub(crate) fn answer(
     let counters = run.counters.clone();
     Later::source(reply.token(), run.context.chunk_rows(), move || {
         let outcome = reply.take()?;
-        counters.add("step_nanoseconds", reply.waited().as_nanos() as u64);
+        counters.add("collective_wait_nanoseconds", reply.waited().as_nanos() as u64);
         make(outcome)
     })
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tessera_ops::data::partitions_tuple;
-use tessera_ops::rows::{Region, RowLayout, Rows};
+use tessera_ops::rows::{Packet as Came, Region, RowLayout, Rows, heap_words};
 use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
+    Collected, Context, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SubOperator,
+    describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Error, Result};
@@ -20,7 +21,7 @@ use crate::window::missing;
 /// (micro-operators §3.8.4). That there are no more, ranks tell each other by adding up how many they have sent to each.
 ///
 /// Input: the output of an `mpi_send`; output `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and in
-/// order. Blocks. Memory: what was received, where it was received.
+/// order. Blocks. Memory: what was received, and one partition twice while packets are put together.
 #[derive(Debug, Clone)]
 pub struct Receive {
     link: Option<Arc<Link>>,
@@ -91,12 +92,12 @@ impl SinkRun for ReceiveRun {
         let handle = handle.ok_or_else(|| Error::internal("nothing tells what was sent"))?;
         let sent: Arc<Sent> = (*handle.get::<Arc<Sent>>()?).clone();
         let reply = link.step(*step, Work::Receive { of: sent.step, sent: sent.packets.clone() });
-        let rank = link.rank();
+        let (rank, context) = (link.rank(), self.run.context.clone());
         let make = move |outcome| {
             let Outcome::Packets(packets) = outcome else {
                 return Err(Error::internal("packets that were not received"));
             };
-            Ok(vec![partitions_chunk(partitions(packets, &sent, rank)?)])
+            Ok(vec![partitions_chunk(partitions(packets, &sent, rank, &context)?)])
         };
         let output = answer(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
@@ -104,53 +105,97 @@ impl SinkRun for ReceiveRun {
 }
 
 /// The packets as the partitions of a rank, with their numbers.
-fn partitions(packets: Vec<Arrived>, sent: &Sent, rank: usize) -> Result<Vec<(i64, Rows)>> {
-    let mut parts: Vec<Vec<Rows>> = vec![Vec::new(); sent.partitions];
+fn partitions(
+    packets: Vec<Arrived>,
+    sent: &Sent,
+    rank: usize,
+    context: &Arc<dyn Context>,
+) -> Result<Vec<(i64, Rows)>> {
+    let mut parts: Vec<Vec<Packet>> = Vec::new();
+    parts.resize_with(sent.partitions, Vec::new);
     for packet in packets {
-        let (partition, rows) = rows(packet, &sent.layout)?;
-        let part = parts.get_mut(partition);
-        part.ok_or_else(|| Error::internal("a packet of a partition that does not exist"))?.push(rows);
+        let packet = Packet::read(packet, &sent.layout)?;
+        let part = parts.get_mut(packet.partition);
+        part.ok_or_else(|| Error::internal("a packet of a partition that does not exist"))?.push(packet);
     }
     let here =
         (0..).zip(parts).filter(|(partition, _)| sent.roles.owner(*partition, sent.partitions) == rank);
-    here.map(|(partition, parts)| Ok((partition as i64, Rows::concat(sent.layout.clone(), parts)?))).collect()
+    here.map(|(partition, parts)| Ok((partition as i64, put_together(parts, &sent.layout, context)?)))
+        .collect()
 }
 
-/// A packet's partition and rows, where they were received.
-fn rows(packet: Arrived, layout: &Arc<RowLayout>) -> Result<(usize, Rows)> {
-    let Arrived { words, memory } = packet;
-    let header = words.first_chunk::<HEADER_WORDS>().copied();
-    let Some([_, _, partition, rows, heap_bytes]) = header else {
-        return Err(Error::internal("a packet without a header"));
-    };
-    let (rows, heap_bytes) = (rows as usize, heap_bytes as usize);
-    let fits = words.len() == HEADER_WORDS + rows + heap_bytes.div_ceil(8);
-    if !fits || rows % (layout.stride_bytes() / 8) != 0 {
-        return Err(Error::internal("a packet of another length than its header says"));
+/// A packet that came, and what lies where in it.
+struct Packet {
+    arrived: Arrived,
+    partition: usize,
+    row_words: usize,
+    heap_bytes: usize,
+}
+
+impl Packet {
+    fn read(arrived: Arrived, layout: &RowLayout) -> Result<Packet> {
+        let header = arrived.words.first_chunk::<HEADER_WORDS>().copied();
+        let Some([_, _, partition, rows, heap]) = header else {
+            return Err(Error::internal("a packet without a header"));
+        };
+        let (row_words, heap_bytes) = (rows as usize, heap as usize);
+        let fits = arrived.words.len() == HEADER_WORDS + row_words + heap_bytes.div_ceil(8);
+        if !fits || row_words % (layout.stride_bytes() / 8) != 0 {
+            return Err(Error::internal("a packet of another length than its header says"));
+        }
+        Ok(Packet { arrived, partition: partition as usize, row_words, heap_bytes })
     }
-    let words = Region::owned(words);
-    let heap = words.slice(HEADER_WORDS + rows, heap_bytes.div_ceil(8));
-    let rows = words.slice(HEADER_WORDS, rows);
-    Ok((partition as usize, Rows::arrived(layout, rows, &heap, heap_bytes, Vec::from_iter(memory))?))
+}
+
+/// The rows of packets, one after the other, as in a window; the packets go as they are copied.
+fn put_together(packets: Vec<Packet>, layout: &Arc<RowLayout>, context: &Arc<dyn Context>) -> Result<Rows> {
+    let words: usize = packets.iter().map(|packet| packet.row_words).sum();
+    let heap_bytes: usize = packets.iter().map(|packet| packet.heap_bytes).sum();
+    let mut memory = Reservation::new(context.clone());
+    memory.grow(words * 8 + heap_bytes)?;
+    let heap_words = heap_words(layout)?;
+    let (mut all, mut heap) = (Vec::with_capacity(words), Vec::with_capacity(heap_bytes));
+    for Packet { arrived, row_words, heap_bytes, .. } in packets {
+        let (rows, strings) = arrived.words[HEADER_WORDS..].split_at(row_words);
+        if heap_bytes == 0 {
+            all.extend_from_slice(rows);
+            continue;
+        }
+        let strings: Vec<u8> = strings.iter().flat_map(|word| word.to_ne_bytes()).take(heap_bytes).collect();
+        let mut packet = Came::came(rows.to_vec(), strings);
+        packet.relocate(layout, &heap_words, heap.len() as u64);
+        all.extend_from_slice(&packet.rows);
+        heap.extend_from_slice(&packet.heap);
+    }
+    Rows::arrived(layout, Region::owned(all), &Region::of_bytes(&heap), heap_bytes, vec![memory])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tessera_exec::{Governor, Query, Settings};
 
     #[test]
-    fn packets_that_do_not_fit_are_errors() {
+    fn packets_are_put_together_and_checked() {
         let layout = RowLayout::bare(&"<k: int64, p: int64>".parse().unwrap()).unwrap();
-        let rows = |words: &[u64]| rows(Arrived { words: words.to_vec(), memory: None }, &layout);
-        let (partition, packet) = rows(&[0, 0, 3, 4, 0, 1, 10, 2, 20]).unwrap();
-        assert_eq!((partition, packet.len()), (3, 2));
+        let read = |words: &[u64]| Packet::read(Arrived { words: words.to_vec(), memory: None }, &layout);
+        let packets = || {
+            [&[0, 0, 3, 4, 0, 1, 10, 2, 20][..], &[0, 0, 3, 2, 0, 3, 30]].map(|words| read(words).unwrap())
+        };
+        assert!(packets().iter().all(|packet| packet.partition == 3));
+        let governor = Governor::new(1 << 20);
+        let context: Arc<dyn Context> = Query::new(Settings::default(), &governor);
+        let rows = put_together(packets().into(), &layout, &context).unwrap();
+        assert_eq!((rows.len(), governor.used_bytes()), (3, 48));
+        drop(rows);
+        assert_eq!(governor.used_bytes(), 0);
         for broken in [
             &[0, 0, 3][..],
             &[0, 0, 3, 4, 0, 1, 10, 2],
             &[0, 0, 3, 3, 0, 1, 10, 2],
             &[0, 0, 3, 2, 9, 1, 10, 2],
         ] {
-            assert!(rows(broken).is_err(), "{broken:?}");
+            assert!(read(broken).is_err(), "{broken:?}");
         }
     }
 }
