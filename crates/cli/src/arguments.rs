@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tessera_platform_mpi::Way;
-use tessera_session::{Config, parse_size};
+use tessera_session::{Config, SmartStorage, parse_size};
 
 use crate::runner::{Report, Timing};
 
@@ -28,6 +28,12 @@ enum Sub {
     Run(RunLine),
     /// Write benchmark data as Parquet
     Generate(GenerateLine),
+    /// Be an object store on loopback that selects, with a directory as bucket `data`: for trying smart storage
+    #[command(hide = true)]
+    Store {
+        /// The directory
+        data: PathBuf,
+    },
     /// Be a worker of a function service, which starts this
     #[command(hide = true)]
     Worker {
@@ -85,6 +91,9 @@ struct EngineLine {
     mpi_exchange: Way,
     #[command(flatten)]
     serverless: ServerlessLine,
+    /// Whether stores filter objects themselves: wherever they can be trusted with it, or where it pays
+    #[arg(long, value_name = "off|auto|on", value_parser = smart_storage, default_value = "off")]
+    smart_storage: SmartStorage,
     /// Cancel a statement after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     deadline: Option<Duration>,
@@ -207,6 +216,7 @@ pub(crate) enum Command {
     Run(RunPlan),
     Generate(Generate),
     Worker { threads: Option<u16> },
+    Store { data: PathBuf },
 }
 
 impl Command {
@@ -214,7 +224,7 @@ impl Command {
         match self {
             Command::Query(query) => Some(&mut query.config),
             Command::Run(run) => Some(&mut run.config),
-            Command::Generate(_) | Command::Worker { .. } => None,
+            Command::Generate(_) | Command::Worker { .. } | Command::Store { .. } => None,
         }
     }
 
@@ -238,7 +248,7 @@ impl Command {
             Command::Query(Query { timing, .. }) | Command::Run(RunPlan { timing, .. }) => {
                 timing.report = Some(report);
             }
-            Command::Generate(_) | Command::Worker { .. } => {}
+            Command::Generate(_) | Command::Worker { .. } | Command::Store { .. } => {}
         }
     }
 
@@ -247,7 +257,7 @@ impl Command {
         match self {
             Command::Query(query) => query.config.clone(),
             Command::Run(run) => run.config.clone(),
-            Command::Generate(_) | Command::Worker { .. } => Config::default(),
+            Command::Generate(_) | Command::Worker { .. } | Command::Store { .. } => Config::default(),
         }
     }
 
@@ -255,7 +265,7 @@ impl Command {
     pub(crate) fn reads_input(&self) -> bool {
         match self {
             Command::Query(query) => query.inputs.is_empty() || query.inputs.contains(&Input::Stdin),
-            Command::Run(_) | Command::Generate(_) | Command::Worker { .. } => false,
+            _ => false,
         }
     }
 
@@ -327,6 +337,10 @@ fn worker_memory(text: &str) -> Result<usize, String> {
     }
 }
 
+fn smart_storage(text: &str) -> Result<SmartStorage, String> {
+    SmartStorage::parse(text).ok_or_else(|| "must be off, auto or on".to_string())
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
     seconds
@@ -349,7 +363,7 @@ fn from(
     let parsed = Line::from_arg_matches(&matches)?;
     let place = match &parsed.command {
         Some(Sub::Run(run)) => run.engine.place(),
-        Some(Sub::Generate(_) | Sub::Worker { .. }) => Place::Local,
+        Some(Sub::Generate(_) | Sub::Worker { .. } | Sub::Store { .. }) => Place::Local,
         None => parsed.query.engine.place(),
     };
     let command = match parsed.command {
@@ -360,6 +374,7 @@ fn from(
             timing: run.output.timing.into(),
         }),
         Some(Sub::Worker { threads }) => Command::Worker { threads },
+        Some(Sub::Store { data }) => Command::Store { data },
         Some(Sub::Generate(line)) => Command::Generate(Generate {
             suite: line.suite,
             scale: line.scale,
@@ -401,8 +416,8 @@ impl EngineLine {
 }
 
 fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
-    let (deadline, mpi_exchange) = (engine.deadline, engine.mpi_exchange);
-    let mut config = Config { database, deadline, mpi_exchange, ..Config::default() };
+    let EngineLine { deadline, mpi_exchange, smart_storage, .. } = engine;
+    let mut config = Config { database, deadline, mpi_exchange, smart_storage, ..Config::default() };
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
     config.chunk_rows = engine.chunk_rows.map_or(config.chunk_rows, usize::from);
@@ -438,6 +453,7 @@ mod tests {
             vec!["tessera", "generate", "tpch"],
             vec!["tessera", "--worker-memory", "64MiB"],
             vec!["tessera", "--mpi-exchange", "sideways"],
+            vec!["tessera", "--smart-storage", "perhaps"],
         ] {
             assert_eq!(from(line.clone()).unwrap_err().exit_code(), 2, "{line:?}");
         }

@@ -2,7 +2,7 @@
 //!
 //! Parts: `allocator`; `arguments` the command line; `script` cuts text into statements as it arrives; `batch` runs `-c` and `-f`,
 //! `shell` talks to a person; `output` writes rows in five formats; `interrupt` is Ctrl-C, `progress` the line that
-//! moves; `launch` starts ranks, `serverless` workers; `generate` and `run` are the subcommands. Exit codes: 0 ok, 1 an error of a statement or a file, 2 usage,
+//! moves; `launch` starts ranks, `serverless` workers; `select` evaluates what the store on loopback selects; `generate` and `run` are the subcommands. Exit codes: 0 ok, 1 an error of a statement or a file, 2 usage,
 //! 130 interrupted.
 
 mod allocator;
@@ -15,6 +15,7 @@ mod output;
 mod progress;
 mod runner;
 mod script;
+mod select;
 mod serverless;
 mod shell;
 
@@ -106,6 +107,7 @@ fn run_with(
             arguments::Command::Run(run) => batch::run_plan(&run, session),
             arguments::Command::Generate(generate) => generate::main(&generate),
             arguments::Command::Worker { threads } => serverless::worker(threads),
+            arguments::Command::Store { data } => serverless::store(data),
         })
     });
     code.unwrap_or_else(|error| failed(&error))

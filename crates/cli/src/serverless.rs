@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tessera_serverless::{Cloud, Driver, Prices, Serverless, Spent, Worker};
-use tessera_serverless_local::{Faults, Local, Options};
+use tessera_serverless_local::{Faults, Local, Options, Selector};
 use tessera_session::{Config, Error, Result, Session};
 
 use crate::arguments::{Command, ServerlessLine};
@@ -16,6 +16,8 @@ use crate::{EXIT_ERROR, failed, run};
 const FUNCTION: &str = "TESSERA_FUNCTION";
 /// Where exchanged tuples lie, instead of `--scratch`.
 const SCRATCH: &str = "TESSERA_SCRATCH";
+/// What goes wrong in the store on loopback.
+const STORE_FAULTS: &str = "TESSERA_LOCAL_STORE_FAULTS";
 /// Memory of a worker with one virtual processor.
 const PROCESSOR_MIB: usize = 1769;
 
@@ -84,12 +86,16 @@ fn launched(command: &mut Command, line: &ServerlessLine) -> Result<(Arc<Driver>
     Ok((Arc::new(driver), local))
 }
 
-/// How the services on loopback behave; the variables are for trying what happens when they fail.
-fn options(line: &ServerlessLine, store: bool, cache: &Path) -> Result<Options> {
-    let faults = |name: &str| match std::env::var(name) {
+/// What an environment variable says that goes wrong.
+fn faults(name: &str) -> Result<Faults> {
+    match std::env::var(name) {
         Ok(text) => Faults::parse(&text).map_err(|error| Error::semantic(format!("{name}: {error}"))),
         Err(_) => Ok(Faults::default()),
-    };
+    }
+}
+
+/// How the services on loopback behave; the variables are for trying what happens when they fail.
+fn options(line: &ServerlessLine, store: bool, cache: &Path) -> Result<Options> {
     let number = |name: &str, otherwise: u64| match std::env::var(name) {
         Ok(text) => text.parse().map_err(|_| Error::semantic(format!("{name}: '{text}' is no number"))),
         Err(_) => Ok(otherwise),
@@ -106,10 +112,32 @@ fn options(line: &ServerlessLine, store: bool, cache: &Path) -> Result<Options> 
         timeout: Duration::from_secs(number("TESSERA_LOCAL_TIMEOUT_S", standard.timeout.as_secs())?),
         store,
         data: cache.join("data"),
-        store_faults: faults("TESSERA_LOCAL_STORE_FAULTS")?,
+        selector: Some(Selector::new(crate::select::select)),
+        store_faults: faults(STORE_FAULTS)?,
         invoke_faults: faults("TESSERA_LOCAL_INVOKE_FAULTS")?,
         ..standard
     })
+}
+
+/// Runs the store alone, until the standard input ends: says how it is reached, as variables for other programs' environment; gives
+/// the exit code.
+pub(crate) fn store(data: PathBuf) -> u8 {
+    let started = faults(STORE_FAULTS).and_then(|store_faults| {
+        let selector = Some(Selector::new(crate::select::select));
+        let options = Options { data, selector, store_faults, ..Options::default() };
+        Local::start(options).map_err(|error| Error::io(format!("cannot start a store on loopback: {error}")))
+    });
+    match started {
+        Ok(local) => {
+            for (name, value) in local.settings() {
+                println!("{name}={value}");
+            }
+            println!();
+            drop(std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
+            0
+        }
+        Err(error) => failed(&error),
+    }
 }
 
 /// Where the user's programs keep what they can make again.
@@ -125,7 +153,13 @@ fn cloud(settings: Vec<(String, String)>) -> Result<Cloud> {
     let connect = move |address: &str| tessera_objects::client(address, &of_connect);
     let spent = || {
         let totals = tessera_objects::totals();
-        Spent { requests: totals.by_kind, received_bytes: totals.bytes, sent_bytes: totals.sent_bytes }
+        Spent {
+            requests: totals.by_kind,
+            received_bytes: totals.bytes,
+            sent_bytes: totals.sent_bytes,
+            scanned_bytes: totals.scanned_bytes,
+            selected_bytes: totals.selected_bytes,
+        }
     };
     Ok(Cloud { connect: Box::new(connect), io, spent, settings })
 }

@@ -30,6 +30,7 @@ pub use operator::{
     Step, Stream, StreamRun, StreamWorker, SubOperator, Task,
 };
 pub use registry::Registry;
+pub use scan::{RecordDecoder, RecordFormat};
 
 /// A registry with every sub-operator of this room and the whole function library.
 pub fn standard_registry() -> Registry {

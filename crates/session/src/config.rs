@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_objects::SmartStorage;
 use tessera_types::{Error, Result};
 
 /// The smallest memory budget a session takes.
@@ -28,6 +29,8 @@ pub struct Config {
     pub stores: Vec<(String, String)>,
     /// How tuples cross between the ranks of platform `mpi`.
     pub mpi_exchange: tessera_platform_mpi::Way,
+    /// When stores are asked to filter objects themselves.
+    pub smart_storage: SmartStorage,
     /// Every statement is cancelled when it has run this long.
     pub deadline: Option<Duration>,
 }
@@ -42,6 +45,7 @@ impl Default for Config {
             database: None,
             stores: Vec::new(),
             mpi_exchange: tessera_platform_mpi::Way::default(),
+            smart_storage: SmartStorage::Off,
             deadline: None,
         }
     }

@@ -35,13 +35,20 @@ impl Summary {
         );
         let _ = writeln!(out, "-- memory: {} at most", bytes(self.memory_peak_bytes as u64));
         if self.stores != Totals::default() {
-            let Totals { requests, bytes: read, busy, .. } = self.stores;
+            let Totals { requests, bytes: read, busy, scanned_bytes, selected_bytes, .. } = self.stores;
             let _ = writeln!(
                 out,
                 "-- object stores: {requests} requests, {} read, with planning; the I/O thread was busy for {}",
                 bytes(read),
                 duration(busy)
             );
+            if scanned_bytes > 0 {
+                let (scanned, selected) = (bytes(scanned_bytes), bytes(selected_bytes));
+                let _ = writeln!(
+                    out,
+                    "-- smart storage: {selected} selected from {scanned} that stores have read"
+                );
+            }
         }
         let mut totals = std::collections::BTreeMap::new();
         add_counters(profile, &mut totals);
@@ -151,6 +158,8 @@ pub(crate) fn json(plan: &Plan, measured: Option<(&Profile, &Summary)>) -> Strin
         object.insert("memory_peak_bytes".to_string(), summary.memory_peak_bytes.into());
         object.insert("store_requests".to_string(), summary.stores.requests.into());
         object.insert("store_bytes".to_string(), summary.stores.bytes.into());
+        object.insert("store_scanned_bytes".to_string(), summary.stores.scanned_bytes.into());
+        object.insert("store_selected_bytes".to_string(), summary.stores.selected_bytes.into());
         object.insert("store_busy_ms".to_string(), milliseconds(summary.stores.busy));
     }
     let text = serde_json::to_string_pretty(&Json::Object(object));

@@ -33,4 +33,5 @@ pub use config::{Config, MEMORY_BYTES_MIN, parse_size};
 pub use result::{QueryResult, StatementResult};
 pub use session::{Cancel, Progress, Session};
 pub use stack::with_big_stack;
+pub use tessera_objects::SmartStorage;
 pub use tessera_types::{Code, Error, Result};

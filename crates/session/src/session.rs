@@ -130,6 +130,7 @@ impl Session {
         let exchange = values.mpi_exchange.name();
         explained.iter().chain([&platform]).try_for_each(|other| other.set(EXCHANGE, exchange))?;
         let storage = Storage::new(config.stores);
+        registry.register(storage.select_request());
         let cancel = Cancel { stores: storage.interrupt(), ..Cancel::default() };
         Ok(Session {
             registry,
@@ -290,7 +291,9 @@ impl Session {
     }
 
     fn optimised(&self, plan: &Plan) -> Result<Plan> {
-        pass::optimise(plan, self.registry.catalogue())
+        let catalogue = self.registry.catalogue();
+        let plan = pass::optimise(plan, catalogue)?;
+        self.storage.push_selects(&plan, catalogue, self.values.smart_storage)
     }
 
     fn for_platform(&self, plan: &Plan) -> Result<Plan> {

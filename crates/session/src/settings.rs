@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
 use tessera_platform_mpi::Way;
+use tessera_objects::SmartStorage;
 use tessera_types::{Error, Result};
 
 use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
@@ -12,7 +13,7 @@ use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 const THREADS_MAX: usize = 1024;
 
 /// What can be set, by name, and what it means.
-pub(crate) const SETTINGS: [(&str, &str); 7] = [
+pub(crate) const SETTINGS: [(&str, &str); 8] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("chunk_rows", "most tuples in a chunk, 1 to 2048"),
@@ -21,6 +22,10 @@ pub(crate) const SETTINGS: [(&str, &str); 7] = [
     (
         "mpi_exchange",
         "how tuples cross between ranks: one-sided, two-sided, or split: two-sided, half of the ranks to the rest",
+    ),
+    (
+        "smart_storage",
+        "on: stores filter objects themselves where they can be trusted with it; auto: where it pays; off",
     ),
     ("time_zone", "the time zone of now() and of conversions"),
 ];
@@ -33,6 +38,7 @@ pub(crate) struct Values {
     pub(crate) chunk_rows: usize,
     pub(crate) deadline: Option<Duration>,
     pub(crate) mpi_exchange: Way,
+    pub(crate) smart_storage: SmartStorage,
     pub(crate) planning: tessera_sql::Settings,
 }
 
@@ -46,6 +52,7 @@ impl Values {
             chunk_rows: config.chunk_rows,
             deadline: config.deadline,
             mpi_exchange: config.mpi_exchange,
+            smart_storage: config.smart_storage,
             planning: tessera_sql::Settings::default(),
         };
         values.check()?;
@@ -93,6 +100,11 @@ impl Values {
                 }
             }
             "mpi_exchange" => changed.mpi_exchange = value.parse()?,
+            "smart_storage" => {
+                changed.smart_storage = SmartStorage::parse(value).ok_or_else(|| {
+                    Error::semantic(format!("smart_storage is off, auto or on, not '{value}'"))
+                })?;
+            }
             "time_zone" | "timezone" => changed.planning.time_zone = value.into(),
             _ => return Err(unknown(name)),
         }
@@ -111,6 +123,7 @@ impl Values {
             "deadline" => self.deadline.map_or("none".to_string(), |d| d.as_secs_f64().to_string()),
             "join_order" => if self.planning.join_order { "cost" } else { "written" }.to_string(),
             "mpi_exchange" => self.mpi_exchange.to_string(),
+            "smart_storage" => self.smart_storage.name().to_string(),
             "time_zone" | "timezone" => self.planning.time_zone.to_string(),
             _ => return Err(unknown(name)),
         })
@@ -142,18 +155,21 @@ mod tests {
         let mut values = Values::new(&Config { threads: 2, ..Config::default() }).unwrap();
         values.set("chunk_rows", "7").unwrap();
         values.set("deadline", "1.5").unwrap();
+        values.set("smart_storage", "Auto").unwrap();
         for (name, value) in [
+            ("colour", "red"),
             ("threads", "0"),
             ("threads", "x"),
             ("chunk_rows", "4096"),
             ("memory", "10"),
-            ("colour", "red"),
             ("mpi_exchange", "x"),
+            ("smart_storage", "much"),
         ] {
             assert!(values.set(name, value).is_err(), "{name} = {value}");
         }
         assert_eq!(values.get("threads").unwrap(), "2");
         assert_eq!(values.get("chunk_rows").unwrap(), "7");
         assert_eq!(values.get("deadline").unwrap(), "1.5");
+        assert_eq!(values.get("smart_storage").unwrap(), "auto");
     }
 }

@@ -6,9 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use tessera_exec::{FileCreator, FileOpener};
 use tessera_files::{AtomicFile, FileFormat};
-use tessera_objects::{Edges, Interrupt, Objects, Totals, is_object};
+use tessera_objects::{
+    Edges, Interrupt, Objects, SelectRequest, SmartStorage, Totals, is_object, push_selects,
+};
 use tessera_ops::RangeReader;
-use tessera_plan::{Plan, Value};
+use tessera_plan::{Catalogue, Plan, Value};
 use tessera_types::{Error, Result};
 
 /// Files and objects by path.
@@ -47,6 +49,24 @@ impl Storage {
     /// What stores were asked for since the statement began.
     pub(crate) fn spent(&self) -> Totals {
         self.objects.spent()
+    }
+
+    /// The sub-operator that asks stores to select.
+    pub(crate) fn select_request(&self) -> SelectRequest {
+        SelectRequest::new(self.objects.clone())
+    }
+
+    /// The plan in which stores are asked to select, where they can be trusted with it.
+    ///
+    /// # Errors
+    /// An object cannot be looked into.
+    pub(crate) fn push_selects(
+        &self,
+        plan: &Plan,
+        catalogue: &Catalogue,
+        mode: SmartStorage,
+    ) -> Result<Plan> {
+        push_selects(plan, catalogue, &self.objects, mode)
     }
 
     /// What ends the waiting for a store.
@@ -195,8 +215,11 @@ fn scanned<'a>(plan: &'a Plan, wanted: &mut Vec<(&'a str, Edges)>) {
     }
 }
 
-/// What a scan reads first: Parquet its footer, text its header, Arrow both.
+/// What a scan reads first: Parquet its footer, text its header, Arrow both; a request to select nothing.
 fn edges_of_scan(operator: &str) -> Edges {
+    if operator == "select_request" {
+        return Edges::default();
+    }
     Edges { head: operator != "parquet_scan", tail: !matches!(operator, "csv_scan" | "json_scan") }
 }
 

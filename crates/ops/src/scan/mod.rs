@@ -1,5 +1,7 @@
 //! Sub-operators that read and write physical formats, one pair per format (rule R2).
 
+mod arrow_table;
+mod arrow_to_collection;
 mod batch;
 mod batch_materialize;
 mod batch_scan;
@@ -12,13 +14,17 @@ pub mod json;
 mod output;
 pub mod parquet;
 mod prune;
+mod records;
 mod rows_materialize;
 mod rows_scan;
 mod text;
 
+pub use arrow_table::ArrowTable;
+pub use arrow_to_collection::ArrowToCollection;
 pub use batch::Batch;
 pub use batch_materialize::BatchMaterialize;
 pub use batch_scan::BatchScan;
+pub use records::{RecordDecoder, RecordFormat};
 pub use rows_materialize::RowsMaterialize;
 pub use rows_scan::RowsScan;
 
@@ -28,6 +34,7 @@ use crate::Registry;
 pub fn register(registry: &mut Registry) {
     registry.register(BatchMaterialize);
     registry.register(BatchScan);
+    registry.register(ArrowToCollection);
     registry.register(RowsMaterialize);
     registry.register(RowsScan);
     registry.register(parquet::ParquetScan);

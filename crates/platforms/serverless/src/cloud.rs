@@ -23,6 +23,10 @@ pub struct Spent {
     pub received_bytes: u64,
     /// Bytes that were sent.
     pub sent_bytes: u64,
+    /// Bytes that stores have read to select from objects.
+    pub scanned_bytes: u64,
+    /// Bytes of records that they have selected.
+    pub selected_bytes: u64,
 }
 
 /// Gives a client of the store of an address, and the place there.

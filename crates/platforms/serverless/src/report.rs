@@ -9,7 +9,7 @@ use tessera_types::{Error, Result};
 use crate::cloud::{Space, Spent};
 
 /// Figures, in this order; the names are those of the profile's counters.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     "get_requests",
     "head_requests",
     "list_requests",
@@ -20,12 +20,19 @@ const NAMES: [&str; 10] = [
     "invocations",
     "repeated_invocations",
     "worker_mebibyte_milliseconds",
+    "scanned_bytes",
+    "selected_bytes",
 ];
 const RECEIVED: usize = 5;
 const STORED: usize = 6;
 const INVOCATIONS: usize = 7;
 const REPEATED: usize = 8;
 const WORKED: usize = 9;
+const SCANNED: usize = 10;
+const SELECTED: usize = 11;
+
+/// As stores bill them.
+const GIGABYTE: f64 = 1e9;
 
 /// What a query used: requests, bytes, invocations, memory by time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,6 +54,8 @@ impl Usage {
         self.add_requests(std::array::from_fn(|kind| after.requests[kind] - before.requests[kind]));
         self.figures[RECEIVED] += after.received_bytes - before.received_bytes;
         self.figures[STORED] += after.sent_bytes - before.sent_bytes;
+        self.figures[SCANNED] += after.scanned_bytes - before.scanned_bytes;
+        self.figures[SELECTED] += after.selected_bytes - before.selected_bytes;
     }
 
     /// What came of a query's own objects.
@@ -98,15 +107,22 @@ impl Usage {
             + (put + list) * prices.put_request
             + self.figures[INVOCATIONS] as f64 * prices.invocation
             + self.gigabyte_seconds() * prices.gigabyte_second
+            + self.figures[SCANNED] as f64 / GIGABYTE * prices.scanned_gigabyte
+            + self.figures[SELECTED] as f64 / GIGABYTE * prices.selected_gigabyte
     }
 
     /// Two lines for people.
     pub fn text(&self, prices: &Prices) -> String {
-        let [get, head, list, put, delete, received, stored, invocations, repeated, _] = self.figures;
+        let [get, head, list, put, delete, received, stored, invocations, repeated, _, scanned, selected] =
+            self.figures;
         let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let of_select = match scanned {
+            0 => String::new(),
+            _ => format!(", {:.1} MiB selected from {:.1} MiB", mebibytes(selected), mebibytes(scanned)),
+        };
         let repeated = if repeated > 0 { format!(" ({repeated} repeated)") } else { String::new() };
         format!(
-            "Requests: {put} PUT, {get} GET, {list} LIST, {head} HEAD, {delete} DELETE; {:.1} MiB written, {:.1} MiB read\n\
+            "Requests: {put} PUT, {get} GET, {list} LIST, {head} HEAD, {delete} DELETE; {:.1} MiB written, {:.1} MiB read{of_select}\n\
              Workers: {invocations} invocations{repeated}, {:.3} GB-seconds; ${:.6} ({} {})",
             mebibytes(stored),
             mebibytes(received),
@@ -127,6 +143,8 @@ pub struct Prices {
     get_request: f64,
     invocation: f64,
     gigabyte_second: f64,
+    scanned_gigabyte: f64,
+    selected_gigabyte: f64,
 }
 
 /// The prices that come with the program.
@@ -153,6 +171,9 @@ impl Prices {
             get_request: f64::NAN,
             invocation: f64::NAN,
             gigabyte_second: f64::NAN,
+            // Not every store selects.
+            scanned_gigabyte: 0.0,
+            selected_gigabyte: 0.0,
         };
         for (number, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default().trim();
@@ -178,6 +199,8 @@ impl Prices {
                 "get_requests_per_1000" => prices.get_request = price(1e3)?,
                 "invocations_per_million" => prices.invocation = price(1e6)?,
                 "gigabyte_second" => prices.gigabyte_second = price(1.0)?,
+                "select_scanned_gigabyte" => prices.scanned_gigabyte = price(1.0)?,
+                "select_returned_gigabyte" => prices.selected_gigabyte = price(1.0)?,
                 _ => return Err(bad("no such price")),
             }
         }

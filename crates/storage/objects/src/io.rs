@@ -26,7 +26,7 @@ const LOOKUP_THREADS_MAX: usize = 2;
 /// How often a thread that waits asks whether it should go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Kinds of requests, as stores bill them: reading, looking, listing, writing, deleting.
+/// Kinds of requests, as stores bill them: reading (and selecting), looking, listing, writing, deleting.
 pub const KINDS: [&str; 5] = ["get", "head", "list", "put", "delete"];
 
 /// What the process has asked of stores so far.
@@ -40,6 +40,10 @@ pub struct Totals {
     pub bytes: u64,
     /// Bytes that were sent.
     pub sent_bytes: u64,
+    /// Bytes that stores have read to select from objects.
+    pub scanned_bytes: u64,
+    /// Bytes of records that they have selected.
+    pub selected_bytes: u64,
     /// How long the I/O thread was not waiting.
     pub busy: Duration,
 }
@@ -50,12 +54,16 @@ pub(crate) struct Counts {
     by_kind: [AtomicU64; 5],
     bytes: AtomicU64,
     sent_bytes: AtomicU64,
+    scanned_bytes: AtomicU64,
+    selected_bytes: AtomicU64,
 }
 
 pub(crate) static TOTALS: Counts = Counts {
     by_kind: [const { AtomicU64::new(0) }; 5],
     bytes: AtomicU64::new(0),
     sent_bytes: AtomicU64::new(0),
+    scanned_bytes: AtomicU64::new(0),
+    selected_bytes: AtomicU64::new(0),
 };
 
 impl Counts {
@@ -68,6 +76,8 @@ impl Counts {
             "GET" => 0,
             "DELETE" => 4,
             "POST" if query.starts_with("delete") => 4,
+            // Billed as reading is.
+            "POST" if query.starts_with("select") => 0,
             _ => 3,
         };
         self.by_kind[kind].fetch_add(1, Ordering::Relaxed);
@@ -76,6 +86,12 @@ impl Counts {
 
     pub(crate) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A store has selected from an object.
+    pub(crate) fn add_selected(&self, scanned: u64, selected: u64) {
+        self.scanned_bytes.fetch_add(scanned, Ordering::Relaxed);
+        self.selected_bytes.fetch_add(selected, Ordering::Relaxed);
     }
 }
 
@@ -87,6 +103,8 @@ impl Totals {
             by_kind: std::array::from_fn(|kind| self.by_kind[kind] - before.by_kind[kind]),
             bytes: self.bytes - before.bytes,
             sent_bytes: self.sent_bytes - before.sent_bytes,
+            scanned_bytes: self.scanned_bytes - before.scanned_bytes,
+            selected_bytes: self.selected_bytes - before.selected_bytes,
             busy: self.busy.saturating_sub(before.busy),
         }
     }
@@ -100,8 +118,15 @@ pub fn totals() -> Totals {
     };
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let by_kind = TOTALS.by_kind.each_ref().map(read);
-    let (bytes, sent_bytes) = (read(&TOTALS.bytes), read(&TOTALS.sent_bytes));
-    Totals { requests: by_kind.iter().sum(), by_kind, bytes, sent_bytes, busy }
+    Totals {
+        requests: by_kind.iter().sum(),
+        by_kind,
+        bytes: read(&TOTALS.bytes),
+        sent_bytes: read(&TOTALS.sent_bytes),
+        scanned_bytes: read(&TOTALS.scanned_bytes),
+        selected_bytes: read(&TOTALS.selected_bytes),
+        busy,
+    }
 }
 
 static THREAD: OnceLock<std::result::Result<Handle, String>> = OnceLock::new();

@@ -6,7 +6,8 @@
 //! endpoint come from the environment, as each cloud's own tools read it.
 //!
 //! Parts: `location` addresses; `store` clients; `io` the one I/O thread of the process and what may be under way on it;
-//! `object` versions and edges; `fetch` one range on its way; `reader`, `output`; `listing` patterns; `error`.
+//! `object` versions and edges; `fetch` one range on its way; `reader`, `output`; `listing` patterns; `select` what a store computes
+//! itself; `error`.
 //!
 //! **One version.** A statement sees each object as it first looked at it: later requests ask for that content by its tag, and an
 //! object that was replaced meanwhile is an error. **All bytes.** A body that ends early is asked for again from there on, a few times;
@@ -31,6 +32,7 @@ mod object;
 mod objects;
 mod output;
 mod reader;
+mod select;
 mod store;
 
 use std::sync::Arc;
@@ -42,6 +44,7 @@ use tokio::runtime::Handle;
 pub use io::{Interrupt, KINDS, Totals, totals};
 pub use object::Stamp;
 pub use objects::{Edges, Expanded, Objects};
+pub use select::{SelectRequest, SmartStorage, push_selects};
 
 /// A client of the store of an address, and the place there: for platforms that exchange tuples through a store. It is used on the
 /// thread of [`io()`].
@@ -54,7 +57,7 @@ pub fn client(
 ) -> tessera_types::Result<(Arc<dyn ObjectStore>, Path)> {
     let location = location::Location::parse(address)?;
     let _runtime = io::handle()?.enter();
-    Ok((store::build(&location, settings)?, location.path()?))
+    Ok((store::build(&location, settings)?.0, location.path()?))
 }
 
 /// The I/O thread.

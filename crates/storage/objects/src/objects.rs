@@ -18,7 +18,8 @@ use crate::location::{Kind, Location};
 use crate::object::{EDGE_BYTES, Object, Stamp};
 use crate::output::ObjectOutput;
 use crate::reader::ObjectReader;
-use crate::store;
+use crate::select::{Answer, Clients, Dialect, SELECT_AS, SelectClient};
+use crate::store::{self, Server};
 
 /// Requests that planning has under way at once.
 const LOOKS_MAX: usize = 64;
@@ -50,7 +51,9 @@ pub struct Edges {
 pub struct Objects {
     settings: Vec<(String, String)>,
     interrupt: Arc<Interrupt>,
-    stores: Mutex<HashMap<String, Arc<dyn ObjectStore>>>,
+    stores: Mutex<HashMap<String, (Arc<dyn ObjectStore>, Server)>>,
+    /// What asks the stores to select.
+    selecting: Mutex<Clients>,
     /// Objects by address, and the statement in which each was looked at.
     known: Mutex<HashMap<String, (u64, Arc<Object>)>>,
     /// What lies directly below a prefix, as this statement saw it.
@@ -73,6 +76,7 @@ impl Objects {
             settings,
             interrupt: Arc::default(),
             stores: Mutex::default(),
+            selecting: Mutex::default(),
             known: Mutex::default(),
             folders: Mutex::default(),
             statement: Mutex::default(),
@@ -337,12 +341,17 @@ impl Objects {
     /// # Errors
     /// It was never looked at, and is not there or the store refuses.
     pub fn open(&self, address: &str) -> Result<Arc<dyn RangeReader>> {
-        let known = lock(&self.known).get(address).map(|(_, object)| object.clone());
-        let object = match known {
-            Some(object) => object,
-            None => self.look(&Location::parse(address)?, Edges::default())?,
-        };
+        let object = self.known(&Location::parse(address)?)?;
         Ok(Arc::new(ObjectReader::new(object, self.interrupt.clone())))
+    }
+
+    /// An object as it was last looked at, or is now.
+    fn known(&self, location: &Location) -> Result<Arc<Object>> {
+        let known = lock(&self.known).get(&location.address()).map(|(_, object)| object.clone());
+        match known {
+            Some(object) => Ok(object),
+            None => self.look(location, Edges::default()),
+        }
     }
 
     /// Starts an object that appears when it is complete.
@@ -368,15 +377,46 @@ impl Objects {
         Ok(Box::new(output))
     }
 
+    /// Asks the store to select from an object as it was last looked at.
+    pub(crate) fn select(&self, address: &str, body: Arc<str>) -> Result<Arc<Answer>> {
+        let location = Location::parse(address)?;
+        let object = self.known(&location)?;
+        let client = {
+            let mut clients = lock(&self.selecting);
+            match clients.get(&location.root) {
+                Some(client) => client.clone(),
+                None => {
+                    let _runtime = io::handle()?.enter();
+                    let client = Arc::new(SelectClient::new(&location, &self.settings)?);
+                    clients.insert(location.root.clone(), client.clone());
+                    client
+                }
+            }
+        };
+        Answer::start(client, object, body)
+    }
+
+    /// What the store of an address is, where it says so and what it selects can be relied on.
+    pub(crate) fn dialect(&self, address: &str) -> Option<Dialect> {
+        let location = Location::parse(address).ok().filter(|location| location.kind == Kind::S3)?;
+        let named = |(name, value): &(String, String)| (name == SELECT_AS).then(|| value.clone());
+        let named = self.settings.iter().rev().find_map(named).or_else(|| std::env::var(SELECT_AS).ok());
+        if let Some(name) = named {
+            return Dialect::of_server(&name);
+        }
+        let stores = lock(&self.stores);
+        stores.get(&location.root).and_then(|(_, server)| Dialect::of_server(server.get()?))
+    }
+
     fn store(&self, location: &Location) -> Result<Arc<dyn ObjectStore>> {
         let mut stores = lock(&self.stores);
-        if let Some(store) = stores.get(&location.root) {
+        if let Some((store, _)) = stores.get(&location.root) {
             return Ok(store.clone());
         }
         // Building a client may start timers of the runtime.
         let _runtime = io::handle()?.enter();
-        let store = store::build(location, &self.settings)?;
-        stores.insert(location.root.clone(), store.clone());
+        let (store, server) = store::build(location, &self.settings)?;
+        stores.insert(location.root.clone(), (store.clone(), server));
         Ok(store)
     }
 

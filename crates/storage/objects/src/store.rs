@@ -1,7 +1,7 @@
 //! Clients of stores, set up from the environment.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use object_store::aws::AmazonS3Builder;
@@ -56,7 +56,12 @@ pub(crate) async fn again(error: &object_store::Error, attempt: usize, retries: 
 ///
 /// # Errors
 /// What the environment says does not fit together.
-pub(crate) fn build(location: &Location, settings: &[(String, String)]) -> Result<Arc<dyn ObjectStore>> {
+pub(crate) fn build(
+    location: &Location,
+    settings: &[(String, String)],
+) -> Result<(Arc<dyn ObjectStore>, Server)> {
+    let counting = Counting::default();
+    let server = counting.server.clone();
     let retry = RetryConfig {
         backoff: BackoffConfig { init_backoff: BACKOFF_FIRST, max_backoff: BACKOFF_MAX, base: 2.0 },
         max_retries: retries(settings)?,
@@ -66,7 +71,7 @@ pub(crate) fn build(location: &Location, settings: &[(String, String)]) -> Resul
     // The three clouds' builders have the same methods, but no trait.
     macro_rules! from_environment {
         ($builder:ty) => {{
-            let mut builder = <$builder>::from_env().with_retry(retry).with_http_connector(Counting);
+            let mut builder = <$builder>::from_env().with_retry(retry).with_http_connector(counting);
             for (name, value) in settings {
                 if let Ok(key) = name.to_ascii_lowercase().parse() {
                     builder = builder.with_config(key, value);
@@ -81,7 +86,7 @@ pub(crate) fn build(location: &Location, settings: &[(String, String)]) -> Resul
         Kind::Azure => from_environment!(MicrosoftAzureBuilder),
         Kind::Web => {
             let options = ClientOptions::new().with_allow_http(true);
-            let builder = HttpBuilder::new().with_client_options(options).with_http_connector(Counting);
+            let builder = HttpBuilder::new().with_client_options(options).with_http_connector(counting);
             builder
                 .with_retry(retry)
                 .with_url(url)
@@ -89,7 +94,7 @@ pub(crate) fn build(location: &Location, settings: &[(String, String)]) -> Resul
                 .map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
         }
     };
-    built.map_err(|error| {
+    built.map(|store| (store, server)).map_err(|error| {
         Error::io(format!("cannot reach '{url}': {}; {}", crate::error::reason(&error), hint(location.kind)))
     })
 }
@@ -112,19 +117,27 @@ pub(crate) fn hint(kind: Kind) -> &'static str {
     }
 }
 
-/// Connects as usual, and counts every request that leaves, those sent again included.
-#[derive(Debug)]
-struct Counting;
+/// What a store's first answer says it is.
+pub(crate) type Server = Arc<OnceLock<Box<str>>>;
+
+/// Connects as usual, counts every request that leaves, those sent again included, and keeps what the store says it is.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    server: Server,
+}
 
 impl HttpConnector for Counting {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let client = object_store::client::ReqwestConnector::default().connect(options)?;
-        Ok(HttpClient::new(Counted(client)))
+        Ok(HttpClient::new(Counted { client, server: self.server.clone() }))
     }
 }
 
 #[derive(Debug)]
-struct Counted(HttpClient);
+struct Counted {
+    client: HttpClient,
+    server: Server,
+}
 
 type Answer = std::result::Result<HttpResponse, HttpError>;
 
@@ -136,7 +149,14 @@ impl HttpService for Counted {
     {
         let sent = request.body().content_length();
         TOTALS.add_request(request.method().as_str(), request.uri().query(), sent);
-        Box::pin(self.0.execute(request))
+        Box::pin(async move {
+            let answer = self.client.execute(request).await?;
+            let said = answer.headers().get("server").and_then(|said| said.to_str().ok());
+            if let Some(said) = said.filter(|_| self.server.get().is_none()) {
+                drop(self.server.set(said.into()));
+            }
+            Ok(answer)
+        })
     }
 }
 
@@ -162,7 +182,7 @@ mod tests {
             ("abfss://box@account.dfs.core.windows.net/x", "account: account, container: box"),
             ("https://example.org/x", "HttpStore"),
         ] {
-            let store = build(&Location::parse(address).unwrap(), &settings).unwrap();
+            let (store, _) = build(&Location::parse(address).unwrap(), &settings).unwrap();
             assert!(store.to_string().contains(shown), "{address}: {store}");
         }
         let wrong = [(RETRIES.to_string(), "many".to_string())];

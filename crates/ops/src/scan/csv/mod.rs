@@ -18,6 +18,7 @@ use arrow::array::ArrayRef;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Params, Role, Value};
 use tessera_types::{Error, Result, Tuple, quote_name, unique_names};
 
+use crate::context::RangeReader;
 use crate::operator::{Lowering, Operator, SubOperator};
 use crate::scan::file::{self, FileScan, conjuncts};
 use crate::scan::text::cells::Cells;
@@ -25,6 +26,7 @@ use crate::scan::text::{BadRecord, Head, Layout, TextFormat, TextScan};
 
 pub use infer::infer;
 pub(crate) use infer::{SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
+pub(crate) use tokenizer::{fields, record_end};
 pub use write::{CsvMaterialize, write_batch, write_header};
 
 /// The sub-operator.
@@ -237,6 +239,23 @@ impl CsvOptions {
             .map_err(|what| Error::data(format!("'{}', line 1: {what}", head.path())))?;
         Ok((Some(header), next))
     }
+}
+
+/// Which field of a file's records each column is, from 0.
+///
+/// # Errors
+/// The file cannot be read, or has no such column.
+pub fn field_positions(reader: &dyn RangeReader, params: &Params, columns: &Tuple) -> Result<Vec<usize>> {
+    let options = CsvOptions::new(params)?;
+    let layout = options.layout(&mut Head::new(reader, None), columns, &vec![None; columns.len()])?;
+    let position = |column: usize| {
+        layout
+            .targets
+            .iter()
+            .position(|target| target.and_then(|read| layout.read.get(read)) == Some(&column))
+    };
+    let found: Option<Vec<usize>> = (0..columns.len()).map(position).collect();
+    found.ok_or_else(|| Error::internal("a column of a CSV file that is no field"))
 }
 
 /// The names in a header; those that are empty or repeated get one that is unique.

@@ -3,7 +3,7 @@
 use super::CsvOptions;
 
 /// The end of the record at `start`, line end excluded, and the start of the next one.
-pub(super) fn record_end(
+pub(crate) fn record_end(
     options: &CsvOptions,
     bytes: &[u8],
     start: usize,
@@ -35,7 +35,7 @@ pub(super) fn record_end(
 }
 
 /// Calls `field` with the text of each field of a record and whether it was quoted.
-pub(super) fn fields(
+pub(crate) fn fields(
     options: &CsvOptions,
     record: &[u8],
     field: &mut dyn FnMut(&[u8], bool),

@@ -26,7 +26,7 @@ pub use infer::infer;
 pub(crate) use write::json_texts;
 pub use write::{JsonMaterialize, write_batch};
 
-use tokenizer::{Kind, members, record_end, unescape};
+pub(crate) use tokenizer::{Kind, members, record_end, unescape};
 
 /// The sub-operator.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ pub(super) const JSON_DEPTH_MAX: usize = 128;
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Null,
     Boolean,
     Number,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
 }
 
 /// The end of the line at `start`, and the start of the next one.
-pub(super) fn record_end(bytes: &[u8], start: usize, at_end: bool) -> Option<(usize, usize)> {
+pub(crate) fn record_end(bytes: &[u8], start: usize, at_end: bool) -> Option<(usize, usize)> {
     let rest = bytes.get(start..)?;
     match rest.iter().position(|byte| *byte == b'\n') {
         Some(offset) => Some((start + offset, start + offset + 1)),
@@ -26,7 +26,7 @@ pub(super) fn record_end(bytes: &[u8], start: usize, at_end: bool) -> Option<(us
 }
 
 /// Calls `member` with key, kind and text of each member of the object that a record is.
-pub(super) fn members(
+pub(crate) fn members(
     record: &[u8],
     member: &mut dyn FnMut(&[u8], Kind, &[u8]) -> Result<(), String>,
 ) -> Result<(), String> {
@@ -201,7 +201,7 @@ fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), String> {
 }
 
 /// Appends the characters that a string's text stands for.
-pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let bad = || "a malformed escape in a JSON string".to_string();
     let unit = |at: usize| {
         let digits =

@@ -108,7 +108,7 @@ fn converse(stream: TcpStream, key: &str, faults: &Chooser, service: &impl Servi
         };
         let len = answer.body.len();
         let sent = if fault == Some(Fault::Cut) { len / 2 } else { len };
-        let mut head = format!("HTTP/1.1 {} -\r\n", answer.status);
+        let mut head = format!("HTTP/1.1 {} -\r\nServer: Tessera\r\n", answer.status);
         if request.method != "HEAD" {
             head += &format!("Content-Length: {len}\r\n");
         }

@@ -2,7 +2,8 @@
 //!
 //! [`Local::start`] listens on two ports of this machine: one speaks as much of S3 as the engine uses (`store`), the other the
 //! Invoke and Runtime APIs of AWS Lambda (`functions`): it starts worker processes with a cold start's delay, ends those that
-//! take more memory than they may, refuses more than so many at once, and counts what would be billed. Both fail when told to
+//! take more memory than they may, refuses more than so many at once, and counts what would be billed. The store answers
+//! SelectObjectContent (`select`) with what the program evaluates for it. Both fail when told to
 //! (`faults`). Everything ends with the process that started it, however that ends.
 //!
 //! This crate depends on nothing of the engine: what it is asked for is what the protocols say.
@@ -17,6 +18,7 @@ mod faults;
 mod functions;
 mod http;
 mod process;
+mod select;
 mod store;
 
 use std::io;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use faults::Faults;
+pub use select::{Form, Selection, Selector};
 
 /// What starts a worker, and how the services behave.
 #[derive(Debug, Clone)]
@@ -45,6 +48,8 @@ pub struct Options {
     pub store: bool,
     /// Where the bucket `data` is kept; the others go when the process ends.
     pub data: PathBuf,
+    /// What evaluates SQL over objects; without it, the store does not select.
+    pub selector: Option<Selector>,
     /// What goes wrong in the store.
     pub store_faults: Faults,
     /// What goes wrong when functions are invoked.
@@ -63,6 +68,7 @@ impl Default for Options {
             timeout: Duration::from_secs(900),
             store: true,
             data: std::env::temp_dir(),
+            selector: None,
             store_faults: Faults::default(),
             invoke_faults: Faults::default(),
         }
@@ -87,7 +93,7 @@ impl Local {
         let (mut key, mut settings) = (String::new(), Vec::new());
         if options.store {
             key = format!("LOCAL{:016x}", faults::seed());
-            let store = store::Store::new(&scratch, options.data.clone());
+            let store = store::Store::new(&scratch, options.data.clone(), options.selector.clone());
             let faults = faults::Chooser::new(options.store_faults.clone());
             let address = http::listen("store", &key, faults, Arc::new(store))?;
             settings = [

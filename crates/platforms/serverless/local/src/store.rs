@@ -11,6 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::http::{Answer, Request, Service};
 use crate::process::is_running;
+use crate::select::Selector;
 
 /// Entries in a page of a listing.
 const PAGE: usize = 1000;
@@ -55,6 +56,7 @@ impl Drop for Scratch {
 pub(crate) struct Store {
     scratch: PathBuf,
     data: PathBuf,
+    selector: Option<Selector>,
     /// Uploads in parts, by their names.
     uploads: Mutex<BTreeMap<String, BTreeMap<u32, Vec<u8>>>>,
     names: AtomicU64,
@@ -75,9 +77,9 @@ fn of_io(io: &io::Error) -> Answer {
 }
 
 impl Store {
-    pub(crate) fn new(scratch: &Scratch, data: PathBuf) -> Store {
+    pub(crate) fn new(scratch: &Scratch, data: PathBuf, selector: Option<Selector>) -> Store {
         let scratch = scratch.path.clone();
-        Store { scratch, data, uploads: Mutex::default(), names: AtomicU64::new(0) }
+        Store { scratch, data, selector, uploads: Mutex::default(), names: AtomicU64::new(0) }
     }
 
     /// The file of an object, which is never outside its bucket.
@@ -167,6 +169,15 @@ impl Store {
         }
         let changed = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(answer.with("ETag", tag).with("Last-Modified", date(changed)))
+    }
+
+    fn select(&self, request: &Request) -> Answer {
+        let file = self.file(&request.path).filter(|file| file.is_file());
+        match (file, &self.selector) {
+            (Some(file), Some(selector)) => crate::select::answer(selector, &file, &request.body),
+            (None, _) => error(404, "NoSuchKey"),
+            (_, None) => error(501, "NotImplemented"),
+        }
     }
 
     fn delete(&self, path: &str) -> io::Result<()> {
@@ -293,6 +304,7 @@ impl Service for Store {
         let done = match request.method.as_str() {
             "GET" if request.has("list-type") => self.list(request),
             "GET" | "HEAD" => self.read(request),
+            "POST" if request.has("select") => Ok(self.select(request)),
             "POST" if request.has("delete") => self.delete_several(request),
             _ if id.is_some() || request.has("uploads") => self.upload(request, id),
             "PUT" => self.put(request, &request.body),
@@ -395,7 +407,7 @@ mod tests {
     fn objects_come_and_go() {
         let scratch = Scratch::new().unwrap();
         let data = tempfile::tempdir().unwrap();
-        let store = Store::new(&scratch, data.path().to_path_buf());
+        let store = Store::new(&scratch, data.path().to_path_buf(), None);
         for key in ["b/t/k=1/x&y.csv", "b/t/z.csv", "data/d.csv"] {
             let put = Request { body: b"hello".to_vec(), ..request("PUT", key, &[]) };
             assert_eq!(store.answer(&put).status, 200);
@@ -439,7 +451,7 @@ mod tests {
     #[test]
     fn parts_become_an_object() {
         let scratch = Scratch::new().unwrap();
-        let store = Store::new(&scratch, std::env::temp_dir());
+        let store = Store::new(&scratch, std::env::temp_dir(), None);
         let begun = store.answer(&request("POST", "b/k", &[("uploads", "")]));
         let text = String::from_utf8(begun.body).unwrap();
         let id = text.split_once("<UploadId>").unwrap().1.split_once('<').unwrap().0.to_string();

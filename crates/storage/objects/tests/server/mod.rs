@@ -22,6 +22,8 @@ pub(crate) enum Fault {
     Cut,
     /// The body ends in the middle, and the header says that this is its length.
     Short,
+    /// A byte in the middle of the body is another one.
+    Damaged,
     /// The answer comes after this time.
     Late(Duration),
 }
@@ -43,6 +45,11 @@ impl Request {
         self.method == "GET" && !self.query.contains_key("list-type")
     }
 
+    /// Whether it selects from an object.
+    pub(crate) fn is_select(&self) -> bool {
+        self.method == "POST" && self.query.contains_key("select")
+    }
+
     pub(crate) fn range(&self) -> Option<&str> {
         self.headers.get("range").map(String::as_str)
     }
@@ -61,6 +68,10 @@ struct State {
     untagged: bool,
     /// Entries in a page of a listing.
     page: usize,
+    /// The event stream that answers requests to select.
+    selected: Vec<u8>,
+    /// Whether an object that is selected from is another one afterwards.
+    changes: bool,
 }
 
 /// The store; it listens until the process ends.
@@ -150,6 +161,17 @@ impl Server {
         });
     }
 
+    /// From now on, whatever is selected is this: messages of an event stream, by type.
+    pub(crate) fn select(&self, messages: &[(&str, &str)]) {
+        let stream = messages.iter().flat_map(|(kind, payload)| message(kind, payload.as_bytes()));
+        self.state.lock().unwrap().selected = stream.collect();
+    }
+
+    /// From now on, an object that is selected from is another one afterwards.
+    pub(crate) fn change_selected(&self) {
+        self.state.lock().unwrap().changes = true;
+    }
+
     pub(crate) fn without_tags(&self) {
         self.state.lock().unwrap().untagged = true;
     }
@@ -193,8 +215,15 @@ fn converse(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
                 std::thread::sleep(time);
                 answer(&request, &mut state.lock().unwrap())
             }
-            Fault::None | Fault::Cut | Fault::Short => answer(&request, &mut state.lock().unwrap()),
+            Fault::None | Fault::Cut | Fault::Short | Fault::Damaged => {
+                answer(&request, &mut state.lock().unwrap())
+            }
         };
+        let mut answer = answer;
+        if fault == Fault::Damaged {
+            let middle = answer.body.len() / 2;
+            answer.body[middle] ^= 1;
+        }
         let sent = match fault {
             Fault::Cut | Fault::Short => answer.body.len() / 2,
             _ => answer.body.len(),
@@ -270,6 +299,12 @@ fn answer(request: &Request, state: &mut State) -> Answer {
     match (request.method.as_str(), upload) {
         ("GET", _) if request.query.contains_key("list-type") => list(request, state),
         ("GET" | "HEAD", _) => read(request, state),
+        ("POST", None) if request.is_select() => {
+            if state.changes {
+                state.objects.get_mut(&key).unwrap().push(b'\n');
+            }
+            Answer::new(200, state.selected.clone())
+        }
         ("POST", None) if request.query.contains_key("uploads") => {
             state.uploads_begun += 1;
             let id = format!("upload-{}", state.uploads_begun);
@@ -313,6 +348,33 @@ fn answer(request: &Request, state: &mut State) -> Answer {
         }
         _ => Answer::error(400, "BadRequest"),
     }
+}
+
+/// A message of an event stream; an error's payload is its code.
+fn message(kind: &str, payload: &[u8]) -> Vec<u8> {
+    let code = String::from_utf8_lossy(payload).into_owned();
+    let (headers, payload) = match kind {
+        "error" => ([(":message-type", "error"), (":error-code", &*code)], &b""[..]),
+        kind => ([(":message-type", "event"), (":event-type", kind)], payload),
+    };
+    let mut of_headers = Vec::new();
+    for (name, value) in headers {
+        of_headers.extend(
+            [&[name.len() as u8], name.as_bytes(), &[7, 0, value.len() as u8], value.as_bytes()].concat(),
+        );
+    }
+    let total = (16 + of_headers.len() + payload.len()) as u32;
+    let mut out = [total.to_be_bytes(), (of_headers.len() as u32).to_be_bytes()].concat();
+    out.extend(crc32(&out).to_be_bytes());
+    out.extend(of_headers);
+    out.extend(payload);
+    out.extend(crc32(&out).to_be_bytes());
+    out
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let bit = |sum: u32| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
+    !bytes.iter().fold(!0, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), |sum, _| bit(sum)))
 }
 
 fn tag(bytes: &[u8]) -> String {

@@ -1,0 +1,212 @@
+//! What the store on loopback selects: its SQL, evaluated by a session of its own over the object's file.
+//!
+//! Fields of text are strings there, as for every such store: the SQL casts them. The store's language has other names for types
+//! than the engine's, and calls fields of CSV by their positions.
+
+use tessera_ops::scan::csv::write_batch;
+use tessera_serverless_local::{Form, Selection};
+use tessera_session::{Config, Error, Result, Session, SmartStorage, StatementResult, with_big_stack};
+
+use crate::arguments::Format;
+use crate::output::Printer;
+
+/// The records of a selection as text, or what is wrong.
+pub(crate) fn select(selection: &Selection) -> std::result::Result<Vec<u8>, String> {
+    with_big_stack(|| evaluate(selection)).map_err(|error| error.to_string())
+}
+
+fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
+    let config = Config { threads: 1, smart_storage: SmartStorage::Off, ..Config::default() };
+    let mut session = Session::new(config)?;
+    let file = quoted(&selection.file.to_string_lossy());
+    let words = words(&selection.sql);
+    match selection.input {
+        Form::Parquet => {
+            session.execute(&format!("CREATE VIEW s3object AS SELECT * FROM {file}"))?;
+        }
+        Form::Csv => {
+            let options = format!(
+                "STORED AS csv OPTIONS ('header' '{}', 'delimiter' {}, 'quote' {}) LOCATION {file}",
+                selection.header,
+                quoted(&selection.delimiter),
+                quoted(&selection.quote)
+            );
+            session.execute(&format!("CREATE EXTERNAL TABLE looked_at {options}"))?;
+            let names = columns(&mut session, "looked_at")?;
+            session.execute(&format!("CREATE EXTERNAL TABLE texts ({}) {options}", declared(&names)))?;
+            let positions =
+                names.iter().zip(1..).map(|(name, number)| format!("{} AS _{number}", named(name)));
+            let positions = positions.collect::<Vec<_>>().join(", ");
+            session.execute(&format!("CREATE VIEW s3object AS SELECT {positions} FROM texts"))?;
+        }
+        Form::Json => {
+            let mut names: Vec<String> = Vec::new();
+            for word in &words {
+                if let Word::Name(name) = word
+                    && !names.contains(name)
+                {
+                    names.push(name.clone());
+                }
+            }
+            if names.is_empty() {
+                names.push("none".to_string());
+            }
+            let table = format!(
+                "CREATE EXTERNAL TABLE s3object ({}) STORED AS json LOCATION {file}",
+                declared(&names)
+            );
+            session.execute(&table)?;
+        }
+    }
+    let results = session.execute(&translated(&words))?;
+    let Some(StatementResult::Rows(rows)) = results.into_iter().next() else {
+        return Err(Error::semantic("a store only selects"));
+    };
+    let mut out = Vec::new();
+    match selection.output {
+        Form::Json => Printer::new(&mut out, Format::Json)
+            .rows(&rows)
+            .map_err(|_| Error::internal("records that cannot be written"))?,
+        _ => {
+            for batch in rows.batches() {
+                write_batch(&batch?, &mut out)?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The names of a table's columns.
+fn columns(session: &mut Session, table: &str) -> Result<Vec<String>> {
+    let results = session.execute(&format!("SELECT * FROM {table} LIMIT 0"))?;
+    match results.first() {
+        Some(StatementResult::Rows(rows)) => Ok(rows.names().to_vec()),
+        _ => Err(Error::internal("a query without rows")),
+    }
+}
+
+/// Columns of text of these names.
+fn declared(names: &[String]) -> String {
+    names.iter().map(|name| format!("{} VARCHAR", named(name))).collect::<Vec<_>>().join(", ")
+}
+
+fn named(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A piece of SQL.
+#[derive(Debug, PartialEq)]
+enum Word {
+    /// A name in double quotes, without them.
+    Name(String),
+    /// A keyword, function, type or name.
+    Plain(String),
+    /// Whatever else, as it stands.
+    Other(String),
+}
+
+fn words(sql: &str) -> Vec<Word> {
+    let mut found = Vec::new();
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let (word, len) = match first {
+            quote @ ('"' | '\'') => {
+                let len = closing(rest, quote);
+                let inside = rest.get(1..len.saturating_sub(1)).unwrap_or_default();
+                match quote {
+                    '"' => (Word::Name(inside.replace("\"\"", "\"")), len),
+                    _ => (Word::Other(rest[..len].to_string()), len),
+                }
+            }
+            first if is_word(first) => {
+                let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                (Word::Plain(rest[..len].to_string()), len)
+            }
+            other => (Word::Other(other.to_string()), other.len_utf8()),
+        };
+        found.push(word);
+        rest = &rest[len..];
+    }
+    found
+}
+
+/// The end of a quoted text; a quote that is doubled does not end it.
+fn closing(text: &str, quote: char) -> usize {
+    let mut from = 1;
+    while let Some(offset) = text[from..].find(quote) {
+        from += offset + 1;
+        if !text[from..].starts_with(quote) {
+            return from;
+        }
+        from += 1;
+    }
+    text.len()
+}
+
+/// The SQL with the engine's names of types.
+fn translated(words: &[Word]) -> String {
+    let mut out = String::new();
+    let mut is_type = false;
+    for word in words {
+        match word {
+            Word::Name(name) => out += &named(name),
+            Word::Plain(word) if is_type => {
+                out += match word.to_ascii_uppercase().as_str() {
+                    "INT" | "INTEGER" => "BIGINT",
+                    "FLOAT" => "DOUBLE",
+                    "STRING" => "VARCHAR",
+                    "BOOL" => "BOOLEAN",
+                    _ => word,
+                };
+            }
+            Word::Plain(word) | Word::Other(word) => out += word,
+        }
+        is_type = match word {
+            Word::Plain(word) => word.eq_ignore_ascii_case("as"),
+            Word::Other(space) if space == " " => is_type,
+            _ => false,
+        };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(name: &str, text: &str, input: Form, sql: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        let (sql, delimiter, quote) = (sql.to_string(), "|".to_string(), "\"".to_string());
+        let output = if input == Form::Json { Form::Json } else { Form::Csv };
+        let selection = Selection { file, sql, input, output, header: true, delimiter, quote };
+        String::from_utf8(select(&selection).unwrap_or_else(String::into_bytes)).unwrap()
+    }
+
+    #[test]
+    fn fields_of_csv_by_position() {
+        let text = "a|b|c\n1|x|1994-01-01\n2|\"\"|1995-01-01\n|\"INT\"|1996-01-01\n";
+        let all = "SELECT s._1, s._2 FROM S3Object s";
+        assert_eq!(selected("x.csv", text, Form::Csv, all), "1,x\n2,\"\"\n,INT\n");
+        let sql = "SELECT s._2 FROM S3Object s WHERE CAST(s._1 AS INT) < 3 AND CAST(s._3 AS STRING) < '1995'";
+        assert_eq!(selected("x.csv", text, Form::Csv, sql), "x\n");
+        let sql =
+            "SELECT COUNT(*), MAX(CAST(s._1 AS INT)) FROM S3Object s WHERE s._2 = 'INT' OR s._1 IS NOT NULL";
+        assert_eq!(selected("x.csv", text, Form::Csv, sql), "3,2\n");
+        assert!(selected("x.csv", text, Form::Csv, "SELECT s._9 FROM S3Object s").contains("_9"));
+    }
+
+    #[test]
+    fn members_of_json_as_text() {
+        let text = "{\"a\":1,\"b\":\"x\"}\n{\"a\":2.50}\n";
+        let sql = "SELECT s.\"a\", s.\"b\", s.\"none\" FROM S3Object s WHERE CAST(s.\"a\" AS FLOAT) >= 1";
+        let expected = "{\"a\":\"1\",\"b\":\"x\",\"none\":null}\n{\"a\":\"2.50\",\"b\":null,\"none\":null}\n";
+        assert_eq!(selected("x.json", text, Form::Json, sql), expected);
+    }
+}

@@ -1,0 +1,132 @@
+//! Sends requests to select, signed as the store's other requests are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::ClientOptions;
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer};
+use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpResponse};
+use object_store::path::Path;
+use object_store::signer::Signer;
+use tessera_types::{Error, Result};
+
+use crate::error::reason;
+use crate::location::Location;
+use crate::store::{Counting, hint};
+
+/// How long the address of an object could be used by itself; it is not.
+const ADDRESS_LIFE: Duration = Duration::from_secs(60);
+
+/// A client of one bucket.
+#[derive(Debug)]
+pub(crate) struct SelectClient {
+    http: HttpClient,
+    /// Knows addresses and credentials.
+    store: AmazonS3,
+    region: String,
+    signed: bool,
+}
+
+/// Why a request was not answered.
+pub(crate) enum Refused {
+    /// It may be answered the next time.
+    ForNow(String),
+    /// There is no use in asking again.
+    ForGood(Error),
+}
+
+impl SelectClient {
+    /// A client of the bucket that a location is in; used on the I/O thread.
+    ///
+    /// # Errors
+    /// What the environment says does not fit together.
+    pub(crate) fn new(location: &Location, settings: &[(String, String)]) -> Result<SelectClient> {
+        let url = location.root.trim_end_matches('/');
+        let failed =
+            |error| Error::io(format!("cannot reach '{url}': {}; {}", reason(&error), hint(location.kind)));
+        let mut builder = AmazonS3Builder::from_env().with_url(url);
+        for (name, value) in settings {
+            if let Ok(key) = name.to_ascii_lowercase().parse() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let set = |key: AmazonS3ConfigKey| builder.get_config_value(&key);
+        let region = set(AmazonS3ConfigKey::Region).unwrap_or_else(|| "us-east-1".to_string());
+        let signed = set(AmazonS3ConfigKey::SkipSignature).as_deref() != Some("true");
+        if !signed {
+            // Nothing is signed with it, but without one there are no addresses.
+            builder = builder.with_access_key_id("none").with_secret_access_key("none");
+        }
+        // An answer may take long; whether something comes at all is watched where it is read.
+        let options = ClientOptions::new().with_allow_http(true).with_timeout_disabled();
+        let http = Counting::default().connect(&options).map_err(failed)?;
+        Ok(SelectClient { http, store: builder.build().map_err(failed)?, region, signed })
+    }
+
+    /// Sends a request to select; gives the answer when its head has come and says that it is one.
+    pub(crate) async fn send(
+        &self,
+        address: &str,
+        path: &Path,
+        body: &str,
+    ) -> std::result::Result<HttpResponse, Refused> {
+        let failed = |error: object_store::Error| {
+            Refused::ForGood(crate::error::store_error("select from", address, error))
+        };
+        let mut url = self
+            .store
+            .signed_url("POST".parse().unwrap_or_default(), path, ADDRESS_LIFE)
+            .await
+            .map_err(failed)?;
+        url.set_query(Some("select&select-type=2"));
+        let bad = |_| Refused::ForGood(Error::internal(format!("'{address}' has no address")));
+        let mut request = HttpRequest::new(body.to_string().into());
+        *request.method_mut() = "POST".parse().unwrap_or_default();
+        *request.uri_mut() = url.as_str().parse().map_err(bad)?;
+        if self.signed {
+            let credential = self.store.credentials().get_credential().await.map_err(failed)?;
+            AwsAuthorizer::new(&credential, "s3", &self.region).authorize(&mut request, None);
+        }
+        let answer = match self.http.execute(request).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(Refused::ForNow(innermost(&error))),
+        };
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let text = answer.into_body().bytes().await.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let said = said(&text, status.as_u16());
+        match status.as_u16() {
+            408 | 429 | 500.. => Err(Refused::ForNow(said)),
+            _ => Err(Refused::ForGood(not_selected(address, &said))),
+        }
+    }
+}
+
+/// What a store that answers with a status other than success says.
+fn said(xml: &str, status: u16) -> String {
+    let element = |tag| super::event::inside(xml, tag).unwrap_or_default();
+    let said = [element("Code"), element("Message")].join(", ");
+    format!("the server answers {status}: {}", said.trim_matches([',', ' ']))
+}
+
+/// The store does not select from an object.
+pub(crate) fn not_selected(address: &str, why: &str) -> Error {
+    Error::io(format!(
+        "cannot select from '{address}': {why}; SET smart_storage = off reads the object itself"
+    ))
+}
+
+/// The innermost reason: layers above it only repeat it.
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+/// Clients by bucket.
+pub(crate) type Clients = std::collections::HashMap<String, Arc<SelectClient>>;
