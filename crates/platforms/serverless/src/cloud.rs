@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
+use object_store::aws::AwsCredentialProvider;
 use object_store::path::Path;
 use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 use tessera_types::{Error, Result};
@@ -32,10 +33,15 @@ pub struct Spent {
 /// Gives a client of the store of an address, and the place there.
 type Connect = dyn Fn(&str) -> Result<(Arc<dyn ObjectStore>, Path)> + Send + Sync;
 
+/// Gives credentials of AWS and the region.
+type Aws = dyn Fn() -> Result<(AwsCredentialProvider, String)> + Send + Sync;
+
 /// What the program lends to the platform.
 pub struct Cloud {
     /// Opens stores.
     pub connect: Box<Connect>,
+    /// Tells who asks AWS, and in which region.
+    pub aws: Box<Aws>,
     /// The one thread on which all requests are made.
     pub io: Handle,
     /// What the process has asked of stores so far.

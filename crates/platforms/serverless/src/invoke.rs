@@ -3,14 +3,13 @@
 //! Two requests need no SDK: this uses the HTTP client, the signatures and the credential chain that come with the object
 //! stores. (`aws-sdk-lambda` alone is 174,000 lines.)
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use object_store::ClientOptions;
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer, AwsCredential};
-use object_store::client::{CredentialProvider, HttpClient, HttpConnector, HttpRequest, ReqwestConnector};
+use object_store::aws::{AwsAuthorizer, AwsCredentialProvider};
+use object_store::client::{HttpClient, HttpConnector, HttpRequest, ReqwestConnector};
 use serde_json::Value as Json;
 use tessera_types::{Code, Error, Result};
 
@@ -41,7 +40,7 @@ pub(crate) struct Function {
     url: String,
     name: String,
     region: String,
-    credentials: Arc<dyn CredentialProvider<Credential = AwsCredential>>,
+    credentials: AwsCredentialProvider,
 }
 
 impl std::fmt::Debug for Function {
@@ -100,18 +99,8 @@ impl Function {
     /// # Errors
     /// The settings do not fit together.
     pub(crate) fn new(name: &str, cloud: &Cloud) -> Result<Function> {
-        let mut builder = AmazonS3Builder::from_env();
-        for (key, value) in &cloud.settings {
-            if let Ok(key) = key.to_ascii_lowercase().parse() {
-                builder = builder.with_config(key, value);
-            }
-        }
-        let region = builder.get_config_value(&AmazonS3ConfigKey::Region);
-        let region = region.unwrap_or_else(|| "us-east-1".to_string());
+        let (credentials, region) = (cloud.aws)()?;
         let _runtime = cloud.io.enter();
-        // Only for its credentials.
-        let built = builder.with_bucket_name("none").build();
-        let built = built.map_err(|error| Error::io(format!("cannot find credentials of AWS: {error}")))?;
         let endpoint = cloud.setting("AWS_ENDPOINT_URL_LAMBDA");
         let endpoint = endpoint.unwrap_or_else(|| format!("https://lambda.{region}.amazonaws.com"));
         Ok(Function {
@@ -119,7 +108,7 @@ impl Function {
             url: format!("{}/2015-03-31/functions/{name}/invocations", endpoint.trim_end_matches('/')),
             name: name.to_string(),
             region,
-            credentials: built.credentials().clone(),
+            credentials,
         })
     }
 

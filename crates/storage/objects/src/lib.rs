@@ -38,6 +38,7 @@ mod store;
 use std::sync::Arc;
 
 use object_store::ObjectStore;
+use object_store::aws::AwsCredentialProvider;
 use object_store::path::Path;
 use tokio::runtime::Handle;
 
@@ -58,6 +59,21 @@ pub fn client(
     let location = location::Location::parse(address)?;
     let _runtime = io::handle()?.enter();
     Ok((store::build(&location, settings)?.0, location.path()?))
+}
+
+/// Who asks AWS, and in which region, as for its stores: for platforms that ask other services.
+///
+/// # Errors
+/// What the environment says does not fit together.
+pub fn aws(settings: &[(String, String)]) -> tessera_types::Result<(AwsCredentialProvider, String)> {
+    let builder = store::s3(settings);
+    let region = store::region(&builder);
+    let _runtime = io::handle()?.enter();
+    // The store is only for its credentials.
+    let store = builder.with_bucket_name("none").build().map_err(|error| {
+        tessera_types::Error::io(format!("cannot find credentials of AWS: {}", error::reason(&error)))
+    })?;
+    Ok((store.credentials().clone(), region))
 }
 
 /// The I/O thread.

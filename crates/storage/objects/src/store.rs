@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -52,6 +52,30 @@ pub(crate) async fn again(error: &object_store::Error, attempt: usize, retries: 
     again
 }
 
+// The three clouds' builders have the same methods, but no trait.
+macro_rules! from_environment {
+    ($builder:ty, $settings:expr) => {{
+        let mut builder = <$builder>::from_env();
+        for (name, value) in $settings {
+            if let Ok(key) = name.to_ascii_lowercase().parse() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        builder
+    }};
+}
+
+/// What the environment says of S3, with `settings` of the same names before it.
+pub(crate) fn s3(settings: &[(String, String)]) -> AmazonS3Builder {
+    from_environment!(AmazonS3Builder, settings)
+}
+
+/// The region that the environment says.
+pub(crate) fn region(builder: &AmazonS3Builder) -> String {
+    let region = builder.get_config_value(&AmazonS3ConfigKey::Region);
+    region.unwrap_or_else(|| "us-east-1".to_string())
+}
+
 /// A client of the store that a location is in: what the environment says, with `settings` of the same names before it.
 ///
 /// # Errors
@@ -68,22 +92,16 @@ pub(crate) fn build(
         retry_timeout: RETRY_TIMEOUT,
     };
     let url = location.root.trim_end_matches('/');
-    // The three clouds' builders have the same methods, but no trait.
-    macro_rules! from_environment {
-        ($builder:ty) => {{
-            let mut builder = <$builder>::from_env().with_retry(retry).with_http_connector(counting);
-            for (name, value) in settings {
-                if let Ok(key) = name.to_ascii_lowercase().parse() {
-                    builder = builder.with_config(key, value);
-                }
-            }
+    macro_rules! finished {
+        ($builder:expr) => {{
+            let builder = $builder.with_retry(retry).with_http_connector(counting);
             builder.with_url(url).build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
         }};
     }
     let built = match location.kind {
-        Kind::S3 => from_environment!(AmazonS3Builder),
-        Kind::Google => from_environment!(GoogleCloudStorageBuilder),
-        Kind::Azure => from_environment!(MicrosoftAzureBuilder),
+        Kind::S3 => finished!(s3(settings)),
+        Kind::Google => finished!(from_environment!(GoogleCloudStorageBuilder, settings)),
+        Kind::Azure => finished!(from_environment!(MicrosoftAzureBuilder, settings)),
         Kind::Web => {
             let options = ClientOptions::new().with_allow_http(true);
             let builder = HttpBuilder::new().with_client_options(options).with_http_connector(counting);

@@ -154,8 +154,9 @@ impl Answer {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = lock(&self.state);
-        change(&mut state);
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        change(state);
         if let Some(token) = state.token.take_if(|_| !state.pieces.is_empty() || state.end.is_some()) {
             token.set_ready();
         }
@@ -212,9 +213,9 @@ impl Answer {
                     Event::Records(records) => self.pass_on(records, &mut known).await?,
                     Event::Stats { scanned, returned } => {
                         TOTALS.add_selected(scanned, returned);
-                        let cost = &mut lock(&self.state).cost;
-                        cost.scanned += scanned;
-                        cost.returned += returned;
+                        let mut state = lock(&self.state);
+                        state.cost.scanned += scanned;
+                        state.cost.returned += returned;
                     }
                     Event::End if known.left > 0 => return Err(self.differs()),
                     Event::End => return Ok(()),

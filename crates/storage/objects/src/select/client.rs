@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::ClientOptions;
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer};
+use object_store::aws::{AmazonS3, AmazonS3ConfigKey, AwsAuthorizer};
 use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpResponse};
 use object_store::path::Path;
 use object_store::signer::Signer;
@@ -12,7 +12,7 @@ use tessera_types::{Error, Result};
 
 use crate::error::reason;
 use crate::location::Location;
-use crate::store::{Counting, hint};
+use crate::store::{self, Counting, hint};
 
 /// How long the address of an object could be used by itself; it is not.
 const ADDRESS_LIFE: Duration = Duration::from_secs(60);
@@ -44,15 +44,10 @@ impl SelectClient {
         let url = location.root.trim_end_matches('/');
         let failed =
             |error| Error::io(format!("cannot reach '{url}': {}; {}", reason(&error), hint(location.kind)));
-        let mut builder = AmazonS3Builder::from_env().with_url(url);
-        for (name, value) in settings {
-            if let Ok(key) = name.to_ascii_lowercase().parse() {
-                builder = builder.with_config(key, value);
-            }
-        }
-        let set = |key: AmazonS3ConfigKey| builder.get_config_value(&key);
-        let region = set(AmazonS3ConfigKey::Region).unwrap_or_else(|| "us-east-1".to_string());
-        let signed = set(AmazonS3ConfigKey::SkipSignature).as_deref() != Some("true");
+        let mut builder = store::s3(settings).with_url(url);
+        let region = store::region(&builder);
+        let skips = builder.get_config_value(&AmazonS3ConfigKey::SkipSignature);
+        let signed = skips.as_deref() != Some("true");
         if !signed {
             // Nothing is signed with it, but without one there are no addresses.
             builder = builder.with_access_key_id("none").with_secret_access_key("none");
