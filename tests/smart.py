@@ -46,7 +46,6 @@ class Tables:
     """The tables in all formats, as files below a directory that is (to be) a bucket."""
 
     def __init__(self, tessera: Path, source: Path, bucket: Path, quoted: bool):
-        self.bucket = bucket
         self.types: dict[str, str] = {}
         self.options = "" if quoted else " options ('delimiter' '|', 'quote' '')"
         import duckdb
@@ -168,7 +167,7 @@ def main() -> int:
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
     parser.add_argument("--data", type=Path, required=True, help="TPC-H tables as Parquet")
     parser.add_argument("--minio", type=Path, help="the program minio; none: the store on loopback")
-    parser.add_argument("--workers", default="4", help="serverless workers, by commas; not with --minio")
+    parser.add_argument("--workers", default="4", help="serverless workers, by commas; nothing: none")
     parser.add_argument("--formats", default=",".join(FORMATS), help="formats of the objects, by commas")
     options = parser.parse_args()
     options.tessera = options.tessera.resolve()
@@ -178,12 +177,13 @@ def main() -> int:
         tables = Tables(options.tessera, options.data.resolve(), bucket, quoted=not options.minio)
         store = minio_store(options.minio, Path(scratch) / "minio") if options.minio else own_store(options.tessera, bucket)
         if options.minio:
-            (Path(scratch) / "minio" / "data").mkdir(parents=True)
+            for name in ("data", "scratch"):
+                (Path(scratch) / "minio" / name).mkdir(parents=True)
         with store as variables:
             if options.minio:
                 upload(checks, bucket, variables)
             for form in options.formats.split(","):
-                workers = [] if options.minio else [part for part in options.workers.split(",") if part]
+                workers = [part for part in options.workers.split(",") if part]
                 check_format(checks, tables, form, variables, workers)
         if not options.minio:
             faults = "503=0.1,reset=0.05,cut=0.1,late=0.1,late_ms=20"
@@ -238,10 +238,9 @@ def check_format(checks: Checks, tables: Tables, form: str, variables: dict[str,
         sql = queries("tpch", [name])[0].sql
         asked[name] = checks.asks(sql, *here, **place)
         checks.check(f"{name} over {form}", sql, *here, **place)
-        # Workers have a store of their own, into which the files of the database are put.
         for count in workers:
-            there = (tables.sql(form, "s3://data"), {}, "--smart-storage", "on", "--platform", "serverless", "--workers", count)
-            checks.check(f"{name} over {form} on {count} workers", sql, *there, database=str(tables.bucket / form))
+            there = (*here, "--platform", "serverless", "--workers", count, "--scratch", "s3://scratch/queries")
+            checks.check(f"{name} over {form} on {count} workers", sql, *there, database=f"s3://data/{form}")
     for number, sql in enumerate(AGGREGATES):
         asked[f"aggregates {number}"] = checks.asks(sql, *here, **place)
         checks.check(f"aggregates {number} over {form}", sql, *here, **place)
