@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
-use tessera_platform_mpi::Way;
 use tessera_objects::SmartStorage;
+use tessera_platform_mpi::Way;
 use tessera_types::{Error, Result};
 
 use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
