@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -264,7 +265,15 @@ def put(host: str, path: str, body: bytes, variables: dict[str, str]) -> None:
         "x-amz-content-sha256": digest,
         "Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders={names}, Signature={key.hex()}",
     }
-    urllib.request.urlopen(urllib.request.Request(f"http://{host}{path}", body, headers, method="PUT"), timeout=60).close()
+    request = urllib.request.Request(f"http://{host}{path}", body, headers, method="PUT")
+    # A server that has just started may not be ready for all it says.
+    for attempt in range(100):
+        try:
+            return urllib.request.urlopen(request, timeout=60).close()
+        except urllib.error.HTTPError as error:
+            if error.code != 503 or attempt == 99:
+                raise
+            time.sleep(0.2)
 
 
 def check_format(checks: Checks, tables: Tables, form: str, variables: dict[str, str], workers: list[str]) -> None:
