@@ -20,7 +20,7 @@ use super::table::JoinTable;
 /// Partitions of a buffer that has many rows, as a power of two.
 const PARTITION_BITS: u32 = 6;
 /// A buffer with more rows than this partitions those to come.
-const UNPARTITIONED_ROWS_MOST: usize = 16_384;
+const UNPARTITIONED_ROWS_MOST: usize = 65_536;
 /// Rows between two questions whether the query was cancelled.
 const CHECK_ROWS: usize = 65_536;
 

@@ -7,7 +7,7 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result, Tuple};
 
 use crate::physical::Physical;
-use crate::rows::{Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLayout, Values};
+use crate::rows::{Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLayout, Values, Which};
 
 use super::buffers::TableBuild;
 use super::directory::Directory;
@@ -72,7 +72,7 @@ impl JoinTable {
 
     /// A field of these rows; [`crate::rows::NO_ROW`] gives NULL.
     pub fn gather(&self, field: usize, rows: &[u64]) -> Result<Column> {
-        self.part.gather(&self.build.layout, field, rows)
+        self.part.gather(&self.build.layout, field, Which::Listed(rows))
     }
 
     /// Starts looking up the tuples of a chunk that count; `keys` are the positions of its key columns.
@@ -246,7 +246,12 @@ struct SharedOut {
     share: usize,
 }
 
+/// Candidates of a position that are written without a look at how many there are.
+const WRITTEN_AT_ONCE: usize = 4;
+
 impl Expand for InOrder {
+    /// Lists the candidates of many positions, then tests them: in neither loop does a branch depend on how many rows a slot has or
+    /// on whether they match, which the processor could not foresee.
     #[inline(always)]
     fn run(
         self,
@@ -256,17 +261,38 @@ impl Expand for InOrder {
         pairs: &mut Candidates,
         test: impl Fn(u64, u32) -> bool,
     ) {
-        for (position, (begin, end)) in positions.iter().zip(ranges.iter_mut()).skip(*next) {
-            while *begin < *end {
-                if pairs.len() == self.limit {
-                    return;
+        while *next < positions.len() && pairs.len() < self.limit {
+            let (first, taken) = (pairs.len(), *next);
+            pairs.rows.resize(self.limit + WRITTEN_AT_ONCE, 0);
+            pairs.positions.resize(self.limit + WRITTEN_AT_ONCE, 0);
+            let mut listed = first;
+            for (position, (begin, end)) in positions[taken..].iter().zip(&ranges[taken..]) {
+                let count = (end - begin) as usize;
+                if listed + count > self.limit {
+                    break;
                 }
-                if test(*begin, *position) {
-                    pairs.push(*begin, *position);
+                let at_once = count.max(WRITTEN_AT_ONCE);
+                let rows = &mut pairs.rows[listed..listed + at_once];
+                rows.iter_mut().zip(*begin..).for_each(|(row, number)| *row = number);
+                pairs.positions[listed..listed + at_once].fill(*position);
+                listed += count;
+                *next += 1;
+            }
+            pairs.rows.truncate(listed);
+            pairs.positions.truncate(listed);
+            pairs.retain_from(first, |row, position| test(row, position as u32));
+            if *next > taken {
+                continue;
+            }
+            // More candidates than there is room for: one by one, as far as it goes.
+            let (begin, end) = &mut ranges[taken];
+            while *begin < *end && pairs.len() < self.limit {
+                if test(*begin, positions[taken]) {
+                    pairs.push(*begin, positions[taken]);
                 }
                 *begin += 1;
             }
-            *next += 1;
+            *next += usize::from(begin == end);
         }
     }
 }

@@ -17,6 +17,7 @@ use super::compare::{Candidates, Heap, NullKeys, RowsRef};
 use super::incoming::{Incoming, Resolved, Values, long_bytes, view_buffers};
 use super::layout::{HASH_OFFSET, Kind, RowLayout};
 use super::memory::{Fixed, Pages};
+use super::packing::Packed;
 use super::sealed::{Part, Rows, Side};
 
 /// Bytes of a full page of rows, roughly.
@@ -93,6 +94,21 @@ impl RowsBuilder {
         (self.pages.into_words(self.rows), self.heap)
     }
 
+    /// The words of all rows, page by page.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &[u64]> {
+        self.pages.runs(self.rows)
+    }
+
+    /// No rows again, in the same memory; for rows that refer to nothing.
+    pub(crate) fn clear_rows(&mut self) {
+        debug_assert!(
+            self.heap.is_empty()
+                && self.sides.is_empty()
+                && self.layout.states_start() == self.layout.stride_bytes()
+        );
+        self.rows = 0;
+    }
+
     /// The layout.
     pub fn layout(&self) -> &Arc<RowLayout> {
         &self.layout
@@ -149,6 +165,9 @@ impl RowsBuilder {
         let bytes = self.pages.bytes_to_allocate(start + len);
         self.reservation.grow(bytes)?;
         self.pages.allocate(start + len);
+        if self.layout.has_packed() {
+            self.pages.clear(start, len);
+        }
         if let Some(hashes) = hashes.filter(|_| self.layout.is_hashed()) {
             let hash = |p: usize| hashes.get(p).copied().unwrap_or_default();
             put(&mut self.pages, start, len, HASH_OFFSET, selection, hash);
@@ -178,12 +197,17 @@ impl RowsBuilder {
         let fits = match (&column.values, &place.kind) {
             (Values::Handles(_), kind) => *kind == Kind::Handle,
             (_, Kind::Handle) => false,
-            (_, Kind::Value(physical, _)) => {
+            (_, Kind::Value(physical, _) | Kind::Packed(Packed { physical, .. })) => {
                 column.values.width_bytes() == physical.width_bytes() || matches!(column.values, Values::Null)
             }
         };
         if !fits {
             return Err(Error::internal(format!("a column does not fit field {field} of its rows")));
+        }
+        if let Kind::Packed(packed) = &place.kind {
+            let position = |row: usize| selection.map_or(row, |selection| selection[row] as usize);
+            packed.add(&mut self.pages, (start, len, offset), column, position)?;
+            return self.mark_nulls(field, column, start, len, selection);
         }
         macro_rules! values {
             ($values:expr) => {{
@@ -230,6 +254,17 @@ impl RowsBuilder {
                 self.append_references(offset, start, len)?;
             }
         }
+        self.mark_nulls(field, column, start, len, selection)
+    }
+
+    fn mark_nulls(
+        &mut self,
+        field: usize,
+        column: &Resolved,
+        start: usize,
+        len: usize,
+        selection: Option<&[u32]>,
+    ) -> Result<()> {
         if let Some(nulls) = &column.nulls {
             let validity = self.layout.validity_offset();
             let validity = validity.ok_or_else(|| Error::internal("a field that is never NULL may be"))?;

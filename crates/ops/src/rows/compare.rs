@@ -7,7 +7,7 @@ use tessera_types::{Error, Result};
 use crate::physical::{Physical, canonical32, canonical64, interval_from_bits, interval_length};
 
 use super::incoming::{Incoming, Resolved, Values, long_bytes, view_buffers};
-use super::layout::{Kind, RowLayout, VALIDITY_OFFSET};
+use super::layout::{Kind, RowLayout};
 use super::memory::{Fixed, Pages};
 use super::nested::values_equal;
 use super::sealed::Side;
@@ -58,11 +58,17 @@ impl Candidates {
 
     /// Keeps the pairs for which `keep` is true.
     #[inline(always)]
-    pub fn retain(&mut self, mut keep: impl FnMut(u64, usize) -> bool) {
+    pub fn retain(&mut self, keep: impl FnMut(u64, usize) -> bool) {
+        self.retain_from(0, keep);
+    }
+
+    /// As [`Candidates::retain`]; those before `first` stay.
+    #[inline(always)]
+    pub(crate) fn retain_from(&mut self, first: usize, mut keep: impl FnMut(u64, usize) -> bool) {
         let len = self.positions.len();
         let (rows, positions) = (&mut self.rows[..len], &mut self.positions[..len]);
-        let mut kept = 0;
-        for i in 0..len {
+        let mut kept = first;
+        for i in first..len {
             let (row, position) = (rows[i], positions[i]);
             rows[kept] = row;
             positions[kept] = position;
@@ -234,9 +240,10 @@ impl RowsRef<'_> {
             }
             return;
         }
-        let validity = self.pages.field::<u8>(VALIDITY_OFFSET + field / 8);
+        let validity = self.layout.validity_offset().map(|start| self.pages.field::<u8>(start + field / 8));
         let mask = 1u8 << (field % 8);
-        candidates.retain(|row, position| match (validity.get(row) & mask != 0, !column.is_null(position)) {
+        let is_there = |row: u64| validity.is_none_or(|bits| bits.get(row) & mask != 0);
+        candidates.retain(|row, position| match (is_there(row), !column.is_null(position)) {
             (true, true) => equal(row, column.at(position)),
             (false, false) => nulls != NullKeys::Unequal,
             _ => nulls == NullKeys::Unknown,

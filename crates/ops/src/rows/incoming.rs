@@ -9,6 +9,8 @@ use tessera_types::{Error, Result};
 
 use crate::physical::{Physical, interval_values, raw_values};
 
+use super::packing::Bounds;
+
 /// Columns of `rows` values each, ready to be read value by value.
 #[derive(Debug)]
 pub struct Incoming {
@@ -66,6 +68,11 @@ impl Incoming {
     /// Whether a position is NULL in any of the columns.
     pub fn any_null(&self, position: usize) -> bool {
         self.columns.iter().any(|column| column.is_null(position))
+    }
+
+    /// Bounds of the values of a column at the positions that count.
+    pub(crate) fn bounds(&self, column: usize, selection: Option<&[u32]>) -> Bounds {
+        self.columns.get(column).map_or(Bounds::NONE, |column| Bounds::of(column, self.rows, selection))
     }
 
     /// Bytes that the strings at a position take beside their row: those of more than 12.

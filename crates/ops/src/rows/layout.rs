@@ -8,16 +8,20 @@ use tessera_types::{Item, Result, Tuple};
 
 use crate::physical::Physical;
 
+use super::packing::Packed;
+
 /// Where a row's hash stands.
 pub const HASH_OFFSET: usize = 0;
-/// Where a row's validity bits start: bit `i % 8` of byte `i / 8` is set when field `i` is not NULL.
-pub const VALIDITY_OFFSET: usize = 8;
+/// Where validity bits start in a row that has a hash and some: bit `i % 8` of byte `i / 8` is set when field `i` is not NULL.
+const VALIDITY_OFFSET: usize = 8;
 
 /// What a row stores of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     /// A value in place.
     Value(Physical, DataType),
+    /// A value in some bits of a word.
+    Packed(Packed),
     /// A collection: index of the side store and position in it, 32 bits each.
     Handle,
 }
@@ -45,13 +49,13 @@ impl FieldLayout {
     pub(crate) fn width_bytes(&self) -> usize {
         match &self.kind {
             Kind::Value(physical, _) => physical.width_bytes(),
-            Kind::Handle => 8,
+            Kind::Packed(_) | Kind::Handle => 8,
         }
     }
 }
 
 impl RowLayout {
-    /// The layout of `tuple`.
+    /// The layout of `tuple`; validity bits are where some field can be NULL.
     ///
     /// # Errors
     /// An atom without plain form: Tessera's own mistake.
@@ -59,13 +63,12 @@ impl RowLayout {
         RowLayout::with_states(tuple, &[])
     }
 
-    /// The layout of `tuple` without a hash, and without validity bits where nothing can be NULL: for rows on their way.
+    /// The layout of `tuple` without a hash: for rows on their way.
     ///
     /// # Errors
     /// As [`RowLayout::new`].
     pub fn bare(tuple: &Tuple) -> Result<Arc<RowLayout>> {
-        let nullable = tuple.fields().iter().any(|field| field.nullable);
-        RowLayout::starting(tuple, &[], false, nullable.then_some(0))
+        RowLayout::starting(tuple, &[], false)
     }
 
     /// The layout of `tuple`, followed by state fields of these widths in bytes, zero in a new row.
@@ -73,15 +76,12 @@ impl RowLayout {
     /// # Errors
     /// As [`RowLayout::new`].
     pub fn with_states(tuple: &Tuple, state_widths: &[usize]) -> Result<Arc<RowLayout>> {
-        RowLayout::starting(tuple, state_widths, true, Some(VALIDITY_OFFSET))
+        RowLayout::starting(tuple, state_widths, true)
     }
 
-    fn starting(
-        tuple: &Tuple,
-        state_widths: &[usize],
-        hashed: bool,
-        validity: Option<usize>,
-    ) -> Result<Arc<RowLayout>> {
+    fn starting(tuple: &Tuple, state_widths: &[usize], hashed: bool) -> Result<Arc<RowLayout>> {
+        let start = if hashed { VALIDITY_OFFSET } else { 0 };
+        let validity = tuple.fields().iter().any(|field| field.nullable).then_some(start);
         let kinds = tuple
             .fields()
             .iter()
@@ -94,7 +94,7 @@ impl RowLayout {
             })
             .collect::<Result<Vec<_>>>()?;
         let mut fields: Vec<_> = kinds.into_iter().map(|kind| FieldLayout { kind, offset: 0 }).collect();
-        let mut end = validity.map_or(0, |validity| validity + fields.len().div_ceil(8));
+        let mut end = start + validity.map_or(0, |_| fields.len().div_ceil(8));
         // Narrow fields first: they fill the space beside the validity bits.
         for width in [0, 1, 2, 4, 8, 16] {
             for field in fields.iter_mut().filter(|field| field.width_bytes() == width) {
@@ -118,6 +118,16 @@ impl RowLayout {
             hashed,
             validity,
         }))
+    }
+
+    /// The same layout with other places for its fields.
+    pub(super) fn with_fields(&self, fields: Vec<FieldLayout>, stride_bytes: usize) -> RowLayout {
+        RowLayout { fields, stride_bytes, ..self.clone() }
+    }
+
+    /// Whether fields share words.
+    pub(super) fn has_packed(&self) -> bool {
+        self.fields.iter().any(|field| matches!(field.kind, Kind::Packed(_)))
     }
 
     /// The tuple.

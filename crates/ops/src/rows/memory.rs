@@ -10,6 +10,7 @@
 //!   written to.
 //! * [`SharedPages`] hands out writers for disjoint row ranges, and its pages only after the last writer is gone.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -276,13 +277,6 @@ impl Pages {
         }
     }
 
-    /// The words of a row.
-    #[inline(always)]
-    pub(crate) fn words(&self, row: usize) -> &[u64] {
-        let start = (row & ((1usize << self.shift) - 1)) * self.stride;
-        &self.pages[row >> self.shift][start..start + self.stride]
-    }
-
     /// The words of some rows of contiguous pages; none where there are not so many rows.
     pub(crate) fn words_mut(&mut self, row: usize, rows: usize) -> Option<&mut [u64]> {
         self.pages.first_mut()?.own().get_mut(row * self.stride..(row + rows) * self.stride)
@@ -331,6 +325,31 @@ impl Pages {
         }
     }
 
+    /// Adds bits to the word at `offset` of the consecutive rows from `start`, one for each value (`len` at most).
+    pub(crate) fn or_run(
+        &mut self,
+        start: usize,
+        len: usize,
+        offset: usize,
+        values: impl Iterator<Item = u64>,
+    ) {
+        self.check(start + len, offset, 8);
+        for (row, value) in (start..start + len).zip(values) {
+            // SAFETY: the rows are below `start + len`, checked above with the offset.
+            unsafe {
+                let word = self.row_unchecked_mut(row).add(offset).cast::<u64>();
+                word.write_unaligned(word.read_unaligned() | value);
+            }
+        }
+    }
+
+    /// Zeros in all words of consecutive rows.
+    pub(crate) fn clear(&mut self, start: usize, len: usize) {
+        for offset in (0..self.stride * 8).step_by(8) {
+            self.write_run(start, len, offset, std::iter::repeat_n(0u64, len));
+        }
+    }
+
     /// The bytes of a row.
     pub(crate) fn row(&self, row: usize) -> &[u8] {
         self.check(row.saturating_add(1), 0, 0);
@@ -370,6 +389,49 @@ impl Pages {
             });
         }
         Ok(out)
+    }
+
+    /// The values at `offset` of consecutive rows.
+    ///
+    /// # Panics
+    /// There are not so many.
+    pub(crate) fn gather_range<T: Fixed>(&self, offset: usize, rows: Range<usize>) -> Vec<T> {
+        self.check(rows.end, offset, size_of::<T>());
+        let mut out = Vec::with_capacity(rows.len());
+        let mut row = rows.start;
+        while row < rows.end {
+            let page_end = ((row >> self.shift) + 1) << self.shift;
+            let run = page_end.min(rows.end) - row;
+            // SAFETY: the rows `row..row + run` are below `allocated`, checked above, and in one page.
+            unsafe {
+                let first = self.row_unchecked(row).add(offset);
+                let value = |at: usize| first.add(at * self.stride * 8).cast::<T>().read_unaligned();
+                out.extend((0..run).map(value));
+            }
+            row += run;
+        }
+        out
+    }
+
+    /// The words of the first `rows` rows, page by page.
+    ///
+    /// # Panics
+    /// There are not so many.
+    pub(crate) fn runs(&self, rows: usize) -> impl Iterator<Item = &[u64]> {
+        assert!(rows <= self.allocated, "more rows than there are");
+        let (shift, stride) = (self.shift, self.stride);
+        let pages = self.pages.iter().enumerate().map(move |(index, page)| (index << shift, page));
+        let pages = pages.take_while(move |(first, _)| *first < rows);
+        pages.map(move |(first, page)| &page[..(rows - first).min(1 << shift) * stride])
+    }
+
+    /// As [`Pages::runs`], to be changed.
+    pub(crate) fn runs_mut(&mut self, rows: usize) -> impl Iterator<Item = &mut [u64]> {
+        assert!(rows <= self.allocated, "more rows than there are");
+        let (shift, stride) = (self.shift, self.stride);
+        let pages = self.pages.iter_mut().enumerate().map(move |(index, page)| (index << shift, page));
+        let pages = pages.take_while(move |(first, _)| *first < rows);
+        pages.map(move |(first, page)| &mut page.own()[..(rows - first).min(1 << shift) * stride])
     }
 
     /// A reader of the value at `offset`, checked once; each read checks its row.
@@ -479,7 +541,15 @@ impl SharedWriter {
         // the pages are not readable while a writer is left.
         unsafe {
             let target = self.base.add(place * self.stride_bytes);
-            target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            // Of these lengths a copy is a few moves, not a call.
+            match bytes.len() {
+                16 => target.copy_from_nonoverlapping(bytes.as_ptr(), 16),
+                24 => target.copy_from_nonoverlapping(bytes.as_ptr(), 24),
+                32 => target.copy_from_nonoverlapping(bytes.as_ptr(), 32),
+                40 => target.copy_from_nonoverlapping(bytes.as_ptr(), 40),
+                48 => target.copy_from_nonoverlapping(bytes.as_ptr(), 48),
+                length => target.copy_from_nonoverlapping(bytes.as_ptr(), length),
+            }
             std::slice::from_raw_parts_mut(target, self.stride_bytes)
         }
     }

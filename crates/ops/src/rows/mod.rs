@@ -1,6 +1,6 @@
 //! `Rows`: the one layout in which tuples are kept: hash tables, group tables, partitions, spilled state.
 //!
-//! Byte by byte in `docs/layout.md`. A tuple is a fixed-width row: its hash, one validity bit per field, the fields at
+//! Byte by byte in `docs/layout.md`. A tuple is a fixed-width row: its hash, one validity bit per field where some can be NULL, the fields at
 //! aligned offsets (strings as 16-byte Arrow views into heap pages the collection owns), then state fields for
 //! whoever asked for some. Offsets instead of pointers: rows can be moved, spilled, sent and read by compiled code.
 //!
@@ -18,13 +18,14 @@
 //!   [`Rows::concat`] joins several without copying rows.
 
 mod builder;
+mod combine;
 mod compare;
 mod gather;
 mod incoming;
 mod layout;
-
 mod memory;
 mod nested;
+mod packing;
 mod scatter;
 mod sealed;
 mod stream;
@@ -32,12 +33,15 @@ mod wire;
 
 pub use builder::RowsBuilder;
 pub use compare::{Candidates, NullKeys};
+pub(crate) use gather::Which;
 pub use incoming::Incoming;
 pub(crate) use incoming::Values;
 pub(crate) use layout::{FieldLayout, Kind};
-pub use layout::{HASH_OFFSET, RowLayout, VALIDITY_OFFSET};
+pub use layout::{HASH_OFFSET, RowLayout};
 pub use memory::{Fixed, Region};
 pub(crate) use memory::{Pages, SharedPages, SharedWriter, prefetch};
+pub(crate) use packing::Bounds;
+pub use packing::{ValueRange, packs, range_of};
 pub(crate) use scatter::{Scatter, Scatterer, partition_of};
 pub use sealed::Rows;
 pub(crate) use sealed::{Part, Side};

@@ -15,6 +15,7 @@ use crate::context::{Context, Reservation};
 use crate::physical::Physical;
 
 use super::builder::RowsBuilder;
+use super::combine::Combiner;
 use super::layout::{Kind, RowLayout};
 use super::memory::Pages;
 use super::sealed::{Part, Rows, Side};
@@ -73,8 +74,7 @@ pub(crate) struct Scatterer {
     scatter: Arc<Scatter>,
     context: Arc<dyn Context>,
     stage: RowsBuilder,
-    buffers: Vec<u64>,
-    filled: Vec<usize>,
+    combiner: Combiner,
     _memory: Reservation,
 }
 
@@ -120,15 +120,14 @@ impl Scatter {
 
     /// A worker.
     pub(crate) fn worker(self: &Arc<Self>, context: &Arc<dyn Context>) -> Result<Scatterer> {
-        let words = self.targets.len() * self.buffer_rows * self.layout.stride_bytes() / 8;
+        let (partitions, stride) = (self.targets.len(), self.layout.stride_bytes());
         let mut memory = Reservation::new(context.clone());
-        memory.grow(words * 8)?;
+        memory.grow(Combiner::bytes(partitions, self.buffer_rows, stride))?;
         Ok(Scatterer {
             scatter: self.clone(),
             context: context.clone(),
             stage: RowsBuilder::new(self.layout.clone(), Reservation::new(context.clone())),
-            buffers: vec![0; words],
-            filled: vec![0; self.targets.len()],
+            combiner: Combiner::new(partitions, self.buffer_rows, stride),
             _memory: memory,
         })
     }
@@ -138,7 +137,7 @@ impl Scatter {
     /// # Errors
     /// The counts were other than those of the tuples.
     pub(crate) fn finish(&self) -> Result<Vec<Rows>> {
-        let mut shared = self.shared();
+        let mut shared = lock(&self.shared);
         let heap: Arc<[Buffer]> = std::mem::take(&mut shared.heap).into();
         let sides = std::mem::take(&mut shared.sides);
         let partition = |(number, target): (usize, &Mutex<Target>)| {
@@ -165,8 +164,46 @@ impl Scatter {
         self.targets.iter().enumerate().map(partition).collect()
     }
 
-    fn shared(&self) -> MutexGuard<'_, Referred> {
-        lock(&self.shared)
+    /// Adds rows to their partition.
+    fn fill(&self, partition: usize, words: &[u64]) -> Result<()> {
+        let rows = words.len() * 8 / self.layout.stride_bytes();
+        let mut target = lock(&self.targets[partition]);
+        let (first, counted) = (target.filled, target.rows);
+        target.filled += rows;
+        match target.pages.words_mut(first, rows) {
+            Some(place) if self.streams => stream_copy(place, words),
+            Some(place) => place.copy_from_slice(words),
+            None => return Err(wrong_count(partition, counted, first + rows)),
+        }
+        Ok(())
+    }
+
+    /// Makes rows refer to buffers and sides behind those that came before.
+    fn shift_references(&self, rows: &mut [u64], (heap_base, side_base): (u64, u64)) {
+        if self.heap_words.is_empty() && self.side_words.is_empty() {
+            return;
+        }
+        for row in rows.chunks_exact_mut(self.layout.stride_bytes() / 8) {
+            for &word in &self.heap_words {
+                // A string of more than 12 bytes: its heap page is in the lower half of the second word.
+                if row[word] as u32 > 12 {
+                    row[word + 1] += heap_base;
+                }
+            }
+            for &word in &self.side_words {
+                row[word] += side_base;
+            }
+        }
+    }
+
+    /// Keeps what the rows of a stage refer to; gives how many buffers and sides came before it.
+    fn keep(&self, stage: &Part) -> (u64, u64) {
+        let mut shared = lock(&self.shared);
+        let bases = (shared.heap.len() as u64, shared.sides.len() as u64);
+        shared.heap.extend(stage.heap.iter().cloned());
+        shared.sides.extend(stage.sides.iter().cloned());
+        shared.has_nulls.iter_mut().zip(&stage.has_nulls).for_each(|(any, more)| *any |= more);
+        bases
     }
 }
 
@@ -192,9 +229,8 @@ impl Scatterer {
     /// Moves what is left to the partitions.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.scatter_stage()?;
-        for partition in 0..self.filled.len() {
-            self.empty_buffer(partition)?;
-        }
+        let scatter = self.scatter.clone();
+        self.combiner.empty_all(&mut |partition, words| scatter.fill(partition, words))?;
         fence();
         Ok(())
     }
@@ -207,68 +243,26 @@ impl Scatterer {
     fn scatter_stage(&mut self) -> Result<()> {
         self.context.check()?;
         let next = RowsBuilder::new(self.scatter.layout.clone(), Reservation::new(self.context.clone()));
-        let Part { pages, rows, heap, sides, has_nulls, reservations } =
-            std::mem::replace(&mut self.stage, next).seal_part();
-        let (heap_base, side_base) = {
-            let mut shared = self.scatter.shared();
-            let bases = (shared.heap.len() as u64, shared.sides.len() as u64);
-            shared.heap.extend(heap.iter().cloned());
-            shared.sides.extend(sides);
-            shared.has_nulls.iter_mut().zip(has_nulls).for_each(|(any, more)| *any |= more);
-            bases
-        };
-        let scatter = self.scatter.clone();
-        let stride = scatter.layout.stride_bytes() / 8;
-        for row in 0..rows {
-            let words = pages.words(row);
+        let mut stage = std::mem::replace(&mut self.stage, next).seal_part();
+        let bases = self.scatter.keep(&stage);
+        let (scatter, stride) = (self.scatter.clone(), self.scatter.layout.stride_bytes() / 8);
+        for words in stage.pages.runs_mut(stage.rows) {
+            scatter.shift_references(words, bases);
             // The hash is the first word of a row.
-            let partition = partition_of(words[0], scatter.bits, scatter.shift);
-            let place = (partition * scatter.buffer_rows + self.filled[partition]) * stride;
-            let copy = &mut self.buffers[place..place + stride];
-            copy.copy_from_slice(words);
-            for &word in &scatter.heap_words {
-                // A string of more than 12 bytes: its heap page is in the lower half of the second word.
-                if copy[word] as u32 > 12 {
-                    copy[word + 1] += heap_base;
-                }
-            }
-            for &word in &scatter.side_words {
-                copy[word] += side_base;
-            }
-            self.filled[partition] += 1;
-            if self.filled[partition] == scatter.buffer_rows {
-                self.empty_buffer(partition)?;
-            }
+            let hashes = words.iter().step_by(stride);
+            let partitions = hashes.map(|hash| partition_of(*hash, scatter.bits, scatter.shift));
+            self.combiner.put(words, partitions, &mut |partition, words| scatter.fill(partition, words))?;
         }
         // The rows go, the heap they refer to stays.
-        let mut row_bytes = pages.memory_bytes();
-        drop(pages);
-        for mut reservation in reservations {
+        let mut row_bytes = stage.pages.memory_bytes();
+        stage.pages = Pages::new(8, 0);
+        for mut reservation in stage.reservations {
             let given = row_bytes.min(reservation.bytes());
             reservation.resize(reservation.bytes() - given)?;
             row_bytes -= given;
             if reservation.bytes() > 0 {
-                scatter.shared().reservations.push(reservation);
+                lock(&scatter.shared).reservations.push(reservation);
             }
-        }
-        Ok(())
-    }
-
-    fn empty_buffer(&mut self, partition: usize) -> Result<()> {
-        let rows = std::mem::take(&mut self.filled[partition]);
-        if rows == 0 {
-            return Ok(());
-        }
-        let stride = self.scatter.layout.stride_bytes() / 8;
-        let start = partition * self.scatter.buffer_rows * stride;
-        let source = &self.buffers[start..start + rows * stride];
-        let mut target = lock(&self.scatter.targets[partition]);
-        let (first, counted) = (target.filled, target.rows);
-        target.filled += rows;
-        match target.pages.words_mut(first, rows) {
-            Some(place) if self.scatter.streams => stream_copy(place, source),
-            Some(place) => place.copy_from_slice(source),
-            None => return Err(wrong_count(partition, counted, first + rows)),
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use tessera_types::{Error, Result, Tuple};
 use crate::context::Reservation;
 
 use super::compare::{Heap, RowsRef};
+use super::gather::Which;
 use super::layout::{HASH_OFFSET, RowLayout};
 use super::memory::{Fixed, Pages};
 
@@ -126,7 +127,7 @@ impl Rows {
     /// A row that is not there: Tessera's own mistake.
     pub fn gather(&self, field: usize, rows: &[u64]) -> Result<Column> {
         match &self.parts[..] {
-            [part] => part.gather(&self.layout, field, rows),
+            [part] => part.gather(&self.layout, field, Which::Listed(rows)),
             _ => self.gather_across(field, rows),
         }
     }
@@ -138,8 +139,15 @@ impl Rows {
 
     /// The rows of a range as a chunk; keep ranges within the context's `chunk_rows`.
     pub fn chunk(&self, rows: Range<u64>) -> Result<Chunk> {
+        let (index, len) = (self.part_of(rows.start), (rows.end - rows.start) as usize);
+        // A range in one part, as most are, needs no list of its rows.
+        if let Some(part) = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]) {
+            let run = Which::Run((rows.start - self.starts[index]) as usize, len);
+            let columns = (0..self.tuple().len()).map(|field| part.gather(&self.layout, field, run));
+            return Ok(Chunk::new(columns.collect::<Result<_>>()?, len));
+        }
         let numbers: Vec<u64> = rows.collect();
-        Ok(Chunk::new(self.gather_all(&numbers)?, numbers.len()))
+        Ok(Chunk::new(self.gather_all(&numbers)?, len))
     }
 
     /// The hashes of a range of rows.
@@ -172,8 +180,7 @@ impl Rows {
                 return Err(Error::internal(format!("row {next} of {} was read", self.len())));
             };
             let (start, end) = (self.starts[index], self.starts[index + 1].min(rows.end));
-            let numbers: Vec<u64> = (next - start..end - start).collect();
-            out.extend(part.pages.gather::<T>(offset, &numbers)?);
+            out.extend(part.pages.gather_range::<T>(offset, (next - start) as usize..(end - start) as usize));
             next = end;
         }
         Ok(out)
@@ -214,7 +221,7 @@ impl Rows {
         let mut columns = Vec::with_capacity(wanted.len());
         for (index, list) in &wanted {
             let part = self.parts.get(*index).ok_or_else(|| Error::internal("a row beyond the last"))?;
-            columns.push(part.gather(&self.layout, field, list)?);
+            columns.push(part.gather(&self.layout, field, Which::Listed(list))?);
         }
         if columns.len() == 1 {
             return Ok(columns.remove(0));

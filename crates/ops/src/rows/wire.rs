@@ -16,6 +16,7 @@ use crate::hash::hash_columns;
 use crate::physical::Physical;
 
 use super::builder::RowsBuilder;
+use super::combine::{Combiner, Full};
 use super::incoming::Incoming;
 use super::layout::{Kind, RowLayout};
 use super::memory::{Pages, Region};
@@ -24,6 +25,10 @@ use super::sealed::{Part, Rows};
 
 /// Bytes of rows, and of strings, after which a packet is sent.
 const PACKET_BYTES: usize = 32 << 10;
+/// The least, where partitions are many.
+const PACKET_BYTES_MIN: usize = 4 << 10;
+/// Bytes of the packets being filled: they stay in the second-level cache.
+const FILLING_BYTES: usize = 1 << 20;
 /// Strings of a partition lie in buffers that start this many bytes apart and overlap, so that no string is cut.
 const HEAP_STEP_BITS: u32 = 30;
 /// The longest such buffer: what Arrow's views can point into.
@@ -48,13 +53,22 @@ pub struct Outgoing {
     bits: u32,
     shift: u32,
     heap_words: Arc<[usize]>,
-    partitions: Vec<RowsBuilder>,
+    filling: Filling,
     packet_rows: usize,
     context: Arc<dyn Context>,
     /// Of one chunk: hashes, and positions partition by partition, with where those of the next partition begin.
     hashes: Vec<u64>,
     positions: Vec<u32>,
     ends: Vec<u32>,
+}
+
+/// The packets being filled.
+#[derive(Debug)]
+enum Filling {
+    /// Rows that refer to nothing: packed one after the other, then moved to the buffers of their partitions.
+    Plain { stage: RowsBuilder, combiner: Combiner, _memory: Reservation },
+    /// Rows with strings: a builder for each partition, which keeps its strings.
+    WithStrings(Vec<RowsBuilder>),
 }
 
 /// First words of the fields whose long strings lie in a heap.
@@ -71,7 +85,7 @@ pub fn heap_words(layout: &RowLayout) -> Result<Arc<[usize]>> {
                     "field {field} cannot be sent to another process; unnest it, or cast it to a string, first"
                 )));
             }
-            Kind::Value(..) => {}
+            Kind::Value(..) | Kind::Packed(_) => {}
         }
     }
     Ok(words.into())
@@ -91,30 +105,34 @@ impl Outgoing {
         (bits, shift): (u32, u32),
         context: &Arc<dyn Context>,
     ) -> Result<Outgoing> {
-        let mut outgoing = Outgoing {
+        let (heap_words, stride) = (heap_words(layout)?, layout.stride_bytes());
+        let packet_bytes = (FILLING_BYTES >> bits).clamp(PACKET_BYTES_MIN, PACKET_BYTES);
+        let packet_rows = (packet_bytes / stride).max(1);
+        let filling = if heap_words.is_empty() {
+            let mut memory = Reservation::new(context.clone());
+            memory.grow(Combiner::bytes(1 << bits, packet_rows, stride))?;
+            Filling::Plain {
+                stage: RowsBuilder::new(layout.clone(), Reservation::new(context.clone())),
+                combiner: Combiner::new(1 << bits, packet_rows, stride),
+                _memory: memory,
+            }
+        } else {
+            let builders = (0..1usize << bits).map(|_| builder(layout, packet_rows, bits, context));
+            Filling::WithStrings(builders.collect::<Result<_>>()?)
+        };
+        Ok(Outgoing {
             layout: layout.clone(),
             keys: keys.clone(),
             bits,
             shift,
-            heap_words: heap_words(layout)?,
-            partitions: Vec::new(),
-            packet_rows: (PACKET_BYTES / layout.stride_bytes()).max(1),
+            heap_words,
+            filling,
+            packet_rows,
             context: context.clone(),
             hashes: Vec::new(),
             positions: Vec::new(),
             ends: Vec::new(),
-        };
-        for _ in 0..1usize << bits {
-            let builder = outgoing.builder()?;
-            outgoing.partitions.push(builder);
-        }
-        Ok(outgoing)
-    }
-
-    fn builder(&self) -> Result<RowsBuilder> {
-        // One packet, and what may come in one chunk when it is almost full.
-        let rows = self.packet_rows + (tessera_encodings::CHUNK_ROWS_MAX >> self.bits);
-        RowsBuilder::unshared(self.layout.clone(), rows, Reservation::new(self.context.clone()))
+        })
     }
 
     /// Takes the tuples of a chunk; `send` gets each packet that is full, with its partition.
@@ -125,19 +143,57 @@ impl Outgoing {
         self.context.check()?;
         let incoming = Incoming::of_chunk(chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
+        let rows = chunk.rows_stored();
         if self.bits == 0 {
-            self.partitions[0].append(&incoming, None, selection)?;
-            return self.send_full(0, send);
+            self.hashes.clear();
+            self.hashes.resize(rows, 0);
+        } else {
+            let columns: Vec<Column> = self.keys.iter().map(|key| chunk.stored()[*key].clone()).collect();
+            hash_columns(&columns, rows, &mut self.hashes)?;
         }
-        let columns: Vec<Column> = self.keys.iter().map(|key| chunk.stored()[*key].clone()).collect();
-        hash_columns(&columns, chunk.rows_stored(), &mut self.hashes)?;
-        self.sort_positions(chunk.rows_stored(), selection);
-        for partition in 0..self.partitions.len() {
-            let first = if partition == 0 { 0 } else { self.ends[partition - 1] as usize };
-            let positions = &self.positions[first..self.ends[partition] as usize];
-            if !positions.is_empty() {
-                self.partitions[partition].append(&incoming, None, Some(positions))?;
-                self.send_full(partition, send)?;
+        if let Filling::WithStrings(_) = self.filling {
+            return self.append_with_strings(&incoming, selection, send);
+        }
+        let (hashes, bits, shift) = (&self.hashes, self.bits, self.shift);
+        let of = |position: usize| partition_of(hashes[position], bits, shift);
+        let Filling::Plain { stage, combiner, .. } = &mut self.filling else { return Ok(()) };
+        stage.append(&incoming, None, selection)?;
+        let full: Full<'_> = &mut |partition, words| send(partition, Packet::plain(words));
+        let mut first = 0;
+        for words in stage.runs() {
+            let here = words.len() * 8 / self.layout.stride_bytes();
+            match selection {
+                None => combiner.put(words, (first..first + here).map(of), full)?,
+                Some(selection) => {
+                    let positions = selection[first..first + here].iter();
+                    combiner.put(words, positions.map(|position| of(*position as usize)), full)?;
+                }
+            }
+            first += here;
+        }
+        stage.clear_rows();
+        Ok(())
+    }
+
+    fn append_with_strings(
+        &mut self,
+        incoming: &Incoming,
+        selection: Option<&[u32]>,
+        send: Send<'_>,
+    ) -> Result<()> {
+        self.sort_positions(incoming.rows(), selection);
+        let Filling::WithStrings(builders) = &mut self.filling else { return Ok(()) };
+        let mut first = 0;
+        for (partition, (filling, end)) in builders.iter_mut().zip(&self.ends).enumerate() {
+            let positions = &self.positions[first..*end as usize];
+            first = *end as usize;
+            if positions.is_empty() {
+                continue;
+            }
+            filling.append(incoming, None, Some(positions))?;
+            if filling.len() >= self.packet_rows || filling.heap_bytes() >= PACKET_BYTES {
+                let next = builder(&self.layout, self.packet_rows, self.bits, &self.context)?;
+                send(partition, Packet::new(std::mem::replace(filling, next)))?;
             }
         }
         Ok(())
@@ -150,7 +206,7 @@ impl Outgoing {
         let all = 0..rows as u32;
         let ends = &mut self.ends;
         ends.clear();
-        ends.resize(self.partitions.len(), 0);
+        ends.resize(1 << bits, 0);
         match selection {
             None => all.clone().for_each(|position| ends[of(position)] += 1),
             Some(selection) => selection.iter().for_each(|position| ends[of(*position)] += 1),
@@ -174,29 +230,24 @@ impl Outgoing {
         }
     }
 
-    fn send_full(&mut self, partition: usize, send: Send<'_>) -> Result<()> {
-        let builder = &self.partitions[partition];
-        let full = builder.len() >= self.packet_rows || builder.heap_bytes() >= PACKET_BYTES;
-        if full { self.send(partition, send) } else { Ok(()) }
-    }
-
-    fn send(&mut self, partition: usize, send: Send<'_>) -> Result<()> {
-        let next = self.builder()?;
-        let (rows, heap) = std::mem::replace(&mut self.partitions[partition], next).into_words();
-        send(partition, Packet::new(rows, heap))
-    }
-
     /// Sends what is left.
     ///
     /// # Errors
     /// Those of `send`.
     pub fn flush(&mut self, send: Send<'_>) -> Result<()> {
-        for partition in 0..self.partitions.len() {
-            if !self.partitions[partition].is_empty() {
-                self.send(partition, send)?;
+        match &mut self.filling {
+            Filling::Plain { combiner, .. } => {
+                combiner.empty_all(&mut |partition, words| send(partition, Packet::plain(words)))
+            }
+            Filling::WithStrings(builders) => {
+                for (partition, filling) in builders.iter_mut().enumerate().filter(|(_, one)| !one.is_empty())
+                {
+                    let next = RowsBuilder::new(self.layout.clone(), Reservation::new(self.context.clone()));
+                    send(partition, Packet::new(std::mem::replace(filling, next)))?;
+                }
+                Ok(())
             }
         }
-        Ok(())
     }
 
     /// First words of the fields whose long strings lie in a heap.
@@ -205,8 +256,24 @@ impl Outgoing {
     }
 }
 
+/// A builder for one packet, and for what may come in one chunk when it is almost full.
+fn builder(
+    layout: &Arc<RowLayout>,
+    packet_rows: usize,
+    bits: u32,
+    context: &Arc<dyn Context>,
+) -> Result<RowsBuilder> {
+    let rows = packet_rows + (tessera_encodings::CHUNK_ROWS_MAX >> bits);
+    RowsBuilder::unshared(layout.clone(), rows, Reservation::new(context.clone()))
+}
+
 impl Packet {
-    fn new(rows: Vec<u64>, mut heap: Vec<Vec<u8>>) -> Packet {
+    fn plain(rows: &[u64]) -> Packet {
+        Packet { rows: rows.to_vec(), ..Packet::default() }
+    }
+
+    fn new(filled: RowsBuilder) -> Packet {
+        let (rows, mut heap) = filled.into_words();
         let mut end = 0;
         let mut pages = Vec::with_capacity(heap.len());
         for page in &heap {
