@@ -161,7 +161,7 @@ def main() -> int:
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
     parser.add_argument("--data", type=Path, help="TPC-H tables, for killing; none: no killing")
     parser.add_argument("--ranks", default="1,3,8", help="numbers of ranks")
-    parser.add_argument("--exchange", default="one-sided", help="how tuples cross: one-sided, two-sided or split")
+    parser.add_argument("--exchange", default="one-sided", help="how tuples cross: one-sided, packed, two-sided or split")
     parser.add_argument("--kills", type=int, default=10, help="how often a rank is killed")
     parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
     options = parser.parse_args()

@@ -9,7 +9,7 @@ use tessera_encodings::{Chunk, Column, concat_chunks, repeat_value};
 use tessera_types::{Error, Result};
 
 use crate::Token;
-use crate::operator::{Collected, Reader, SinkWorker, SourceRun, Step, StreamRun, StreamWorker};
+use crate::operator::{Collected, Reader, SourceRun, Step, StreamRun, StreamWorker};
 
 /// How many chunks of a finished collection make a morsel: enough work to be worth a trip to the scheduler, little
 /// enough to share out.
@@ -236,20 +236,6 @@ impl Reader for ChunksReader {
                 Some(chunk) => self.cutter.put(chunk),
             }
         }
-    }
-}
-
-/// A sink's worker that only keeps what comes, gathered.
-#[derive(Debug, Default)]
-pub struct Gathering {
-    /// What has come.
-    pub chunks: Vec<Chunk>,
-}
-
-impl SinkWorker for Gathering {
-    fn push(&mut self, chunk: Chunk) -> Result<()> {
-        self.chunks.push(chunk.compact()?);
-        Ok(())
     }
 }
 

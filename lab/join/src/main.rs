@@ -47,7 +47,7 @@ struct Options {
     /// What the plan yields, to be checked
     #[arg(long, value_enum, default_value_t = Answer::Join)]
     answer: Answer,
-    /// How tuples cross between ranks in a plan that the platform's pass makes: one-sided, two-sided or split
+    /// How tuples cross between ranks in a plan that the platform's pass makes: one-sided, packed, two-sided or split
     #[arg(long, value_name = "WAY", default_value_t = Way::OneSided)]
     exchange: Way,
     /// Which ranks have the tuples, where the plan is written by hand: as for this way of crossing

@@ -23,6 +23,8 @@ pub(crate) const FIELDS: [&str; 7] =
 /// Adds up the histograms of all ranks: an all-reduce for the sizes of partitions and an exclusive scan for where this rank's
 /// tuples begin in them, started together (Modularis §2.4.1.2, whose sum alone does not give the latter).
 ///
+/// Where `local_histogram` tells ranges, the rows of these have the least value of all ranks as `total`, the greatest as `total_bytes`.
+///
 /// Input: the output of a `local_histogram`, or of several, one after the other: then one collective serves all. Output: a
 /// tuple for each, with the fields of `FIELDS`. Blocks.
 #[derive(Debug, Clone)]
@@ -115,26 +117,84 @@ impl SinkRun for HistogramRun {
         };
         let partitions = column(Some(self.lowered.partition))?;
         let (counts, bytes) = (column(Some(self.lowered.count))?, column(self.lowered.bytes)?);
-        let own: Vec<i64> = counts.iter().chain(&bytes).copied().collect();
+        let ranges = Ranges::new(&partitions, (self.lowered.link.rank(), self.lowered.link.ranks()));
+        let own = ranges.with_own(&counts, &bytes);
         let reply = self.lowered.link.step(self.lowered.step, Work::Sum(own));
         let make = move |outcome| {
             let Outcome::Sums(before, total) = outcome else {
                 return Err(Error::internal("a histogram that was not added up"));
             };
             let n = counts.len();
+            let (mut totals, mut total_bytes) = (total[..n].to_vec(), total[n..2 * n].to_vec());
+            ranges.of_all(&total[2 * n..], &mut totals, &mut total_bytes);
             let columns = [
                 partitions,
                 counts,
                 bytes,
                 before[..n].to_vec(),
-                before[n..].to_vec(),
-                total[..n].to_vec(),
-                total[n..].to_vec(),
+                before[n..2 * n].to_vec(),
+                totals,
+                total_bytes,
             ];
             let columns = columns.map(|column: Vec<i64>| Arc::new(Int64Array::from(column)) as ArrayRef);
             Ok(vec![Chunk::from_arrays(columns.to_vec())])
         };
         let output = answer(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
+    }
+}
+
+/// The rows of a histogram that hold a least and a greatest value. A sum over all ranks gathers these too, where each rank has
+/// places of its own.
+struct Ranges {
+    rows: Vec<usize>,
+    rank: usize,
+    ranks: usize,
+}
+
+impl Ranges {
+    fn new(partitions: &[i64], (rank, ranks): (usize, usize)) -> Ranges {
+        let rows = (0..partitions.len()).filter(|row| partitions[*row] < 0).collect();
+        Ranges { rows, rank, ranks }
+    }
+
+    /// The numbers of this rank: counts, bytes, and of each range the places of all ranks.
+    fn with_own(&self, counts: &[i64], bytes: &[i64]) -> Vec<i64> {
+        let mut own: Vec<i64> = counts.iter().chain(bytes).copied().collect();
+        for row in &self.rows {
+            (own[*row], own[counts.len() + row]) = (0, 0);
+            for rank in 0..self.ranks {
+                let here = rank == self.rank;
+                own.extend(if here { [counts[*row], bytes[*row]] } else { [0, 0] });
+            }
+        }
+        own
+    }
+
+    /// Puts what all ranks have into the rows of ranges.
+    fn of_all(&self, gathered: &[i64], least: &mut [i64], greatest: &mut [i64]) {
+        for (row, places) in self.rows.iter().zip(gathered.chunks_exact(self.ranks * 2)) {
+            least[*row] = places.iter().step_by(2).copied().min().unwrap_or(i64::MAX);
+            greatest[*row] = places.iter().skip(1).step_by(2).copied().max().unwrap_or(i64::MIN);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_of_all_ranks() {
+        let partitions = [0, 1, -2, -1];
+        let ranks = [([5, 0, -7, i64::MAX], [0, 3, 9, i64::MIN]), ([1, 2, 4, 8], [0, 0, 4, 8])];
+        let mut sum = vec![0; 4 * 2 + 2 * 2 * 2];
+        for (rank, (counts, bytes)) in ranks.iter().enumerate() {
+            let own = Ranges::new(&partitions, (rank, 2)).with_own(counts, bytes);
+            sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        }
+        let (mut least, mut greatest) = (sum[..4].to_vec(), sum[4..8].to_vec());
+        Ranges::new(&partitions, (0, 2)).of_all(&sum[8..], &mut least, &mut greatest);
+        assert_eq!((least, greatest), (vec![6, 2, -7, 8], vec![0, 3, 9, 8]));
     }
 }

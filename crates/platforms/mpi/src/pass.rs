@@ -1,5 +1,6 @@
 //! The pass of the platform: the shared distribution, with our own sub-operators in the place of its exchanges.
 
+use tessera_ops::rows::packs;
 use tessera_plan::{Builder, Catalogue, Node, NodeId, Params, Plan, Value, pass};
 use tessera_types::{Result, Tuple};
 
@@ -38,13 +39,19 @@ fn swap(out: &mut Builder, mut node: Node, tuple: &Tuple, (bits, way): (i64, Way
         out.add("mpi_broadcast", &node.inputs, params)
     } else {
         let params = params.with("keys", Value::names(&keys)).with("bits", bits).with("shift", SHIFT);
-        if way != Way::OneSided {
+        if matches!(way, Way::TwoSided | Way::Split) {
             let params = if way == Way::Split { params.with("split", true) } else { params };
             let sent = out.add("mpi_send", &node.inputs, params);
             let there = out.add("mpi_receive", &[sent], Params::new());
             return Ok(out.add("rows_scan", &[there], Params::new().with("field", Value::name("data"))));
         }
-        let counted = out.add("local_histogram", &node.inputs, params.clone().with("strings", true));
+        let mut counting = params.clone().with("strings", true);
+        if way == Way::Packed {
+            let packed = tuple.fields().iter().filter(|field| packs(&field.item));
+            let names: Vec<_> = packed.map(|field| field.name.clone()).collect();
+            counting.set("ranges", Value::names(&names));
+        }
+        let counted = out.add("local_histogram", &node.inputs, counting);
         let histogram = out.add("mpi_histogram", &[counted], Params::new());
         let window = out.add("mpi_window", &[histogram], Params::new().with("columns", tuple.clone()));
         out.add("mpi_exchange", &[node.inputs[0], window], params)

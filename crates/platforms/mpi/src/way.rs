@@ -14,6 +14,8 @@ pub enum Way {
     /// Put into windows of the receivers, which histograms have sized.
     #[default]
     OneSided,
+    /// As one-sided, with integers, decimals, dates and times in as few bits as their ranges take.
+    Packed,
     /// Sent as messages.
     TwoSided,
     /// Sent as messages, by the first half of the ranks to the rest.
@@ -22,12 +24,13 @@ pub enum Way {
 
 impl Way {
     /// All, the default first.
-    pub const ALL: [Way; 3] = [Way::OneSided, Way::TwoSided, Way::Split];
+    pub const ALL: [Way; 4] = [Way::OneSided, Way::Packed, Way::TwoSided, Way::Split];
 
     /// The name in commands and settings.
     pub fn name(self) -> &'static str {
         match self {
             Way::OneSided => "one-sided",
+            Way::Packed => "packed",
             Way::TwoSided => "two-sided",
             Way::Split => "split",
         }
@@ -52,7 +55,9 @@ impl FromStr for Way {
     fn from_str(name: &str) -> Result<Way, Error> {
         let found = Way::ALL.into_iter().find(|way| way.name().eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
-            Error::semantic(format!("tuples cross between ranks one-sided, two-sided or split, not '{name}'"))
+            Error::semantic(format!(
+                "tuples cross between ranks one-sided, packed, two-sided or split, not '{name}'"
+            ))
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use tessera_encodings::{Chunk, Column, Handle};
-use tessera_ops::rows::RowLayout;
+use tessera_ops::rows::{RowLayout, range_of};
 use tessera_ops::{
     Collected, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
 };
@@ -72,11 +72,10 @@ impl Descriptor for Window {
 impl SubOperator for Window {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let link = self.link.clone().ok_or_else(missing)?;
-        let layouts = relations(node)?.into_iter().map(|(_, columns)| RowLayout::bare(columns));
-        let layouts = layouts.collect::<Result<_>>()?;
+        let relations = relations(node)?.into_iter().map(|(_, columns)| columns.clone()).collect();
         let tuple = &lowering.inputs[0].tuple;
         let fields = FIELDS.map(|name| tuple.index_of(name).unwrap_or(usize::MAX));
-        Ok(Operator::Sink(Arc::new(Lowered { link, layouts, fields, step: lowering.position })))
+        Ok(Operator::Sink(Arc::new(Lowered { link, relations, fields, step: lowering.position })))
     }
 }
 
@@ -95,8 +94,7 @@ fn relations(node: &Node) -> Result<Vec<(String, &Tuple)>> {
 #[derive(Debug, Clone)]
 struct Lowered {
     link: Arc<Link>,
-    /// Of each relation.
-    layouts: Arc<[Arc<RowLayout>]>,
+    relations: Arc<[Tuple]>,
     fields: [usize; 7],
     step: usize,
 }
@@ -123,7 +121,7 @@ impl SinkRun for WindowRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let Lowered { link, layouts, fields, step } = &self.lowered;
+        let Lowered { link, relations, fields, step } = &self.lowered;
         let mut columns: [Vec<i64>; 7] = Default::default();
         for chunk in in_order(workers)? {
             for (column, field) in columns.iter_mut().zip(fields) {
@@ -133,18 +131,23 @@ impl SinkRun for WindowRun {
         let [partition, count, bytes, before, before_bytes, total, total_bytes] = columns;
         // Where each relation's partitions begin.
         let firsts: Vec<usize> = (0..count.len()).filter(|row| partition[*row] == 0).collect();
-        if firsts.len() != layouts.len() {
+        if firsts.len() != relations.len() {
             return Err(Error::data(format!(
                 "{} windows are wanted of {} histograms; give one for each",
-                layouts.len(),
+                relations.len(),
                 firsts.len()
             )));
         }
         let (rank, roles) = (link.rank(), Roles::all(link.ranks()));
         let (mut maps, mut sizes) = (Vec::new(), Vec::new());
         let ends = firsts.iter().copied().skip(1).chain([count.len()]);
-        for (layout, (first, end)) in layouts.iter().zip(firsts.iter().zip(ends)) {
-            let own = *first..end;
+        for (columns, (first, end)) in relations.iter().zip(firsts.iter().zip(ends)) {
+            let is_range = |row: &usize| partition[*row] < 0;
+            let layout = layout(
+                columns,
+                (*first..end).filter(is_range).map(|row| (partition[row], total[row], total_bytes[row])),
+            )?;
+            let own = *first..(*first..end).find(is_range).unwrap_or(end);
             let (total, total_bytes) = (&total[own.clone()], &total_bytes[own.clone()]);
             let (places, words) = places(layout.stride_bytes() / 8, roles, total, total_bytes)?;
             let mut memory = Reservation::new(self.run.context.clone());
@@ -171,6 +174,17 @@ impl SinkRun for WindowRun {
         let output = answer(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
+}
+
+/// The layout of rows on their way: packed as far as there are ranges, of fields -1 less the first number.
+fn layout(columns: &Tuple, ranges: impl Iterator<Item = (i64, i64, i64)>) -> Result<Arc<RowLayout>> {
+    let mut of_fields = vec![None; columns.len()];
+    for (number, least, greatest) in ranges {
+        if let Some(range) = usize::try_from(-1 - number).ok().and_then(|field| of_fields.get_mut(field)) {
+            *range = range_of(least, greatest);
+        }
+    }
+    RowLayout::packed(columns, &of_fields)
 }
 
 /// What lies where, and how many words each rank's window has.

@@ -210,9 +210,18 @@ fn two_sided_plans_send_and_receive() {
 }
 
 #[test]
+fn packed_plans_ask_for_ranges() {
+    let plan = distributed_by(Way::Packed, &format!("{JOIN}return %4"));
+    assert_eq!(steps(&plan), steps(&distributed(&format!("{JOIN}return %4"))));
+    assert_eq!(text::print(&plan).matches("ranges = [").count(), 2);
+}
+
+#[test]
 fn ways_have_names() {
     for way in Way::ALL {
         assert_eq!(way.name().parse::<Way>().unwrap(), way);
     }
-    assert!("sideways".parse::<Way>().unwrap_err().message().contains("one-sided, two-sided or split"));
+    assert!(
+        "sideways".parse::<Way>().unwrap_err().message().contains("one-sided, packed, two-sided or split")
+    );
 }
