@@ -24,7 +24,7 @@ use crate::{Run, describe};
 ///
 /// With `bits = 1`, tuples become `<partition, data: rows<…>>` = `(0, those whose hash begins with a zero)`, `(1, the others)`:
 /// always 2^bits tuples, in order; within a partition there is none. Partitions are of exactly the right
-/// size and filled through write-combining buffers with streaming stores. Holds the tuples once, as rows, and the
+/// size and filled through write-combining buffers. Holds the tuples once, as rows, and the
 /// buffers; ends its pipeline. Errors: a histogram of other tuples or with other parameters.
 #[derive(Debug)]
 pub struct LocalPartition;
@@ -144,12 +144,6 @@ impl SinkWorker for PartitionWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.scatterer.append(&chunk, &self.keys)
     }
-
-    fn end(&mut self) -> Result<()> {
-        // What was streamed so far is visible to whoever takes over from this worker.
-        self.scatterer.fence();
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -229,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn large_partitions_are_streamed() {
+    fn large_partitions_are_filled() {
         let mut plan = TestPlan::new();
         let numbers: Vec<i64> = (0..500_000).collect();
         let k = Arc::new(arrow::array::Int64Array::from(numbers));

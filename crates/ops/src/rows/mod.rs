@@ -28,7 +28,6 @@ mod nested;
 mod packing;
 mod scatter;
 mod sealed;
-mod stream;
 mod wire;
 
 pub use builder::RowsBuilder;

@@ -1,8 +1,9 @@
 //! Rows scattered over partitions whose sizes are known: the inner loop of `local_partition`.
 //!
 //! Each worker packs tuples into a small stage, and moves its rows from there into write-combining buffers, a few cache
-//! lines for each partition (Modularis §2.3.2; Balkesen et al.). A full buffer goes to its partition in one piece, with
-//! streaming stores: a row is written to memory once, and the caches keep stage and buffers.
+//! lines for each partition (Modularis §2.3.2; Balkesen et al.). A full buffer goes to its partition in one piece, by a plain
+//! copy: stores that stream around the caches need whole aligned cache lines, which rows of 24 bytes are not; written so they took
+//! most of this loop's time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,14 +20,11 @@ use super::combine::Combiner;
 use super::layout::{Kind, RowLayout};
 use super::memory::Pages;
 use super::sealed::{Part, Rows, Side};
-use super::stream::{fence, stream_copy};
 
-/// Bytes of a worker's buffer for one partition: four cache lines.
-const BUFFER_BYTES: usize = 256;
+/// Bytes of a worker's buffer for one partition: some cache lines.
+const BUFFER_BYTES: usize = 512;
 /// Bytes of rows that are packed before they are scattered: they stay in the second-level cache.
 const STAGE_BYTES: usize = 128 << 10;
-/// Partitions that are smaller than this in all fit the caches, and are better left there for who reads them.
-const STREAMED_BYTES_MIN: usize = 16 << 20;
 
 /// Which partition a hash belongs to: `bits` bits of it, starting `shift` bits from the top.
 #[inline(always)]
@@ -42,7 +40,6 @@ pub(crate) struct Scatter {
     bits: u32,
     shift: u32,
     buffer_rows: usize,
-    streams: bool,
     /// First word of each field that refers to the heap, and of each that refers to a side.
     heap_words: Vec<usize>,
     side_words: Vec<usize>,
@@ -111,7 +108,6 @@ impl Scatter {
                 reservations: Vec::new(),
             }),
             buffer_rows: (BUFFER_BYTES / stride).max(2),
-            streams: counts.iter().sum::<usize>() * stride >= STREAMED_BYTES_MIN,
             layout,
             bits,
             shift,
@@ -171,7 +167,6 @@ impl Scatter {
         let (first, counted) = (target.filled, target.rows);
         target.filled += rows;
         match target.pages.words_mut(first, rows) {
-            Some(place) if self.streams => stream_copy(place, words),
             Some(place) => place.copy_from_slice(words),
             None => return Err(wrong_count(partition, counted, first + rows)),
         }
@@ -231,13 +226,7 @@ impl Scatterer {
         self.scatter_stage()?;
         let scatter = self.scatter.clone();
         self.combiner.empty_all(&mut |partition, words| scatter.fill(partition, words))?;
-        fence();
         Ok(())
-    }
-
-    /// Makes what was moved visible to whoever takes over from this thread.
-    pub(crate) fn fence(&self) {
-        fence();
     }
 
     fn scatter_stage(&mut self) -> Result<()> {
