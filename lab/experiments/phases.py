@@ -8,6 +8,7 @@ from argparse import Namespace
 from . import plans, plot
 from .programs import PHASES, Contender, Measured, in_turns, ratio
 from .report import Report, median_wall, of_ranks, seconds, times
+from .waterfall import ONE_PASS_CACHE_BITS
 
 # 003, Table 4.1, seconds at 1,024 cores: in one piece, of micro-operators. Its network row is the sum of two roles.
 TABLE = {
@@ -19,22 +20,24 @@ TABLE = {
     "wait": (0.62, 11.96),
     "wall clock": (4.34, 66.20),
 }
-MONOLITH, SUB_OPERATORS = "in one piece", "sub-operators"
+MONOLITH, SUB_OPERATORS, ONE_PASS = "in one piece", "sub-operators", "sub-operators, partitioned in one pass"
 
 
 def contenders(options: Namespace, ranks: int) -> list[Contender]:
     """The join in one piece, and of sub-operators with both sides' collective steps apart and together."""
     network_bits = max(ranks.bit_length(), 1) + 3
     tuples = ["--tuples", str(1 << options.tuples)]
-    local_bits = max(0, options.tuples - network_bits - options.cache_bits)
+    local_bits = max(1, options.tuples - network_bits - options.cache_bits)
+    one_pass_bits = max(network_bits, options.tuples - ONE_PASS_CACHE_BITS)
 
-    def join(name: str, **how) -> Contender:
-        plan = plans.join(network_bits, local_bits=local_bits, **how)
+    def join(name: str, bits: int = network_bits, local_bits: int = local_bits, **how) -> Contender:
+        plan = plans.join(bits, local_bits=local_bits, **how)
         return Contender(name, options.programs / "join", ranks, tuples, plan)
 
     return [
         Contender(MONOLITH, options.programs / "monolith", ranks, [*tuples, "--put-bytes", "4096"]),
         join(SUB_OPERATORS),
+        join(ONE_PASS, bits=one_pass_bits, local_bits=0),
         join("sub-operators, steps of each side apart", together=False),
     ]
 
@@ -66,6 +69,10 @@ def table(options: Namespace, report: Report) -> None:
             ]
         )
     report.table(["phase", MONOLITH, SUB_OPERATORS, "×", "003: baseline", "003: interface", "003: ×"], rows)
+    once = found[ONE_PASS]
+    report.text.append(
+        f"Partitioned once, by the exchange alone, the join takes {times(ratio(once, one, lambda run: run.wall))} times as long as in one piece."
+    )
     apart = found["sub-operators, steps of each side apart"]
     report.text.append(
         f"With the collective steps of each side apart the join takes {times(ratio(apart, other, lambda run: run.wall))} times as long as with "

@@ -42,11 +42,15 @@ class Text:
 
     def exchanged(self, name: str, inputs: list[tuple[str, str, list[int]]], way: str, together: bool = True) -> list[str]:
         """Inputs (node, key, relations whose fields it has) after an exchange each: partitions."""
-        if way != "one-sided":
+        if way in ("two-sided", "split"):
             split = ", split = true" if way == "split" else ""
             sent = [self.add(f"{name}s{i}", f"mpi_send({node}) {{{self._params(by)}{split}}}") for i, (node, by, _) in enumerate(inputs)]
             return [self.add(f"{name}x{i}", f"mpi_receive({node})") for i, node in enumerate(sent)]
-        counted = [self.add(f"{name}h{i}", f"local_histogram({node}) {{{self._params(by)}}}") for i, (node, by, _) in enumerate(inputs)]
+        counted = []
+        for i, (node, by, relations) in enumerate(inputs):
+            fields = ", ".join(f"{key(r)}, {payload(r)}" for r in relations)
+            ranges = f", strings = true, ranges = [{fields}]" if way == "packed" else ""
+            counted.append(self.add(f"{name}h{i}", f"local_histogram({node}) {{{self._params(by)}{ranges}}}"))
         types = [tuple_type(relations) for _, _, relations in inputs]
         if not together or len(inputs) == 1:
             windows = []
@@ -82,7 +86,8 @@ COUNT = "{function = :count, args = []}"
 
 
 def join(network_bits: int, way: str = "one-sided", together: bool = True, local_bits: int | None = None) -> str:
-    """The join of two relations; with `local_bits`, partitioned on until a part fits the cache (Modularis, Fig 2.3)."""
+    """The join of two relations; with `local_bits`, partitioned on until a part fits the cache (Modularis, Fig 2.3); with 0 of them,
+    each network partition is a part."""
     text = Text(network_bits)
     inputs = [(text.relation(r), key(r), [r]) for r in (0, 1)]
     left, right = text.exchanged("n", inputs, way, together)
@@ -94,13 +99,25 @@ def join(network_bits: int, way: str = "one-sided", together: bool = True, local
     text.add("rn", f"map({right}) {{exprs = {{right = data}}}}")
     text.add("pairs", "zip(%ln, %rn)")
     text.lines.append("      %joined = nested_map(%pairs)")
-    text.lines.append(_local_join(local_bits))
+    types = f"<left: rows{tuple_type([0])}, right: rows{tuple_type([1])}>"
+    text.lines.append(_local_join(types, local_bits) if local_bits else PART_JOIN % types)
     return text.total("%joined", "{function = :merge_count, args = [n]}", "{function = :merge_sum, args = [s]}")
 
 
-def _local_join(bits: int) -> str:
+# The join of two parts, one of which fits the cache.
+PART_JOIN = f"""            plan %s {{
+              %%in = parameter_lookup()
+              %%left = rows_scan(%%in) {{field = left}}
+              %%right = rows_scan(%%in) {{field = right}}
+              %%table = build(%%left) {{keys = [k]}}
+              %%matches = probe(%%table, %%right) {{keys = [k2], join = :inner}}
+              %%sum = reduce(%%matches) {{aggregates = {{n = {COUNT}, s = {SUM % "p + p2"}}}}}
+              return %%sum
+            }}"""
+
+
+def _local_join(types: str, bits: int) -> str:
     """What is done with a pair of network partitions."""
-    types = f"<left: rows{tuple_type([0])}, right: rows{tuple_type([1])}>"
     by = f"bits = {bits}, shift = {NETWORK_SHIFT + 4}"
     return f"""        plan {types} {{
           %in = parameter_lookup()
@@ -114,15 +131,7 @@ def _local_join(bits: int) -> str:
           %rn = map(%rp) {{exprs = {{right = data}}}}
           %pairs = zip(%ln, %rn)
           %joined = nested_map(%pairs)
-            plan {types} {{
-              %in = parameter_lookup()
-              %left = rows_scan(%in) {{field = left}}
-              %right = rows_scan(%in) {{field = right}}
-              %table = build(%left) {{keys = [k]}}
-              %matches = probe(%table, %right) {{keys = [k2], join = :inner}}
-              %sum = reduce(%matches) {{aggregates = {{n = {COUNT}, s = {SUM % "p + p2"}}}}}
-              return %sum
-            }}
+{PART_JOIN % types}
           %sum = reduce(%joined) {{aggregates = {{n = {{function = :merge_count, args = [n]}}, s = {{function = :merge_sum, args = [s]}}}}}}
           return %sum
         }}"""

@@ -9,16 +9,19 @@ from .programs import Contender, in_turns, ratio
 from .report import Report, median_wall, seconds, times
 
 MONOLITH = "in one piece: compressed"
+# Tuples of a part where the exchange alone makes parts, as a power of two: its buffers must fit the cache as well.
+ONE_PASS_CACHE_BITS = 15
 
 
 def steps(options: Namespace, ranks: int) -> list[Contender]:
     """What each step changes is kept in the next."""
     network_bits = max(ranks.bit_length(), 1) + 3
-    local_bits = max(0, options.tuples - network_bits - options.cache_bits)
+    local_bits = max(1, options.tuples - network_bits - options.cache_bits)
+    one_pass_bits = max(network_bits, options.tuples - ONE_PASS_CACHE_BITS)
     tuples = ["--tuples", str(1 << options.tuples)]
 
-    def join(name: str, *more: str, **how) -> Contender:
-        return Contender(name, options.programs / "join", ranks, [*tuples, *more], plans.join(network_bits, **how))
+    def join(name: str, *more: str, bits: int = network_bits, **how) -> Contender:
+        return Contender(name, options.programs / "join", ranks, [*tuples, *more], plans.join(bits, **how))
 
     def monolith(name: str, *more: str) -> Contender:
         return Contender(name, options.programs / "monolith", ranks, [*tuples, "--put-bytes", "4096", *more])
@@ -28,11 +31,10 @@ def steps(options: Namespace, ranks: int) -> list[Contender]:
         join("two-sided", way="two-sided"),
         join("one-sided", together=False),
         join("one-sided, both sides' steps together"),
-        join("tables that fit the cache", local_bits=local_bits),
+        join("packed", way="packed"),
+        join("tables that fit the cache, in two passes", way="packed", local_bits=local_bits),
+        join("tables that fit the cache, in one pass", bits=one_pass_bits, way="packed", local_bits=0),
     ]
-    if options.compressed:
-        text = options.compressed.read_text()
-        found.append(Contender("compressed", options.programs / "join", ranks, tuples, text))
     return [
         *found,
         monolith("in one piece: two-sided", "--two-sided"),
