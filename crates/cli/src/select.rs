@@ -20,6 +20,7 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
     let mut session = Session::new(config)?;
     let file = quoted(&selection.file.to_string_lossy());
     let words = words(&selection.sql);
+    check(&words)?;
     match selection.input {
         Form::Parquet => {
             session.execute(&format!("CREATE VIEW s3object AS SELECT * FROM {file}"))?;
@@ -74,6 +75,27 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
         }
     }
     Ok(out)
+}
+
+/// Whoever can ask the store can read its objects, and nothing else of this machine: one SELECT from the object, and no statement
+/// or relation besides.
+fn check(words: &[Word]) -> Result<()> {
+    let mut plain =
+        words.iter().filter(|word| !matches!(word, Word::Other(space) if space.trim().is_empty()));
+    let keyword = |word: Option<&Word>, wanted: &str| matches!(word, Some(Word::Plain(word)) if word.eq_ignore_ascii_case(wanted));
+    let selects = keyword(plain.next(), "select");
+    let froms = words.iter().filter(|word| keyword(Some(word), "from")).count();
+    plain.by_ref().find(|word| keyword(Some(word), "from"));
+    let from_object = keyword(plain.next(), "s3object");
+    // The object may have a name of its own; then come the predicate or the end.
+    let behind = plain.next();
+    let is_end = |word: Option<&Word>| word.is_none() || keyword(word, "where") || keyword(word, "limit");
+    let ends = is_end(behind) || matches!(behind, Some(Word::Plain(_))) && is_end(plain.next());
+    let several = words.iter().any(|word| matches!(word, Word::Other(text) if text == ";"));
+    if selects && from_object && froms == 1 && ends && !several {
+        return Ok(());
+    }
+    Err(Error::semantic("a store answers SELECT … FROM S3Object s WHERE … only"))
 }
 
 /// The names of a table's columns.
@@ -200,6 +222,22 @@ mod tests {
             "SELECT COUNT(*), MAX(CAST(s._1 AS INT)) FROM S3Object s WHERE s._2 = 'INT' OR s._1 IS NOT NULL";
         assert_eq!(selected("x.csv", text, Form::Csv, sql), "3,2\n");
         assert!(selected("x.csv", text, Form::Csv, "SELECT s._9 FROM S3Object s").contains("_9"));
+    }
+
+    #[test]
+    fn nothing_but_the_object_is_read() {
+        for sql in [
+            "SELECT s._1 FROM S3Object s; SELECT 1",
+            "COPY (SELECT 1) TO 'x.csv'",
+            "SELECT * FROM 'other.csv'",
+            "SELECT * FROM S3Object s, 'other.csv' o",
+            "SELECT * FROM S3Object s JOIN 'other.csv' o ON TRUE",
+            "SELECT s._1 FROM S3Object s WHERE s._1 IN (SELECT x FROM 'other.csv')",
+            "SELECT s._1 FROM S3Object s UNION SELECT 1",
+        ] {
+            assert!(selected("x.csv", "a\n1\n", Form::Csv, sql).contains("only"), "{sql}");
+        }
+        assert_eq!(selected("x.csv", "a\n1\n", Form::Csv, "select count(*) from S3Object limit 3"), "1\n");
     }
 
     #[test]

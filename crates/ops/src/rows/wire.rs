@@ -66,7 +66,7 @@ pub struct Outgoing {
 #[derive(Debug)]
 enum Filling {
     /// Rows that refer to nothing: packed one after the other, then moved to the buffers of their partitions.
-    Plain { stage: RowsBuilder, combiner: Combiner, _memory: Reservation },
+    Plain { stage: Box<RowsBuilder>, combiner: Combiner, _memory: Reservation },
     /// Rows with strings: a builder for each partition, which keeps its strings.
     WithStrings(Vec<RowsBuilder>),
 }
@@ -112,7 +112,7 @@ impl Outgoing {
             let mut memory = Reservation::new(context.clone());
             memory.grow(Combiner::bytes(1 << bits, packet_rows, stride))?;
             Filling::Plain {
-                stage: RowsBuilder::new(layout.clone(), Reservation::new(context.clone())),
+                stage: Box::new(RowsBuilder::new(layout.clone(), Reservation::new(context.clone()))),
                 combiner: Combiner::new(1 << bits, packet_rows, stride),
                 _memory: memory,
             }
