@@ -70,8 +70,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Arrived {
     pub(crate) words: Vec<u64>,
-    /// None until the plan's budget is known here.
-    pub(crate) memory: Option<Reservation>,
+    /// Held until the packet is copied; none until the plan's budget is known here.
+    pub(crate) _memory: Option<Reservation>,
 }
 
 /// A request to the communication worker.

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn packets_are_put_together_and_checked() {
         let layout = RowLayout::bare(&"<k: int64, p: int64>".parse().unwrap()).unwrap();
-        let read = |words: &[u64]| Packet::read(Arrived { words: words.to_vec(), memory: None }, &layout);
+        let read = |words: &[u64]| Packet::read(Arrived { words: words.to_vec(), _memory: None }, &layout);
         let packets = || {
             [&[0, 0, 3, 4, 0, 1, 10, 2, 20][..], &[0, 0, 3, 2, 0, 3, 30]].map(|words| read(words).unwrap())
         };

@@ -67,7 +67,7 @@ impl Arrived {
     fn count(&mut self, budget: &Arc<dyn Context>) -> Result<()> {
         let mut memory = Reservation::new(budget.clone());
         memory.grow(self.words.len() * 8)?;
-        self.memory = Some(memory);
+        self._memory = Some(memory);
         Ok(())
     }
 }
@@ -117,7 +117,7 @@ impl Worker {
 
     fn deliver(&mut self, words: Vec<u64>) {
         let Some(plan) = &mut self.plan else { return };
-        let mut arrived = Arrived { words, memory: None };
+        let mut arrived = Arrived { words, _memory: None };
         let counted = plan.packets.budget.as_ref().map_or(Ok(()), |budget| arrived.count(budget));
         if let Err(error) = counted {
             return self.fail(&error);
