@@ -199,7 +199,6 @@ impl SinkWorker for HistogramWorker {
 mod tests {
     use tessera_plan::{Params, Value};
 
-    use super::*;
     use crate::testing::{SETTINGS, TestPlan, batch, names, rows};
 
     fn params() -> Params {

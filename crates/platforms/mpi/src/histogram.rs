@@ -188,7 +188,7 @@ mod tests {
     fn ranges_are_those_of_all_ranks() {
         let partitions = [0, 1, -2, -1];
         let ranks = [([5, 0, -7, i64::MAX], [0, 3, 9, i64::MIN]), ([1, 2, 4, 8], [0, 0, 4, 8])];
-        let mut sum = vec![0; 4 * 2 + 2 * 2 * 2];
+        let mut sum = [0; 4 * 2 + 2 * 2 * 2];
         for (rank, (counts, bytes)) in ranks.iter().enumerate() {
             let own = Ranges::new(&partitions, (rank, 2)).with_own(counts, bytes);
             sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
