@@ -202,7 +202,7 @@ impl Packed {
     /// Adds the distances of values to the words of rows, which are zero there. `value(row)` is where the value of a row stands.
     ///
     /// # Errors
-    /// A value outside the range: a mistake of whoever found the range.
+    /// A value whose distance has more bits than those of the range: a mistake of whoever found the range.
     pub(super) fn add(
         &self,
         pages: &mut Pages,
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn a_value_outside_is_an_error() {
         for (tuple, text) in [
-            ("<k: int64, p: int64>", "5 1|1001 2"),
+            ("<k: int64, p: int64>", "5 1|1100 2"),
             ("<k: int64, p: int64>", "4 1"),
             ("<k: decimal(30,0), p: int64>", "9000000000000000000000 1"),
         ] {
