@@ -17,7 +17,7 @@ use tessera_ops::{
     describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role as PlanRole, Traits};
-use tessera_types::{Error, Field, Result, Tuple};
+use tessera_types::{Code, Error, Field, Result, Tuple};
 use tokio::task::AbortHandle;
 
 use crate::Role;
@@ -394,7 +394,11 @@ impl Crossing {
         }
         match self.range(&name, GetRange::Bounded(wanted)).await? {
             Some((_, bytes)) => Ok(Some(Came { entry, bytes })),
-            None => Err(Error::io(format!("the object '{name}' of this query is gone"))),
+            // Whoever ends a query deletes its objects, and says why; this is not the reason.
+            None => {
+                let gone = format!("the object '{name}' of this query is gone");
+                Err(Error::new(Code::Cancelled, gone))
+            }
         }
     }
 
@@ -456,7 +460,6 @@ mod tests {
     use object_store::{ObjectStore, ObjectStoreExt};
     use tessera_exec::{Governor, Query, Settings};
     use tessera_ops::Context;
-    use tessera_types::Code;
     use tokio::runtime::{Builder, Runtime};
 
     use super::*;
