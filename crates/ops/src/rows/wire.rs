@@ -56,10 +56,8 @@ pub struct Outgoing {
     filling: Filling,
     packet_rows: usize,
     context: Arc<dyn Context>,
-    /// Of one chunk: hashes, and positions partition by partition, with where those of the next partition begin.
+    /// Of one chunk.
     hashes: Vec<u64>,
-    positions: Vec<u32>,
-    ends: Vec<u32>,
 }
 
 /// The packets being filled.
@@ -68,7 +66,14 @@ enum Filling {
     /// Rows that refer to nothing: packed one after the other, then moved to the buffers of their partitions.
     Plain { stage: Box<RowsBuilder>, combiner: Combiner, _memory: Reservation },
     /// Rows with strings: a builder for each partition, which keeps its strings.
-    WithStrings(Vec<RowsBuilder>),
+    WithStrings(Vec<RowsBuilder>, Positions),
+}
+
+/// Positions of a chunk, partition by partition, and where those of each end.
+#[derive(Debug, Default)]
+struct Positions {
+    positions: Vec<u32>,
+    ends: Vec<u32>,
 }
 
 /// First words of the fields whose long strings lie in a heap.
@@ -118,7 +123,7 @@ impl Outgoing {
             }
         } else {
             let builders = (0..1usize << bits).map(|_| builder(layout, packet_rows, bits, context));
-            Filling::WithStrings(builders.collect::<Result<_>>()?)
+            Filling::WithStrings(builders.collect::<Result<_>>()?, Positions::default())
         };
         Ok(Outgoing {
             layout: layout.clone(),
@@ -130,8 +135,6 @@ impl Outgoing {
             packet_rows,
             context: context.clone(),
             hashes: Vec::new(),
-            positions: Vec::new(),
-            ends: Vec::new(),
         })
     }
 
@@ -143,90 +146,49 @@ impl Outgoing {
         self.context.check()?;
         let incoming = Incoming::of_chunk(chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
-        let rows = chunk.rows_stored();
-        if self.bits == 0 {
-            self.hashes.clear();
-            self.hashes.resize(rows, 0);
-        } else {
+        self.hashes.clear();
+        if self.bits > 0 {
             let columns: Vec<Column> = self.keys.iter().map(|key| chunk.stored()[*key].clone()).collect();
-            hash_columns(&columns, rows, &mut self.hashes)?;
-        }
-        if let Filling::WithStrings(_) = self.filling {
-            return self.append_with_strings(&incoming, selection, send);
+            hash_columns(&columns, chunk.rows_stored(), &mut self.hashes)?;
         }
         let (hashes, bits, shift) = (&self.hashes, self.bits, self.shift);
-        let of = |position: usize| partition_of(hashes[position], bits, shift);
-        let Filling::Plain { stage, combiner, .. } = &mut self.filling else { return Ok(()) };
-        stage.append(&incoming, None, selection)?;
-        let full: Full<'_> = &mut |partition, words| send(partition, Packet::plain(words));
-        let mut first = 0;
-        for words in stage.runs() {
-            let here = words.len() * 8 / self.layout.stride_bytes();
-            match selection {
-                None => combiner.put(words, (first..first + here).map(of), full)?,
-                Some(selection) => {
-                    let positions = selection[first..first + here].iter();
-                    combiner.put(words, positions.map(|position| of(*position as usize)), full)?;
+        // Without bits there are no hashes, and all is one partition.
+        let of = |position: usize| if bits == 0 { 0 } else { partition_of(hashes[position], bits, shift) };
+        match &mut self.filling {
+            Filling::Plain { stage, combiner, .. } => {
+                stage.append(&incoming, None, selection)?;
+                let full: Full<'_> = &mut |partition, words| send(partition, Packet::plain(words));
+                let mut first = 0;
+                for words in stage.runs() {
+                    let here = words.len() * 8 / self.layout.stride_bytes();
+                    match selection {
+                        None => combiner.put(words, (first..first + here).map(of), full)?,
+                        Some(selection) => {
+                            let positions = selection[first..first + here].iter();
+                            combiner.put(words, positions.map(|position| of(*position as usize)), full)?;
+                        }
+                    }
+                    first += here;
                 }
+                stage.clear_rows();
+                Ok(())
             }
-            first += here;
-        }
-        stage.clear_rows();
-        Ok(())
-    }
-
-    fn append_with_strings(
-        &mut self,
-        incoming: &Incoming,
-        selection: Option<&[u32]>,
-        send: Send<'_>,
-    ) -> Result<()> {
-        self.sort_positions(incoming.rows(), selection);
-        let Filling::WithStrings(builders) = &mut self.filling else { return Ok(()) };
-        let mut first = 0;
-        for (partition, (filling, end)) in builders.iter_mut().zip(&self.ends).enumerate() {
-            let positions = &self.positions[first..*end as usize];
-            first = *end as usize;
-            if positions.is_empty() {
-                continue;
+            Filling::WithStrings(builders, sorted) => {
+                let mut add = |partition: usize, positions: Option<&[u32]>| {
+                    let filling = &mut builders[partition];
+                    filling.append(&incoming, None, positions)?;
+                    if filling.len() >= self.packet_rows || filling.heap_bytes() >= PACKET_BYTES {
+                        let next = builder(&self.layout, self.packet_rows, bits, &self.context)?;
+                        send(partition, Packet::new(std::mem::replace(filling, next)))?;
+                    }
+                    Ok(())
+                };
+                if bits == 0 {
+                    return add(0, selection);
+                }
+                sorted.sort(chunk.rows_stored(), selection, 1 << bits, of);
+                sorted.each(|partition, positions| add(partition, Some(positions)))
             }
-            filling.append(incoming, None, Some(positions))?;
-            if filling.len() >= self.packet_rows || filling.heap_bytes() >= PACKET_BYTES {
-                let next = builder(&self.layout, self.packet_rows, self.bits, &self.context)?;
-                send(partition, Packet::new(std::mem::replace(filling, next)))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts the positions that count in the order of their partitions, by counting.
-    fn sort_positions(&mut self, rows: usize, selection: Option<&[u32]>) {
-        let (bits, shift, hashes) = (self.bits, self.shift, &self.hashes);
-        let of = |position: u32| partition_of(hashes[position as usize], bits, shift);
-        let all = 0..rows as u32;
-        let ends = &mut self.ends;
-        ends.clear();
-        ends.resize(1 << bits, 0);
-        match selection {
-            None => all.clone().for_each(|position| ends[of(position)] += 1),
-            Some(selection) => selection.iter().for_each(|position| ends[of(*position)] += 1),
-        }
-        let mut before = 0;
-        for end in ends.iter_mut() {
-            (*end, before) = (before, before + *end);
-        }
-        // Each entry runs from where its partition begins to where it ends.
-        let positions = &mut self.positions;
-        positions.clear();
-        positions.resize(before as usize, 0);
-        let mut put = |position: u32| {
-            let place = &mut ends[of(position)];
-            positions[*place as usize] = position;
-            *place += 1;
-        };
-        match selection {
-            None => all.for_each(&mut put),
-            Some(selection) => selection.iter().copied().for_each(&mut put),
         }
     }
 
@@ -239,7 +201,7 @@ impl Outgoing {
             Filling::Plain { combiner, .. } => {
                 combiner.empty_all(&mut |partition, words| send(partition, Packet::plain(words)))
             }
-            Filling::WithStrings(builders) => {
+            Filling::WithStrings(builders, _) => {
                 for (partition, filling) in builders.iter_mut().enumerate().filter(|(_, one)| !one.is_empty())
                 {
                     let next = RowsBuilder::new(self.layout.clone(), Reservation::new(self.context.clone()));
@@ -253,6 +215,55 @@ impl Outgoing {
     /// First words of the fields whose long strings lie in a heap.
     pub fn heap_words(&self) -> &Arc<[usize]> {
         &self.heap_words
+    }
+}
+
+impl Positions {
+    /// Puts the positions that count in the order of their partitions, by counting.
+    fn sort(
+        &mut self,
+        rows: usize,
+        selection: Option<&[u32]>,
+        partitions: usize,
+        of: impl Fn(usize) -> usize,
+    ) {
+        let Positions { positions, ends } = self;
+        let all = 0..rows as u32;
+        ends.clear();
+        ends.resize(partitions, 0);
+        match selection {
+            None => all.clone().for_each(|position| ends[of(position as usize)] += 1),
+            Some(selection) => selection.iter().for_each(|position| ends[of(*position as usize)] += 1),
+        }
+        let mut before = 0;
+        for end in ends.iter_mut() {
+            (*end, before) = (before, before + *end);
+        }
+        // Each entry runs from where its partition begins to where it ends.
+        positions.clear();
+        positions.resize(before as usize, 0);
+        let mut put = |position: u32| {
+            let place = &mut ends[of(position as usize)];
+            positions[*place as usize] = position;
+            *place += 1;
+        };
+        match selection {
+            None => all.for_each(&mut put),
+            Some(selection) => selection.iter().copied().for_each(&mut put),
+        }
+    }
+
+    /// Visits the positions of each partition that has some.
+    fn each(&self, mut visit: impl FnMut(usize, &[u32]) -> Result<()>) -> Result<()> {
+        let mut first = 0;
+        for (partition, end) in self.ends.iter().enumerate() {
+            let positions = &self.positions[first..*end as usize];
+            first = *end as usize;
+            if !positions.is_empty() {
+                visit(partition, positions)?;
+            }
+        }
+        Ok(())
     }
 }
 

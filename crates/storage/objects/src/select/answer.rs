@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ pub(crate) struct Answer {
     room: AtomicWaker,
     /// Bytes of records that were passed on, and their checksum.
     passed_bytes: AtomicU64,
-    passed_sum: AtomicU64,
+    passed_sum: AtomicU32,
 }
 
 /// How far one request came.
@@ -113,7 +113,7 @@ impl Answer {
             state: Mutex::default(),
             room: AtomicWaker::new(),
             passed_bytes: AtomicU64::new(0),
-            passed_sum: AtomicU64::new(u64::from(u32::MAX)),
+            passed_sum: AtomicU32::new(0),
         });
         io::submit(answer.clone())?;
         Ok(answer)
@@ -198,7 +198,7 @@ impl Answer {
     async fn receive(&self, answer: HttpResponse) -> std::result::Result<(), Broken> {
         let mut body = answer.into_body().bytes_stream();
         let mut decoder = Decoder::default();
-        let mut known = Known { left: self.passed_bytes.load(Ordering::Relaxed), sum: u32::MAX };
+        let mut known = Known { left: self.passed_bytes.load(Ordering::Relaxed), sum: 0 };
         loop {
             let piece = match tokio::time::timeout(SILENCE_MAX, body.next()).await {
                 Ok(Some(Ok(piece))) => piece,
@@ -239,7 +239,7 @@ impl Answer {
             known.sum = crc32_more(known.sum, &records[..len]);
             known.left -= len as u64;
             records.advance(len);
-            if known.left == 0 && u64::from(known.sum) != self.passed_sum.load(Ordering::Relaxed) {
+            if known.left == 0 && known.sum != self.passed_sum.load(Ordering::Relaxed) {
                 return Err(self.differs());
             }
         }
@@ -251,8 +251,8 @@ impl Answer {
             if lock(&self.state).held_bytes < WINDOW_BYTES { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
-        let sum = crc32_more(self.passed_sum.load(Ordering::Relaxed) as u32, &records);
-        self.passed_sum.store(sum.into(), Ordering::Relaxed);
+        let sum = crc32_more(self.passed_sum.load(Ordering::Relaxed), &records);
+        self.passed_sum.store(sum, Ordering::Relaxed);
         self.passed_bytes.fetch_add(records.len() as u64, Ordering::Relaxed);
         self.change(|state| {
             state.held_bytes += records.len();

@@ -51,7 +51,7 @@ impl Decoder {
         let Some(prelude) = self.buffer.get(..PRELUDE_BYTES) else { return Ok(None) };
         let number =
             |at: usize| prelude[at..at + 4].iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte));
-        if crc32(&prelude[..8]) != number(8) {
+        if crc32fast::hash(&prelude[..8]) != number(8) {
             return Err("the checksum of a message's lengths is wrong".to_string());
         }
         let (total, headers) = (number(0) as usize, number(4) as usize);
@@ -60,7 +60,7 @@ impl Decoder {
         }
         let Some(message) = self.buffer.get(..total) else { return Ok(None) };
         let sum = message[total - CRC_BYTES..].iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte));
-        if crc32(&message[..total - CRC_BYTES]) != sum {
+        if crc32fast::hash(&message[..total - CRC_BYTES]) != sum {
             return Err("the checksum of a message is wrong".to_string());
         }
         let mut message = self.buffer.split_to(total).freeze();
@@ -130,30 +130,11 @@ impl<'a> Headers<'a> {
     }
 }
 
-const CRC_TABLE: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut rest = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            rest = if rest & 1 == 1 { rest >> 1 ^ 0xedb8_8320 } else { rest >> 1 };
-            bit += 1;
-        }
-        table[byte] = rest;
-        byte += 1;
-    }
-    table
-};
-
-/// CRC-32 as in Ethernet, zip and PNG.
-pub(crate) fn crc32(bytes: &[u8]) -> u32 {
-    !crc32_more(!0, bytes)
-}
-
-/// Goes on with a checksum that has not been inverted yet.
+/// The checksum of more bytes behind those of which `sum` is.
 pub(crate) fn crc32_more(sum: u32, bytes: &[u8]) -> u32 {
-    bytes.iter().fold(sum, |sum, byte| sum >> 8 ^ CRC_TABLE[((sum ^ u32::from(*byte)) & 0xff) as usize])
+    let mut hasher = crc32fast::Hasher::new_with_initial(sum);
+    hasher.update(bytes);
+    hasher.finalize()
 }
 
 #[cfg(test)]
@@ -171,10 +152,10 @@ mod tests {
         }
         let total = PRELUDE_BYTES + of_headers.len() + payload.len() + CRC_BYTES;
         let mut out = [(total as u32).to_be_bytes(), (of_headers.len() as u32).to_be_bytes()].concat();
-        out.extend_from_slice(&crc32(&out).to_be_bytes());
+        out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());
         out.extend_from_slice(&of_headers);
         out.extend_from_slice(payload);
-        out.extend_from_slice(&crc32(&out).to_be_bytes());
+        out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());
         out
     }
 
@@ -195,9 +176,9 @@ mod tests {
 
     #[test]
     fn a_checksum_that_is_known() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
         // The continuation message as Amazon's documentation spells it.
-        assert_eq!(crc32(&[0, 0, 0, 57, 0, 0, 0, 41]), u32::from_be_bytes([139, 161, 157, 242]));
+        assert_eq!(crc32fast::hash(&[0, 0, 0, 57, 0, 0, 0, 41]), u32::from_be_bytes([139, 161, 157, 242]));
         assert_eq!(event_of("Cont", "")[..4], [0, 0, 0, 57]);
     }
 
