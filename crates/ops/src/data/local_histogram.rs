@@ -77,7 +77,7 @@ fn ranged(node: &Node, tuple: &Tuple) -> Result<Arc<[usize]>> {
 impl SubOperator for LocalHistogram {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let partitioning = Partitioning::new(node, &lowering.inputs[0].tuple)?;
-        let layout = RowLayout::new(&lowering.inputs[0].tuple)?;
+        let layout = RowLayout::bare(&lowering.inputs[0].tuple)?;
         let strings = match node.params.flag("strings")? {
             false => Strings::Unasked,
             true if layout.has_heap() => Strings::Counted,
@@ -174,7 +174,7 @@ impl SinkWorker for HistogramWorker {
         if self.bytes.is_empty() && self.bounds.is_empty() {
             return Ok(());
         }
-        let incoming = Incoming::of_chunk(&chunk)?;
+        let incoming = Incoming::of_sent(&chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         for (bounds, field) in self.bounds.iter_mut().zip(&*self.lowered.ranged) {
             *bounds = bounds.and(incoming.bounds(*field, selection));

@@ -9,9 +9,7 @@ use tessera_types::{Error, Result};
 use crate::context::{Context, Reservation};
 use crate::hash::hash_columns;
 use crate::operator::Task;
-use crate::rows::{
-    HASH_OFFSET, Incoming, Kind, Part, RowLayout, RowsBuilder, SharedPages, SharedWriter, Side,
-};
+use crate::rows::{HASH_OFFSET, Incoming, Part, RowLayout, RowsBuilder, SharedPages, SharedWriter, Side};
 
 use super::directory::Directory;
 use super::heap::{HeapJoiner, Moved};
@@ -324,15 +322,5 @@ impl Share {
         let offset = read(bytes, 12) + moved.offset;
         bytes[8..12].copy_from_slice(&moved.buffer.to_le_bytes());
         bytes[12..16].copy_from_slice(&offset.to_le_bytes());
-    }
-}
-
-impl crate::rows::FieldLayout {
-    fn in_heap(&self) -> bool {
-        matches!(self.kind, Kind::Value(crate::physical::Physical::View, _))
-    }
-
-    fn in_sides(&self) -> bool {
-        matches!(self.kind, Kind::Handle | Kind::Value(crate::physical::Physical::Nested, _))
     }
 }

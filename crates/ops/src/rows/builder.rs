@@ -197,6 +197,7 @@ impl RowsBuilder {
         let fits = match (&column.values, &place.kind) {
             (Values::Handles(_), kind) => *kind == Kind::Handle,
             (_, Kind::Handle) => false,
+            (values, Kind::Encoded(_)) => matches!(values, Values::View(..) | Values::Null),
             (_, Kind::Value(physical, _) | Kind::Packed(Packed { physical, .. })) => {
                 column.values.width_bytes() == physical.width_bytes() || matches!(column.values, Values::Null)
             }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, BinaryViewArray, BooleanArray, StringViewArray, make_array, new_null_array,
+    Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StringViewArray, make_array,
+    new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
@@ -16,6 +17,7 @@ use crate::physical::{Physical, interval_from_bits};
 use super::NO_ROW;
 use super::layout::{Kind, RowLayout};
 use super::memory::{Fixed, Pages};
+use super::nested::decode;
 use super::packing::Packed;
 use super::sealed::{Part, Side};
 
@@ -68,6 +70,11 @@ impl Part {
                 let nulls = self.gather_nulls(layout, field, rows)?;
                 return Ok(Column::Plain(packed.array(&rows.values::<u64>(&self.pages, offset)?, nulls)?));
             }
+            Kind::Encoded(data_type) => {
+                let nulls = self.gather_nulls(layout, field, rows)?;
+                let bytes = self.gather_views(offset, rows, &DataType::BinaryView, nulls)?;
+                return Ok(Column::Plain(decode(bytes.as_binary_view(), data_type)?));
+            }
             Kind::Handle => return self.gather_handles(offset, rows),
         };
         let nulls = self.gather_nulls(layout, field, rows)?;
@@ -92,19 +99,7 @@ impl Part {
                 let values: Vec<_> = bits.into_iter().map(interval_from_bits).collect();
                 Arc::new(arrow::array::IntervalMonthDayNanoArray::new(values.into(), nulls))
             }
-            Physical::View => {
-                let views = ScalarBuffer::from(rows.values::<u128>(&self.pages, offset)?);
-                // SAFETY: a row's view was copied from a valid array of the same type, or points to bytes that
-                // `push_bytes` copied from one into this part's heap; a row never written holds the empty view.
-                unsafe {
-                    match data_type {
-                        DataType::Utf8View => {
-                            Arc::new(StringViewArray::new_unchecked(views, self.heap.clone(), nulls))
-                        }
-                        _ => Arc::new(BinaryViewArray::new_unchecked(views, self.heap.clone(), nulls)),
-                    }
-                }
-            }
+            Physical::View => self.gather_views(offset, rows, data_type, nulls)?,
             Physical::Nested => self.gather_nested(offset, rows, data_type)?,
         };
         Ok(Column::Plain(array))
@@ -134,6 +129,26 @@ impl Part {
         let values = Buffer::from_vec(rows.values::<T>(&self.pages, offset)?);
         let data = ArrayData::builder(data_type.clone()).len(rows.len()).add_buffer(values).nulls(nulls);
         Ok(make_array(data.build()?))
+    }
+
+    fn gather_views(
+        &self,
+        offset: usize,
+        rows: Which<'_>,
+        data_type: &DataType,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        let views = ScalarBuffer::from(rows.values::<u128>(&self.pages, offset)?);
+        // SAFETY: a row's view was copied from a valid array of the same type, or points to bytes that
+        // `push_bytes` copied from one into this part's heap; a row never written holds the empty view.
+        Ok(unsafe {
+            match data_type {
+                DataType::Utf8View => {
+                    Arc::new(StringViewArray::new_unchecked(views, self.heap.clone(), nulls))
+                }
+                _ => Arc::new(BinaryViewArray::new_unchecked(views, self.heap.clone(), nulls)),
+            }
+        })
     }
 
     fn gather_handles(&self, offset: usize, rows: Which<'_>) -> Result<Column> {
@@ -177,7 +192,7 @@ impl Part {
 /// A column of NULLs for a field.
 pub(crate) fn nulls_of(layout: &RowLayout, field: usize, rows: usize) -> Result<Column> {
     match &layout.fields[field].kind {
-        Kind::Value(_, data_type) | Kind::Packed(Packed { data_type, .. }) => {
+        Kind::Value(_, data_type) | Kind::Packed(Packed { data_type, .. }) | Kind::Encoded(data_type) => {
             Ok(Column::Plain(new_null_array(data_type, rows)))
         }
         Kind::Handle if rows == 0 => Ok(Column::Handles(Arc::new([]))),

@@ -1,5 +1,7 @@
 //! Columns about to be packed into rows or compared with them: encodings resolved once per chunk.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
@@ -9,6 +11,7 @@ use tessera_types::{Error, Result};
 
 use crate::physical::{Physical, interval_values, raw_values};
 
+use super::nested::encode;
 use super::packing::Bounds;
 
 /// Columns of `rows` values each, ready to be read value by value.
@@ -39,7 +42,7 @@ pub(crate) enum Values {
     Interval(ScalarBuffer<IntervalMonthDayNano>),
     View(ScalarBuffer<u128>, ArrayRef),
     Nested(ArrayRef),
-    Handles(std::sync::Arc<[Handle]>),
+    Handles(Arc<[Handle]>),
 }
 
 impl Incoming {
@@ -58,6 +61,18 @@ impl Incoming {
     /// Resolves the stored columns of a chunk; its selection is for the caller to apply.
     pub fn of_chunk(chunk: &Chunk) -> Result<Incoming> {
         Incoming::new(chunk.stored(), chunk.rows_stored())
+    }
+
+    /// As [`Incoming::of_chunk`], with lists, structs and maps as the bytes that are sent for them.
+    pub(crate) fn of_sent(chunk: &Chunk) -> Result<Incoming> {
+        let mut incoming = Incoming::of_chunk(chunk)?;
+        for column in &mut incoming.columns {
+            if let Values::Nested(array) = &column.values {
+                let encoded = encode(array)?;
+                column.values = Values::View(encoded.views().clone(), Arc::new(encoded));
+            }
+        }
+        Ok(incoming)
     }
 
     /// How many values each column has.

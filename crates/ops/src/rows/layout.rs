@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Value(Physical, DataType),
     /// A value in some bits of a word.
     Packed(Packed),
+    /// A list, struct or map as bytes, which are kept as a string's are: in rows on their way.
+    Encoded(DataType),
     /// A collection: index of the side store and position in it, 32 bits each.
     Handle,
 }
@@ -50,7 +52,18 @@ impl FieldLayout {
         match &self.kind {
             Kind::Value(physical, _) => physical.width_bytes(),
             Kind::Packed(_) | Kind::Handle => 8,
+            Kind::Encoded(_) => 16,
         }
+    }
+
+    /// Whether it is a view of bytes, of which long ones lie in a heap.
+    pub(crate) fn in_heap(&self) -> bool {
+        matches!(self.kind, Kind::Value(Physical::View, _) | Kind::Encoded(_))
+    }
+
+    /// Whether it refers to a value beside the rows.
+    pub(crate) fn in_sides(&self) -> bool {
+        matches!(self.kind, Kind::Value(Physical::Nested, _) | Kind::Handle)
     }
 }
 
@@ -63,7 +76,7 @@ impl RowLayout {
         RowLayout::with_states(tuple, &[])
     }
 
-    /// The layout of `tuple` without a hash: for rows on their way.
+    /// The layout of `tuple` without a hash, and all values in it or in a heap: for rows on their way.
     ///
     /// # Errors
     /// As [`RowLayout::new`].
@@ -88,7 +101,10 @@ impl RowLayout {
             .map(|field| match &field.item {
                 Item::Atom(atom) => {
                     let data_type = atom.arrow();
-                    Ok(Kind::Value(Physical::of(&data_type)?, data_type))
+                    Ok(match Physical::of(&data_type)? {
+                        Physical::Nested if !hashed => Kind::Encoded(data_type),
+                        physical => Kind::Value(physical, data_type),
+                    })
                 }
                 Item::Collection(_) => Ok(Kind::Handle),
             })
@@ -157,7 +173,7 @@ impl RowLayout {
 
     /// Whether there are strings, or bytes, of which long ones lie in a heap.
     pub fn has_heap(&self) -> bool {
-        self.fields.iter().any(|field| matches!(field.kind, Kind::Value(Physical::View, _)))
+        self.fields.iter().any(FieldLayout::in_heap)
     }
 
     /// Where a state field stands in its row.

@@ -35,7 +35,7 @@ pub use compare::{Candidates, NullKeys};
 pub(crate) use gather::Which;
 pub use incoming::Incoming;
 pub(crate) use incoming::Values;
-pub(crate) use layout::{FieldLayout, Kind};
+pub(crate) use layout::Kind;
 pub use layout::{HASH_OFFSET, RowLayout};
 pub use memory::{Fixed, Region};
 pub(crate) use memory::{Pages, SharedPages, SharedWriter, prefetch};

@@ -1,6 +1,12 @@
-//! Equality of lists, structs and maps: part by part, NULL equal to NULL inside.
+//! Lists, structs and maps: equality, part by part, NULL equal to NULL inside; and as bytes, for another process.
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, new_null_array};
+use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, SortField};
+
+use tessera_types::{Error, Result};
 
 use crate::physical::{Physical, canonical32, canonical64, interval_length, interval_values, raw_values};
 
@@ -45,7 +51,7 @@ fn nested_equal(a: &ArrayRef, i: usize, b: &ArrayRef, j: usize) -> bool {
         return items_equal(a.value(i), b.value(j));
     }
     if let (Some(a), Some(b)) = (a.as_map_opt(), b.as_map_opt()) {
-        return items_equal(std::sync::Arc::new(a.value(i)), std::sync::Arc::new(b.value(j)));
+        return items_equal(Arc::new(a.value(i)), Arc::new(b.value(j)));
     }
     match (a.as_struct_opt(), b.as_struct_opt()) {
         (Some(a), Some(b)) => {
@@ -54,4 +60,24 @@ fn nested_equal(a: &ArrayRef, i: usize, b: &ArrayRef, j: usize) -> bool {
         }
         _ => false,
     }
+}
+
+/// The bytes of each value.
+pub(super) fn encode(array: &ArrayRef) -> Result<BinaryViewArray> {
+    let rows = converter(array.data_type())?.convert_columns(std::slice::from_ref(array))?;
+    Ok(rows.iter().map(|row| Some(row.data().to_vec())).collect())
+}
+
+/// The values of this type whose bytes these are; NULL where there are none.
+pub(super) fn decode(bytes: &BinaryViewArray, data_type: &DataType) -> Result<ArrayRef> {
+    let converter = converter(data_type)?;
+    let null = converter.convert_columns(&[new_null_array(data_type, 1)])?;
+    let parser = converter.parser();
+    let rows = bytes.iter().map(|bytes| bytes.map_or_else(|| null.row(0), |bytes| parser.parse(bytes)));
+    let decoded = converter.convert_rows(rows)?;
+    decoded.into_iter().next().ok_or_else(|| Error::internal("values that were decoded to nothing"))
+}
+
+fn converter(data_type: &DataType) -> Result<RowConverter> {
+    Ok(RowConverter::new(vec![SortField::new(data_type.clone())])?)
 }

@@ -13,11 +13,10 @@ use tessera_encodings::Chunk;
 use tessera_types::{Error, Result};
 
 use crate::context::{Context, Reservation};
-use crate::physical::Physical;
 
 use super::builder::RowsBuilder;
 use super::combine::Combiner;
-use super::layout::{Kind, RowLayout};
+use super::layout::{FieldLayout, RowLayout};
 use super::memory::Pages;
 use super::sealed::{Part, Rows, Side};
 
@@ -87,19 +86,17 @@ impl Scatter {
         context: &Arc<dyn Context>,
     ) -> Result<Arc<Scatter>> {
         let stride = layout.stride_bytes();
-        let words = |wanted: fn(&Kind) -> bool| {
-            layout.fields.iter().filter(|field| wanted(&field.kind)).map(|field| field.offset / 8).collect()
+        let words = |wanted: fn(&FieldLayout) -> bool| {
+            layout.fields.iter().filter(|field| wanted(field)).map(|field| field.offset / 8).collect()
         };
-        let in_heap = |kind: &Kind| matches!(kind, Kind::Value(Physical::View, _));
-        let in_sides = |kind: &Kind| matches!(kind, Kind::Value(Physical::Nested, _) | Kind::Handle);
         let target = |rows: &usize| {
             let mut memory = Reservation::new(context.clone());
             memory.grow(rows * stride)?;
             Ok(Mutex::new(Target { pages: Pages::contiguous(stride, *rows), rows: *rows, filled: 0, memory }))
         };
         Ok(Arc::new(Scatter {
-            heap_words: words(in_heap),
-            side_words: words(in_sides),
+            heap_words: words(FieldLayout::in_heap),
+            side_words: words(FieldLayout::in_sides),
             targets: counts.iter().map(target).collect::<Result<_>>()?,
             shared: Mutex::new(Referred {
                 heap: Vec::new(),

@@ -294,3 +294,31 @@ fn memory_is_counted_and_given_back() {
     drop(rows);
     assert_eq!(context.used(), 0);
 }
+
+#[test]
+fn every_atom_crosses_to_another_process() {
+    let (tuple, arrays) = every_atom();
+    let layout = RowLayout::bare(&tuple).unwrap();
+    let context: Arc<dyn crate::Context> = TestContext::new(2048, 1);
+    let mut outgoing = Outgoing::new(&layout, &vec![].into(), (0, 0), &context).unwrap();
+    let words = outgoing.heap_words().clone();
+    let (mut rows, mut heap) = (Vec::new(), Vec::new());
+    let mut send = |_, mut packet: Packet| {
+        packet.relocate(&layout, &words, heap.len() as u64);
+        rows.extend(packet.rows);
+        heap.extend(packet.heap);
+        Ok(())
+    };
+    let chunk = Chunk::from_arrays(arrays.clone());
+    outgoing.append(&chunk, &mut send).unwrap();
+    outgoing.append(&chunk.select(Arc::new(UInt32Array::from(vec![3, 0]))), &mut send).unwrap();
+    outgoing.flush(&mut send).unwrap();
+    let there = Rows::arrived(&layout, Region::owned(rows), &Region::of_bytes(&heap), heap.len(), Vec::new())
+        .unwrap();
+    assert_eq!(there.len(), 7);
+    let sent = [0, 1, 2, 3, 4, 3, 0].map(Some).into_iter().chain([None]).collect::<Vec<_>>();
+    for (field, array) in arrays.iter().enumerate() {
+        let column = there.gather(field, &[0, 1, 2, 3, 4, 5, 6, NO_ROW]).unwrap();
+        assert_eq!(&plain(&column), &taken(array, &sent), "field {field}");
+    }
+}

@@ -13,7 +13,6 @@ use tessera_types::{Error, Result};
 
 use crate::context::{Context, Reservation};
 use crate::hash::hash_columns;
-use crate::physical::Physical;
 
 use super::builder::RowsBuilder;
 use super::combine::{Combiner, Full};
@@ -83,14 +82,13 @@ struct Positions {
 pub fn heap_words(layout: &RowLayout) -> Result<Arc<[usize]>> {
     let mut words = Vec::new();
     for (place, field) in layout.fields.iter().zip(layout.tuple().fields()) {
-        match &place.kind {
-            Kind::Value(Physical::View, _) => words.push(place.offset / 8),
-            Kind::Value(Physical::Nested, _) | Kind::Handle => {
-                return Err(Error::unsupported(format!(
-                    "field {field} cannot be sent to another process; unnest it, or cast it to a string, first"
-                )));
-            }
-            Kind::Value(..) | Kind::Packed(_) => {}
+        if place.kind == Kind::Handle {
+            return Err(Error::unsupported(format!(
+                "field {field} is a collection, which cannot be sent to another process; send its tuples instead"
+            )));
+        }
+        if place.in_heap() {
+            words.push(place.offset / 8);
         }
     }
     Ok(words.into())
@@ -144,7 +142,7 @@ impl Outgoing {
     /// The memory budget is exhausted, and those of `send`.
     pub fn append(&mut self, chunk: &Chunk, send: Send<'_>) -> Result<()> {
         self.context.check()?;
-        let incoming = Incoming::of_chunk(chunk)?;
+        let incoming = Incoming::of_sent(chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         self.hashes.clear();
         if self.bits > 0 {
@@ -402,7 +400,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_an_error() {
-        let layout = RowLayout::bare(&"<l: list<int64>>".parse().unwrap()).unwrap();
+        let layout = RowLayout::bare(&"<l: rows<k: int64>>".parse().unwrap()).unwrap();
         let context: Arc<dyn Context> = TestContext::new(2048, 1);
         let message = Outgoing::new(&layout, &vec![].into(), (0, 0), &context).unwrap_err().to_string();
         assert!(message.contains("cannot be sent"), "{message}");
