@@ -11,6 +11,10 @@ use crate::operator::{Lowering, Operator, SubOperator};
 /// the first: the input with locality `all`. Only `gather` keeps the source's order. With `first`, only what the first
 /// worker has is sent: every other has the same, or nothing that counts.
 ///
+/// With `heavy`, what meets in a join need not be where its keys say, if it does meet: where one side has most of its tuples in few
+/// partitions, `split` lets these stay where they are while those of the other side, `copied`, go to every worker; `either`
+/// lets both. A platform may leave it.
+///
 /// By itself, in a build without the platform of its plan, it can be verified and explained, not run.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange;
@@ -19,7 +23,7 @@ impl Descriptor for Exchange {
     describe!(
         "exchange",
         "Sends tuples between workers so that what belongs together is in one place.",
-        ["keys", "broadcast", "gather", "first"],
+        ["keys", "broadcast", "gather", "first", "heavy"],
         1,
         1
     );
@@ -33,6 +37,9 @@ impl Descriptor for Exchange {
         }
         describe::keys(&edge.tuple, &keys, "key")?;
         node.params.flag("first")?;
+        if node.params.get("heavy").is_some() {
+            node.params.choice("heavy", &["split", "copied", "either"])?;
+        }
         let traits = Traits { locality: Locality::All, ..edge.traits };
         let order = if gather && edge.order == Order::Source { Order::Source } else { Order::None };
         Ok(Edge { tuple: edge.tuple.clone(), traits, order })

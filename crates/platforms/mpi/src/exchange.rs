@@ -15,7 +15,7 @@ use tessera_types::{Error, Result};
 
 use crate::answer::answer;
 use crate::link::{Buffer, Bytes, Link, Outcome, Request, Work};
-use crate::region::Regions;
+use crate::region::{Owner, Regions, Slot};
 use crate::window::{WINDOW, missing};
 
 /// Partitions tuples by some bits of the hash of their `keys` and puts each partition into the window of the rank that owns it,
@@ -180,15 +180,25 @@ impl Shared {
     fn send(&self, partition: usize, mut packet: Packet, heap_words: &[usize]) -> Result<()> {
         let slot = self.window.claim(partition, packet.rows.len(), packet.heap.len())?;
         packet.relocate(self.window.layout()?, heap_words, slot.heap_base);
-        if slot.rank == self.link.rank() {
-            return self.window.fill(slot, &packet.rows, &packet.heap);
+        let here = self.link.rank();
+        match slot.owner {
+            Owner::Rank(rank) if rank != here => return self.put(rank, &slot, packet.rows, packet.heap),
+            Owner::All => {
+                for rank in (0..self.link.ranks()).filter(|rank| *rank != here) {
+                    self.put(rank, &slot, packet.rows.clone(), packet.heap.clone())?;
+                }
+            }
+            Owner::Rank(_) | Owner::Sender => {}
         }
-        let Packet { rows, heap, .. } = packet;
+        self.window.fill(slot, &packet.rows, &packet.heap)
+    }
+
+    fn put(&self, rank: usize, slot: &Slot, rows: Vec<u64>, heap: Vec<u8>) -> Result<()> {
         self.run.counters.add("sent_bytes", (rows.len() * 8 + heap.len()) as u64);
         let put = |byte: usize, length: usize, bytes: Bytes| -> Result<()> {
             let under_way = self.link.count(length, &self.run.context)?;
             let buffer = Buffer { bytes, under_way };
-            self.link.request(Request::Put(self.window.clone(), slot.rank, byte, buffer));
+            self.link.request(Request::Put(self.window.clone(), rank, byte, buffer));
             Ok(())
         };
         put(slot.word * 8, rows.len() * 8, Bytes::Words(rows))?;

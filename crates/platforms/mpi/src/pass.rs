@@ -22,6 +22,12 @@ pub(crate) fn for_ranks(plan: &Plan, catalogue: &Catalogue, ranks: usize, way: W
     })?;
     for inner in plan.nodes.iter_mut().flat_map(|node| &mut node.nested) {
         *inner = together::step_together(inner, catalogue)?;
+        // A window by itself has no other side.
+        for node in inner.nodes.iter_mut().filter(|node| &*node.operator == "mpi_window") {
+            if !matches!(node.param("columns"), Some(Value::List(_))) {
+                node.params.remove("heavy");
+            }
+        }
     }
     Ok(plan)
 }
@@ -53,7 +59,11 @@ fn swap(out: &mut Builder, mut node: Node, tuple: &Tuple, (bits, way): (i64, Way
         }
         let counted = out.add("local_histogram", &node.inputs, counting);
         let histogram = out.add("mpi_histogram", &[counted], Params::new());
-        let window = out.add("mpi_window", &[histogram], Params::new().with("columns", tuple.clone()));
+        let mut wanted = Params::new().with("columns", tuple.clone());
+        if let Some(heavy) = node.params.get("heavy") {
+            wanted.set("heavy", heavy.clone());
+        }
+        let window = out.add("mpi_window", &[histogram], wanted);
         out.add("mpi_exchange", &[node.inputs[0], window], params)
     };
     Ok(out.add("rows_scan", &[there], Params::new().with("field", Value::name("data"))))

@@ -13,14 +13,32 @@ use tessera_ops::Reservation;
 use tessera_ops::rows::{Region, RowLayout, Rows};
 use tessera_types::{Error, Result};
 
-/// Where the tuples of each partition lie: which rank has it, where its rows and strings begin there, and how many they are.
+/// Which ranks have the tuples of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// This one.
+    Rank(usize),
+    /// All have all of it.
+    All,
+    /// Each has its own.
+    Sender,
+}
+
+impl Owner {
+    /// Whether a rank has some.
+    pub(crate) fn has(self, rank: usize) -> bool {
+        !matches!(self, Owner::Rank(owner) if owner != rank)
+    }
+}
+
+/// Where the tuples of each partition lie: who has them, where their rows and strings begin there, and how many they are.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    pub(crate) rank: usize,
-    /// First word of the rows, first byte of the strings.
+    pub(crate) owner: Owner,
+    /// First word of the rows, first byte of the strings: at this rank, where each has its own, else wherever the partition is.
     pub(crate) rows_at: usize,
     pub(crate) heap_at: usize,
-    /// Rows and bytes of strings, of all ranks.
+    /// Rows and bytes of strings that come there.
     pub(crate) rows: usize,
     pub(crate) heap_bytes: usize,
 }
@@ -59,11 +77,11 @@ unsafe impl Sync for Regions {}
 // A panic elsewhere leaves nothing half done here that a reader would see.
 impl std::panic::RefUnwindSafe for Regions {}
 
-/// A place for a packet, handed out once: its first word and first byte in the window of `rank`, and its strings' place in
+/// A place for a packet, handed out once: its first word and first byte in the windows of its owner, and its strings' place in
 /// the partition.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    pub(crate) rank: usize,
+    pub(crate) owner: Owner,
     pub(crate) word: usize,
     pub(crate) byte: usize,
     pub(crate) heap_base: u64,
@@ -92,7 +110,7 @@ impl Regions {
     ) -> Result<()> {
         let stride = layout.stride_bytes() / 8;
         let outside = |place: &Place| {
-            place.rank == rank
+            place.owner.has(rank)
                 && (place.rows_at + place.rows * stride > self.words
                     || place.heap_at + place.heap_bytes > self.words * 8)
         };
@@ -140,7 +158,7 @@ impl Regions {
             return Err(other_tuples(partition));
         }
         Ok(Slot {
-            rank: place.rank,
+            owner: place.owner,
             word: place.rows_at + row as usize * stride,
             byte: place.heap_at + byte as usize,
             heap_base: byte,
@@ -155,7 +173,10 @@ impl Regions {
     /// It is the place of another packet: a mistake of Tessera.
     pub(crate) fn fill(&self, slot: Slot, rows: &[u64], heap: &[u8]) -> Result<()> {
         let inside = slot.word + slot.words <= self.words && slot.byte + slot.bytes <= self.words * 8;
-        if !inside || slot.rank != self.map()?.rank || (rows.len(), heap.len()) != (slot.words, slot.bytes) {
+        if !inside
+            || !slot.owner.has(self.map()?.rank)
+            || (rows.len(), heap.len()) != (slot.words, slot.bytes)
+        {
             return Err(Error::internal("a packet was given the place of another"));
         }
         // SAFETY: the slot is inside the memory, checked here and in `set_map`; it was handed out once and is used up, so
@@ -188,7 +209,8 @@ impl Regions {
         // SAFETY: the words are initialised and live as long as `self`, of which the region holds a reference; the
         // window is closed, so nobody writes any more.
         let all = unsafe { Region::new(self.base, self.words, self.clone()) };
-        let here = map.places.iter().enumerate().filter(|(_, place)| place.rank == map.rank);
+        let is_here = |(_, place): &(usize, &Place)| place.owner.has(map.rank);
+        let here = map.places.iter().enumerate().filter(is_here);
         here.map(|(partition, place)| {
             let rows = all.slice(place.rows_at, place.rows * map.layout.stride_bytes() / 8);
             let first = place.heap_at / 8;

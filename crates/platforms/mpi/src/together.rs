@@ -18,6 +18,7 @@ struct Exchange {
     histogram: NodeId,
     counted: NodeId,
     columns: Tuple,
+    heavy: Option<Value>,
 }
 
 /// Puts the histograms and the windows of exchanges that meet in joins together, where none of them waits for another.
@@ -87,8 +88,9 @@ fn alone(plan: &Plan, consumers: &[Vec<NodeId>], exchange: NodeId) -> Option<Exc
     let window = input(exchange, 1, "mpi_window")?;
     let histogram = input(window, 0, "mpi_histogram")?;
     let counted = input(histogram, 0, "local_histogram")?;
-    let columns = plan.node(window).params.tuple("columns").ok()?.clone();
-    Some(Exchange { exchange, window, histogram, counted, columns })
+    let params = &plan.node(window).params;
+    let (columns, heavy) = (params.tuple("columns").ok()?.clone(), params.get("heavy").cloned());
+    Some(Exchange { exchange, window, histogram, counted, columns, heavy })
 }
 
 /// The nodes in an order in which all histograms of a group come before each of its windows, near the plan's; none if one of
@@ -159,5 +161,9 @@ fn windows_of(out: &mut Builder, group: &[Exchange], counted: &[NodeId]) -> Node
     let all = out.add("union", counted, Params::new());
     let histogram = out.add("mpi_histogram", &[all], Params::new());
     let columns: Vec<Value> = group.iter().map(|member| Value::Tuple(member.columns.clone())).collect();
-    out.add("mpi_window", &[histogram], Params::new().with("columns", columns))
+    let mut params = Params::new().with("columns", columns);
+    if let [Exchange { heavy: Some(one), .. }, Exchange { heavy: Some(other), .. }] = group {
+        params.set("heavy", vec![one.clone(), other.clone()]);
+    }
+    out.add("mpi_window", &[histogram], params)
 }

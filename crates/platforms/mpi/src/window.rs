@@ -1,5 +1,6 @@
 //! `mpi_window`: room for exactly what other ranks will send.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::AsArray;
@@ -15,7 +16,7 @@ use tessera_types::{Error, Field, Result, Tuple};
 use crate::answer::{Held, answer, in_order};
 use crate::histogram::FIELDS;
 use crate::link::{Link, Outcome, Work};
-use crate::region::Place;
+use crate::region::{Owner, Place};
 use crate::roles::Roles;
 
 /// The format of the collection that a window is to the plan.
@@ -28,6 +29,10 @@ pub(crate) const WINDOW: &str = "mpi_window";
 /// Input: the output of an `mpi_histogram`; output one tuple `<window: mpi_window<columns>>`. With `columns` a list of types, the
 /// histogram has as many parts of equal length, and the output a window for each, `<window_1: …, window_2: …>`, made in one
 /// step. Blocks. Memory: the windows.
+///
+/// With `heavy`, two windows are for the sides of a join, and say which of them may be `split`, `copied` or `either`. Where more than
+/// half of what a rank would have to hold of one side is in one partition (a key that many tuples have), that partition stays where its
+/// tuples are, and every rank gets those of the other side, if these are fewer.
 #[derive(Debug, Clone)]
 pub struct Window {
     link: Option<Arc<Link>>,
@@ -48,7 +53,13 @@ pub(crate) fn missing() -> Error {
 }
 
 impl Descriptor for Window {
-    tessera_ops::describe!("mpi_window", "Makes room for what other ranks will put.", ["columns"], 1, 1);
+    tessera_ops::describe!(
+        "mpi_window",
+        "Makes room for what other ranks will put.",
+        ["columns", "heavy"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
@@ -57,6 +68,9 @@ impl Descriptor for Window {
         }
         let window = |(name, columns): (String, &Tuple)| Field::collection(name, WINDOW, columns.clone());
         let windows: Vec<Field> = relations(node)?.into_iter().map(window).collect();
+        if may_split(node)?.is_some() && windows.len() != 2 {
+            return Err(Error::semantic("parameter heavy is for the two windows of a join"));
+        }
         Ok(Edge { tuple: Tuple::new(windows), traits: edge.traits, order: Order::Source })
     }
 
@@ -75,8 +89,23 @@ impl SubOperator for Window {
         let relations = relations(node)?.into_iter().map(|(_, columns)| columns.clone()).collect();
         let tuple = &lowering.inputs[0].tuple;
         let fields = FIELDS.map(|name| tuple.index_of(name).unwrap_or(usize::MAX));
-        Ok(Operator::Sink(Arc::new(Lowered { link, relations, fields, step: lowering.position })))
+        let may_split = may_split(node)?;
+        Ok(Operator::Sink(Arc::new(Lowered { link, relations, may_split, fields, step: lowering.position })))
     }
+}
+
+/// Which side's heavy partitions may be split, the other's being copied.
+fn may_split(node: &Node) -> Result<Option<[bool; 2]>> {
+    let Some(heavy) = node.params.get("heavy") else { return Ok(None) };
+    let wrong = || Error::semantic("parameter heavy must be two of :split, :copied and :either");
+    let Value::List(sides) = heavy else { return Err(wrong()) };
+    let is_named =
+        |value: &Value, names: [&str; 2]| matches!(value, Value::Name(name) if names.contains(&&**name));
+    let [one, other] = &sides[..] else { return Err(wrong()) };
+    let may =
+        |side, opposite| is_named(side, ["split", "either"]) && is_named(opposite, ["copied", "either"]);
+    let may_split = [may(one, other), may(other, one)];
+    if may_split.contains(&true) { Ok(Some(may_split)) } else { Err(wrong()) }
 }
 
 /// The relations that windows are wanted for: the name of the window, and what it holds.
@@ -95,6 +124,7 @@ fn relations(node: &Node) -> Result<Vec<(String, &Tuple)>> {
 struct Lowered {
     link: Arc<Link>,
     relations: Arc<[Tuple]>,
+    may_split: Option<[bool; 2]>,
     fields: [usize; 7],
     step: usize,
 }
@@ -121,7 +151,7 @@ impl SinkRun for WindowRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let Lowered { link, relations, fields, step } = &self.lowered;
+        let Lowered { link, relations, may_split, fields, step } = &self.lowered;
         let mut columns: [Vec<i64>; 7] = Default::default();
         for chunk in in_order(workers)? {
             for (column, field) in columns.iter_mut().zip(fields) {
@@ -139,24 +169,48 @@ impl SinkRun for WindowRun {
             )));
         }
         let (rank, roles) = (link.rank(), Roles::all(link.ranks()));
-        let (mut maps, mut sizes) = (Vec::new(), Vec::new());
+        let is_range = |row: &usize| partition[*row] < 0;
         let ends = firsts.iter().copied().skip(1).chain([count.len()]);
-        for (columns, (first, end)) in relations.iter().zip(firsts.iter().zip(ends)) {
-            let is_range = |row: &usize| partition[*row] < 0;
-            let layout = layout(
-                columns,
-                (*first..end).filter(is_range).map(|row| (partition[row], total[row], total_bytes[row])),
-            )?;
-            let own = *first..(*first..end).find(is_range).unwrap_or(end);
-            let (total, total_bytes) = (&total[own.clone()], &total_bytes[own.clone()]);
-            let (places, words) = places(layout.stride_bytes() / 8, roles, total, total_bytes)?;
+        let of_relations: Vec<(Range<usize>, usize)> = firsts
+            .iter()
+            .zip(ends)
+            .map(|(first, end)| (*first..(*first..end).find(is_range).unwrap_or(end), end))
+            .collect();
+        let heavy = match (may_split, &of_relations[..]) {
+            (Some(may_split), [(one, _), (other, _)]) if one.len() == other.len() => {
+                heavy([&total[one.clone()], &total[other.clone()]], *may_split, roles.ranks())
+            }
+            _ => Vec::new(),
+        };
+        // All ranks come to the same.
+        if rank == 0 && may_split.is_some() {
+            self.run.counters.add("heavy_partitions", heavy.iter().flatten().count() as u64);
+        }
+        let (mut maps, mut sizes) = (Vec::new(), Vec::new());
+        for (number, (columns, (own, end))) in relations.iter().zip(of_relations).enumerate() {
+            let layout =
+                layout(columns, (own.end..end).map(|row| (partition[row], total[row], total_bytes[row])))?;
+            let partitions = own.len();
+            let owner = |partition: usize| match heavy.get(partition) {
+                Some(Some(split)) if *split == number => Owner::Sender,
+                Some(Some(_)) => Owner::All,
+                _ => Owner::Rank(roles.owner(partition, partitions)),
+            };
+            let of_all = (&total[own.clone()], &total_bytes[own.clone()]);
+            let of_rank = (&count[own.clone()], &bytes[own.clone()]);
+            let (places, words) =
+                places(layout.stride_bytes() / 8, (rank, roles.ranks()), owner, of_all, of_rank)?;
             let mut memory = Reservation::new(self.run.context.clone());
             memory.grow(words[rank] * 8)?;
-            let share = |p: usize| {
-                let from = (before[p] as u64, before_bytes[p] as u64);
+            let share = |(p, place): (usize, &Place)| {
+                let from = match place.owner {
+                    Owner::Sender => (0, 0),
+                    Owner::Rank(_) | Owner::All => (before[p] as u64, before_bytes[p] as u64),
+                };
                 (from, (from.0 + count[p] as u64, from.1 + bytes[p] as u64))
             };
-            maps.push((layout.clone(), places, own.map(share).collect::<Vec<_>>(), memory));
+            let shares: Vec<_> = own.zip(&places).map(share).collect();
+            maps.push((layout.clone(), places, shares, memory));
             sizes.push(words[rank] * 8);
         }
         let reply = link.step(*step, Work::Open(sizes));
@@ -187,26 +241,64 @@ fn layout(columns: &Tuple, ranges: impl Iterator<Item = (i64, i64, i64)>) -> Res
     RowLayout::packed(columns, &of_fields)
 }
 
-/// What lies where, and how many words each rank's window has.
-fn places(stride: usize, roles: Roles, rows: &[i64], bytes: &[i64]) -> Result<(Vec<Place>, Vec<usize>)> {
+/// Of each partition, which of the two sides of a join is split where it is heavy: where it has more than half of what a rank would
+/// hold of its side, and copying the other side's tuples to all sends fewer than it has.
+fn heavy(sides: [&[i64]; 2], may_split: [bool; 2], ranks: usize) -> Vec<Option<usize>> {
+    let ranks = ranks as i64;
+    let all = sides.map(|side| side.iter().sum::<i64>());
+    let is_split = |partition: usize, side: usize| {
+        let (split, copied) = (sides[side][partition], sides[1 - side][partition]);
+        may_split[side]
+            && split.saturating_mul(2 * ranks) > all[side]
+            && copied.saturating_mul(ranks - 1) <= split
+    };
+    let which = |partition| (0..2).find(|side| is_split(partition, *side));
+    (0..sides[0].len()).map(|partition| which(partition).filter(|_| ranks > 1)).collect()
+}
+
+/// What lies where, of partitions with so many (rows, bytes) of all ranks and of this one; and how many words each rank's window has,
+/// what stays at other ranks apart.
+///
+/// First comes what all have, in the same place everywhere, and last what stays, whose place only this rank has to know.
+fn places(
+    stride: usize,
+    (rank, ranks): (usize, usize),
+    owner: impl Fn(usize) -> Owner,
+    of_all: (&[i64], &[i64]),
+    of_rank: (&[i64], &[i64]),
+) -> Result<(Vec<Place>, Vec<usize>)> {
     let size =
         |number: i64| usize::try_from(number).map_err(|_| Error::internal("a histogram of negative counts"));
-    let mut words = vec![0; roles.ranks()];
-    let mut places = Vec::with_capacity(rows.len());
-    for (partition, (rows_here, bytes_here)) in rows.iter().zip(bytes).enumerate() {
-        let (rank, rows_here) = (roles.owner(partition, rows.len()), size(*rows_here)?);
-        places.push(Place {
-            rank,
-            rows_at: words[rank],
-            heap_at: 0,
-            rows: rows_here,
-            heap_bytes: size(*bytes_here)?,
-        });
-        words[rank] += rows_here * stride;
-    }
-    for place in &mut places {
-        place.heap_at = words[place.rank] * 8;
-        words[place.rank] += place.heap_bytes.div_ceil(8);
+    let place = |partition: usize| {
+        let owner = owner(partition);
+        let (rows, bytes) = if owner == Owner::Sender { of_rank } else { of_all };
+        let (rows, heap_bytes) = (size(rows[partition])?, size(bytes[partition])?);
+        Ok(Place { owner, rows_at: 0, heap_at: 0, rows, heap_bytes })
+    };
+    let mut places = (0..of_all.0.len()).map(place).collect::<Result<Vec<_>>>()?;
+    let mut words = vec![0; ranks];
+    let mut take = |owner: Owner, length: usize| {
+        let here = match owner {
+            Owner::Rank(owner) => owner..owner + 1,
+            Owner::All => 0..ranks,
+            Owner::Sender => rank..rank + 1,
+        };
+        let at = words[here.start];
+        words[here].iter_mut().for_each(|words| *words += length);
+        at
+    };
+    let kinds: [fn(&Owner) -> bool; 3] = [
+        |owner| *owner == Owner::All,
+        |owner| matches!(owner, Owner::Rank(_)),
+        |owner| *owner == Owner::Sender,
+    ];
+    for is_kind in kinds {
+        for place in places.iter_mut().filter(|place| is_kind(&place.owner)) {
+            place.rows_at = take(place.owner, place.rows * stride);
+        }
+        for place in places.iter_mut().filter(|place| is_kind(&place.owner)) {
+            place.heap_at = take(place.owner, place.heap_bytes.div_ceil(8)) * 8;
+        }
     }
     Ok((places, words))
 }
@@ -217,23 +309,49 @@ mod tests {
 
     #[test]
     fn windows_are_filled_exactly() {
-        let (rows, bytes) = ([3, 0, 5, 1, 2, 0, 0, 4], [9, 0, 0, 16, 1, 0, 0, 7]);
-        for ranks in [1, 2, 3, 8, 11] {
-            let (places, words) = places(4, Roles::all(ranks), &rows, &bytes).unwrap();
-            let mut used: Vec<Vec<(usize, usize)>> = vec![Vec::new(); ranks];
-            for place in &places {
-                used[place.rank].push((place.rows_at * 8, place.rows * 32));
-                used[place.rank].push((place.heap_at, place.heap_bytes.next_multiple_of(8)));
-            }
-            for (rank, used) in used.iter_mut().enumerate() {
+        let of_all = (&[3, 0, 5, 1, 2, 0, 0, 4], &[9, 0, 0, 16, 1, 0, 0, 7]);
+        let of_rank = (&[1, 0, 2, 1, 0, 0, 0, 3], &[9, 0, 0, 16, 0, 0, 0, 5]);
+        for (ranks, odd) in [1, 2, 3, 8, 11].into_iter().flat_map(|ranks| [(ranks, false), (ranks, true)]) {
+            let owner = |partition: usize| match partition {
+                2 | 3 if odd => Owner::Sender,
+                4 | 7 if odd => Owner::All,
+                _ => Owner::Rank(Roles::all(ranks).owner(partition, 8)),
+            };
+            let rank = ranks - 1;
+            let (of_all, of_rank) = ((&of_all.0[..], &of_all.1[..]), (&of_rank.0[..], &of_rank.1[..]));
+            let (places, words) = places(4, (rank, ranks), owner, of_all, of_rank).unwrap();
+            for (here, words) in words.iter().enumerate() {
+                let is_here = |place: &&Place| match place.owner {
+                    Owner::Sender => here == rank,
+                    owner => owner.has(here),
+                };
+                let mut used: Vec<(usize, usize)> = Vec::new();
+                for place in places.iter().filter(is_here) {
+                    used.push((place.rows_at * 8, place.rows * 32));
+                    used.push((place.heap_at, place.heap_bytes.next_multiple_of(8)));
+                }
                 used.sort_unstable();
                 let mut end = 0;
                 for (start, length) in used.iter().filter(|(_, length)| *length > 0) {
-                    assert_eq!(*start, end, "{ranks} ranks, rank {rank}");
+                    assert_eq!(*start, end, "{ranks} ranks, rank {here}");
                     end = start + length;
                 }
-                assert_eq!(end, words[rank] * 8);
+                assert_eq!(end, words * 8);
             }
         }
+    }
+
+    #[test]
+    fn heavy_partitions_are_split_where_the_other_side_is_small() {
+        let (stream, table) = ([10, 900, 10, 80], [25, 25, 25, 25]);
+        assert_eq!(heavy([&stream, &table], [true, true], 2), [None, Some(0), None, None]);
+        assert_eq!(heavy([&table, &stream], [true, true], 2), [None, Some(1), None, None]);
+        // Of which side the join lets it be split.
+        assert_eq!(heavy([&stream, &table], [false, true], 2), [None; 4]);
+        // The other side has as many, or there is nobody to share with.
+        assert_eq!(heavy([&stream, &[0, 600, 0, 0]], [true, false], 3), [None; 4]);
+        assert_eq!(heavy([&stream, &table], [true, true], 1), [None; 4]);
+        // Nothing at all is not much.
+        assert_eq!(heavy([&[0; 4], &[0; 4]], [true, true], 2), [None; 4]);
     }
 }

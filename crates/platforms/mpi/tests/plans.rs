@@ -199,6 +199,55 @@ fn what_waits_for_the_other_side_steps_alone() {
 }
 
 #[test]
+fn heavy_partitions_may_stay_where_nobody_counts_on_them() {
+    let heavy = |plan: &Plan| {
+        let executor = plan.nodes.iter().find(|node| &*node.operator == "executor").unwrap();
+        let windows = executor.nested[0].nodes.iter().filter(|node| &*node.operator == "mpi_window");
+        let of = |node: &tessera_plan::Node| node.param("heavy").map(|value| format!("{value:?}"));
+        windows.map(|window| of(window).is_some()).collect::<Vec<_>>()
+    };
+    let join = |kind: &str| {
+        format!(
+            "%3 = build(%1){{keys = [k2], expected_rows = 1000000}}
+             %4 = probe(%3, %0){{keys = [k], join = :{kind}, expected_rows = 1000000}}\n"
+        )
+    };
+    let shown = |kind: &str| text::print(&distributed(&format!("{}return %4", join(kind))));
+    assert!(shown("inner").contains("heavy = [:either, :either]"), "{}", shown("inner"));
+    assert!(shown("left").contains("heavy = [:split, :copied]"), "{}", shown("left"));
+    assert!(shown("anti").contains("heavy = [:split, :copied]"));
+    assert!(shown("right").contains("heavy = [:copied, :split]"));
+    assert!(!shown("full").contains("heavy"));
+    // Grouped by something else, or in parts: nobody asks where the tuples are.
+    let sums = "aggregates = {n = {function = count, args = []}}";
+    let plan =
+        distributed(&format!("{}%5 = reduce_by_key(%4){{keys = [g], {sums}}}\nreturn %5", join("inner")));
+    assert_eq!(heavy(&plan), [true, false]);
+    // Grouped by the key they were joined on, they are not sent again.
+    let plan =
+        distributed(&format!("{}%5 = reduce_by_key(%4){{keys = [k], {sums}}}\nreturn %5", join("inner")));
+    assert_eq!(heavy(&plan), [false]);
+    // Joined again on the same key.
+    let plan = distributed(&format!(
+        "{}%5 = map(%2){{exprs = {{k4 = CAST(g3 AS int64), name = name}}}}
+         %6 = build(%5){{keys = [k4], expected_rows = 1000000}}
+         %7 = probe(%6, %4){{keys = [k2], join = :inner, expected_rows = 1000000}}
+         return %7",
+        join("inner")
+    ));
+    assert_eq!(heavy(&plan), [false]);
+    // One exchange for two joins.
+    let plan = distributed(&format!(
+        "{}%5 = build(%0){{keys = [k], expected_rows = 1000000}}
+         %6 = probe(%5, %1){{keys = [k2], join = :semi, expected_rows = 1000000}}
+         %7 = cartesian_product(%4, %6)
+         return %7",
+        join("semi")
+    ));
+    assert!(heavy(&plan).iter().all(|heavy| !heavy), "{}", text::print(&plan));
+}
+
+#[test]
 fn two_sided_plans_send_and_receive() {
     let sends = ["mpi_send", "mpi_receive", "mpi_send", "mpi_receive", "mpi_broadcast"];
     let plan = distributed_by(Way::TwoSided, &format!("{JOIN}return %4"));

@@ -34,6 +34,7 @@ impl Distributing<'_> {
         let place = match &input.place {
             Place::First | Place::Copied => return self.on_first(node),
             Place::Keyed(classes) if contains(classes, &keys) => {
+                self.rely_on(input.id);
                 let kept = |class: &Class| class.iter().filter(|name| keys.contains(name)).cloned().collect();
                 Place::Keyed(classes.iter().map(kept).collect())
             }

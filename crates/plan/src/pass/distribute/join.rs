@@ -1,12 +1,13 @@
 //! Joins: where stream and table meet.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tessera_types::Result;
 
 use super::place::{Class, Place};
 use super::{Distributing, Placed};
-use crate::graph::Node;
+use crate::graph::{Node, NodeId, Plan};
 use crate::value::Value;
 
 /// A table of more tuples than this is not copied to every worker.
@@ -17,6 +18,36 @@ pub(super) fn name(value: &Value) -> Option<&str> {
     match value {
         Value::Name(name) => Some(name),
         _ => None,
+    }
+}
+
+/// The exchanges by keys of both sides of a join, and which of them may be divided among workers where the other is at all of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Meeting {
+    stream: NodeId,
+    table: NodeId,
+    /// Of stream, of table.
+    may_split: (bool, bool),
+}
+
+/// Says of exchanges whose tuples only meet in their join that those of heavy partitions may stay split, and those that they meet
+/// be copied to all workers instead.
+pub(super) fn allow_heavy(plan: &mut Plan, meetings: &[Meeting], relied_on: &HashSet<NodeId>) {
+    let consumers = plan.consumers();
+    for Meeting { stream, table, may_split } in meetings {
+        let sides = [(stream, may_split.0, may_split.1), (table, may_split.1, may_split.0)];
+        if sides.iter().any(|(id, ..)| relied_on.contains(id) || consumers[id.index()].len() != 1) {
+            continue;
+        }
+        for (id, may_split, may_be_copied) in sides {
+            let how = match (may_split, may_be_copied) {
+                (true, true) => "either",
+                (true, false) => "split",
+                (false, true) => "copied",
+                (false, false) => continue,
+            };
+            plan.nodes[id.index()].params.set("heavy", Value::name(how));
+        }
     }
 }
 
@@ -56,7 +87,8 @@ impl Distributing<'_> {
                 (stream, self.copied(table), place)
             }
             _ => {
-                let (stream, table, positions) = self.together(stream, &stream_keys, table, &table_keys);
+                let (stream, table, positions) =
+                    self.together(&join, (stream, &stream_keys), (table, &table_keys));
                 let of_stream: Vec<Class> = match &stream.place {
                     Place::Keyed(classes) => classes.clone(),
                     _ => Vec::new(),
@@ -106,26 +138,38 @@ impl Distributing<'_> {
     /// Both where the hash of equal keys brings them, and of which keys it is.
     fn together(
         &mut self,
-        stream: Placed,
-        stream_keys: &[Arc<str>],
-        table: Placed,
-        table_keys: &[Arc<str>],
+        join: &str,
+        (stream, stream_keys): (Placed, &[Arc<str>]),
+        (table, table_keys): (Placed, &[Arc<str>]),
     ) -> (Placed, Placed, Vec<usize>) {
         let of = |keys: &[Arc<str>], positions: &[usize]| -> Vec<Arc<str>> {
             positions.iter().map(|at| keys[*at].clone()).collect()
         };
         match (stream.place.positions(stream_keys), table.place.positions(table_keys)) {
-            (Some(here), Some(there)) if here == there => (stream, table, here),
+            (Some(here), Some(there)) if here == there => {
+                self.rely_on(stream.id);
+                self.rely_on(table.id);
+                (stream, table, here)
+            }
             (Some(here), _) => {
+                self.rely_on(stream.id);
                 let table = self.keyed(table, &of(table_keys, &here));
                 (stream, table, here)
             }
             (None, Some(there)) => {
+                self.rely_on(table.id);
                 let stream = self.keyed(stream, &of(stream_keys, &there));
                 (stream, table, there)
             }
             (None, None) => {
                 let (stream, table) = (self.keyed(stream, stream_keys), self.keyed(table, table_keys));
+                // Who is split meets all of the other side; a row that is copied must not come out more than once.
+                let may_split = match join {
+                    "inner" => (true, true),
+                    "full" => (false, false),
+                    join => (!emits_build(join), emits_build(join)),
+                };
+                self.meetings.push(Meeting { stream: stream.id, table: table.id, may_split });
                 (stream, table, (0..stream_keys.len()).collect())
             }
         }

@@ -10,11 +10,12 @@ mod aggregate;
 mod join;
 mod place;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tessera_types::{Result, Tuple};
 
+use self::join::Meeting;
 use self::place::{Class, Place, contains};
 use super::{expressions, is_volatile};
 use crate::catalogue::{Catalogue, Role};
@@ -46,6 +47,8 @@ pub fn distribute(plan: &Plan, catalogue: &Catalogue, workers: usize) -> Result<
         out: Builder::new(plan.parameters.clone()),
         placed: Vec::with_capacity(plan.nodes.len()),
         exchanged: HashMap::new(),
+        meetings: Vec::new(),
+        relied_on: HashSet::new(),
     };
     // A file is written by the driver: the other workers would write it too.
     let root = plan.node(plan.root);
@@ -61,8 +64,10 @@ pub fn distribute(plan: &Plan, catalogue: &Catalogue, workers: usize) -> Result<
     };
     let result = distributing.input(result)?;
     let root = distributing.gathered(result);
-    let workers = super::remove_unreachable(&distributing.out.finish(root.id));
-    Ok(Distributed { workers, driver })
+    let Distributing { out, meetings, relied_on, .. } = distributing;
+    let mut workers = out.finish(root.id);
+    join::allow_heavy(&mut workers, &meetings, &relied_on);
+    Ok(Distributed { workers: super::remove_unreachable(&workers), driver })
 }
 
 /// The plan of a platform whose workers share no memory: [`distribute`]d, merges where many threads of a worker meet one, what
@@ -110,6 +115,10 @@ struct Distributing<'a> {
     /// By node of the old plan; a build waits for its probe to say how it is wanted.
     placed: Vec<Option<Placed>>,
     exchanged: HashMap<(NodeId, Vec<Arc<str>>, &'static str), NodeId>,
+    /// The exchanges by keys of both sides of joins.
+    meetings: Vec<Meeting>,
+    /// Exchanges by keys that something beyond their join counts on.
+    relied_on: HashSet<NodeId>,
 }
 
 impl Distributing<'_> {
@@ -194,6 +203,19 @@ impl Distributing<'_> {
         Placed { id, place: Place::Keyed(keys.iter().map(|key| Class::from([key.clone()])).collect()) }
     }
 
+    /// Somebody counts on tuples being where their keys say.
+    fn rely_on(&mut self, id: NodeId) {
+        let mut reached = vec![id];
+        while let Some(id) = reached.pop() {
+            let node = &self.out.nodes()[id.index()];
+            if &*node.operator != "exchange" {
+                reached.extend(&node.inputs);
+            } else {
+                self.relied_on.insert(id);
+            }
+        }
+    }
+
     /// A node that is not known to work on parts: the first worker does it all.
     fn on_first(&mut self, mut node: Node) -> Result<Placed> {
         for position in 0..node.inputs.len() {
@@ -257,7 +279,10 @@ impl Distributing<'_> {
         let keys = node.params.names("keys")?;
         let input = match &input.place {
             Place::First | Place::Copied => self.gathered(input),
-            Place::Keyed(classes) if contains(classes, &keys) => input,
+            Place::Keyed(classes) if contains(classes, &keys) => {
+                self.rely_on(input.id);
+                input
+            }
             _ => self.keyed(input, &keys),
         };
         node.inputs[0] = input.id;
