@@ -4,7 +4,8 @@
 //! lost when one is, whichever MPI started them; a rank knows when the launcher is gone; and neither is left behind.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
 use tessera_types::{Error, Result};
+
+use crate::said::{Said, forward};
 
 /// Where a rank finds its launcher: the path of a socket.
 pub const CONTROL: &str = "TESSERA_CONTROL";
@@ -28,12 +33,14 @@ const SHARED_MEMORY: &str = "/dev/shm/";
 /// How long ranks have to end by themselves when one was lost, and to appear after the start.
 const GRACE: Duration = Duration::from_secs(3);
 const START: Duration = Duration::from_secs(60);
+/// How long it takes until the word of a rank that ends itself has come.
+const WORD: Duration = Duration::from_millis(200);
 /// How often it is looked whether `mpiexec` has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What comes from a rank.
 #[derive(Debug)]
-enum Event {
+pub(crate) enum Event {
     Came {
         rank: usize,
         pid: i32,
@@ -43,6 +50,10 @@ enum Event {
     Lost {
         rank: usize,
         pid: i32,
+    },
+    /// MPI says that it ends this rank, which cannot go on.
+    Aborted {
+        rank: usize,
     },
     /// `mpiexec` says that this process ended badly.
     Blamed {
@@ -59,8 +70,8 @@ pub struct Launched {
     connections: Connections,
     socket: PathBuf,
     since: SystemTime,
-    /// Passes on what ranks write to their standard errors.
-    errors: Option<std::thread::JoinHandle<()>>,
+    /// Passes on what ranks write to their standard errors; keeps what MPI says.
+    errors: Option<std::thread::JoinHandle<Vec<Said>>>,
 }
 
 type Connections = Arc<Mutex<Vec<UnixStream>>>;
@@ -91,10 +102,10 @@ pub fn launch(ranks: usize, arguments: &[OsString], with_input: bool) -> Result<
     drop(std::fs::remove_file(&socket));
     let cannot =
         |error: std::io::Error| Error::io(format!("cannot listen on '{}': {error}", socket.display()));
-    let listener = UnixListener::bind(&socket).map_err(cannot)?;
     let (events, connections) = (channel(), Connections::default());
-    let (sender, blamed, kept) = (events.0.clone(), events.0, connections.clone());
-    std::thread::spawn(move || listen(&listener, &sender, &kept));
+    let (sender, blamed) = (events.0.clone(), events.0);
+    let mut listener = Listener::bind(&socket, sender, connections.clone()).map_err(cannot)?;
+    std::thread::spawn(move || listener.listen());
     let mpiexec = std::env::var_os(MPIEXEC).unwrap_or_else(|| "mpiexec".into());
     let child = Command::new(&mpiexec)
         .arg("-n")
@@ -135,39 +146,111 @@ fn program() -> Result<PathBuf> {
     })
 }
 
-fn listen(listener: &UnixListener, events: &Sender<Event>, connections: &Connections) {
-    for connection in listener.incoming() {
-        let Ok(connection) = connection else { return };
-        if let Ok(own) = connection.try_clone() {
-            connections.lock().unwrap_or_else(PoisonError::into_inner).push(own);
+/// Hears all ranks on one thread: of several that are lost while it does not look, the kernel tells in the order in which they were, so
+/// that the first is the one that was not ended because of another.
+struct Listener {
+    listener: UnixListener,
+    poll: Poll,
+    ranks: Vec<Option<Heard>>,
+    events: Sender<Event>,
+    connections: Connections,
+}
+
+/// A rank, as far as it has told.
+struct Heard {
+    connection: UnixStream,
+    line: Vec<u8>,
+    rank: Option<(usize, i32)>,
+    done: bool,
+}
+
+const LISTENER: Token = Token(usize::MAX);
+
+impl Listener {
+    fn bind(socket: &Path, events: Sender<Event>, connections: Connections) -> std::io::Result<Listener> {
+        let listener = UnixListener::bind(socket)?;
+        listener.set_nonblocking(true)?;
+        let poll = Poll::new()?;
+        poll.registry().register(&mut SourceFd(&listener.as_raw_fd()), LISTENER, Interest::READABLE)?;
+        Ok(Listener { listener, poll, ranks: Vec::new(), events, connections })
+    }
+
+    fn listen(&mut self) {
+        let mut ready = Events::with_capacity(64);
+        loop {
+            match self.poll.poll(&mut ready, None) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return,
+                Ok(()) => {}
+            }
+            for event in &ready {
+                if event.token() == LISTENER {
+                    while let Ok((connection, _)) = self.listener.accept() {
+                        drop(self.came(connection));
+                    }
+                } else if let Some(heard) = self.ranks.get_mut(event.token().0) {
+                    let is_there = heard.as_mut().is_some_and(|heard| heard.hear(&self.events));
+                    if !is_there {
+                        *heard = None;
+                    }
+                }
+            }
         }
-        let events = events.clone();
-        std::thread::spawn(move || follow(connection, &events));
+    }
+
+    fn came(&mut self, connection: UnixStream) -> std::io::Result<()> {
+        connection.set_nonblocking(true)?;
+        let token = Token(self.ranks.len());
+        self.poll.registry().register(&mut SourceFd(&connection.as_raw_fd()), token, Interest::READABLE)?;
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).push(connection.try_clone()?);
+        self.ranks.push(Some(Heard { connection, line: Vec::new(), rank: None, done: false }));
+        Ok(())
     }
 }
 
-/// Tells what a rank says, and that it is gone.
-fn follow(connection: UnixStream, events: &Sender<Event>) {
-    let (mut rank, mut pid, mut done) = (usize::MAX, 0, false);
-    for line in BufReader::new(connection).lines() {
-        let Ok(line) = line else { break };
-        let words: Vec<&str> = line.split(' ').collect();
+impl Heard {
+    /// Tells what the rank says, and that it is gone; whether it is still there.
+    fn hear(&mut self, events: &Sender<Event>) -> bool {
+        let mut bytes = [0; 256];
+        loop {
+            match self.connection.read(&mut bytes) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(_) | Ok(0) => break,
+                Ok(length) => {
+                    for byte in &bytes[..length] {
+                        match byte {
+                            b'\n' => self.take(events),
+                            byte => self.line.push(*byte),
+                        }
+                    }
+                }
+            }
+        }
+        if let (Some((rank, pid)), false) = (self.rank, self.done) {
+            drop(events.send(Event::Lost { rank, pid }));
+        }
+        false
+    }
+
+    /// A line is there.
+    fn take(&mut self, events: &Sender<Event>) {
+        let line = std::mem::take(&mut self.line);
+        let words: Vec<&str> = std::str::from_utf8(&line).unwrap_or_default().split(' ').collect();
         let event = match words[..] {
-            ["rank", r, p] => {
-                (rank, pid) = (r.parse().unwrap_or(usize::MAX), p.parse().unwrap_or(0));
+            ["rank", rank, pid] => {
+                let (rank, pid) = (rank.parse().unwrap_or(usize::MAX), pid.parse().unwrap_or(0));
+                self.rank = Some((rank, pid));
                 Event::Came { rank, pid }
             }
             ["exit", code] => Event::Exit(code.parse().unwrap_or(1)),
             ["done"] => {
-                done = true;
+                self.done = true;
                 Event::Done
             }
-            _ => continue,
+            _ => return,
         };
         drop(events.send(event));
-    }
-    if !done && rank != usize::MAX {
-        drop(events.send(Event::Lost { rank, pid }));
     }
 }
 
@@ -212,31 +295,43 @@ impl Launched {
             self.end(&pids);
             remove_segments(since);
         }
-        if let Some(errors) = self.errors.take() {
-            drop(errors.join());
-        }
+        let said = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
+        let first = seen.first_lost().map(|(rank, _)| rank);
+        // Of those that went after the first one, it says nothing that we do not.
+        let matters = |rank: &Option<usize>| rank.is_some_and(|_| *rank == first) || seen.came.is_empty();
+        let shown = said.iter().filter(|(rank, _)| result.is_err() && matters(rank));
+        shown.for_each(|(_, line)| eprintln!("{line}"));
         result
     }
 
-    /// Which rank was lost. Those that `mpiexec` ended because of it may be noticed before it, so its own word is waited for.
+    /// Which rank was lost: the first one. While not all had come, it may be one of which nothing was heard, and the word of `mpiexec` is
+    /// waited for.
     fn lost(&self, seen: &mut Seen, status: Option<std::process::ExitStatus>) -> Error {
-        let until = Instant::now() + GRACE;
-        while seen.blamed.is_none()
-            && let Ok(event) = self.events.recv_timeout(until.saturating_duration_since(Instant::now()))
-        {
-            seen.take(event);
+        let after = "the other ranks have been ended, and nothing was written";
+        let mut until = Instant::now() + GRACE;
+        let is_known = |seen: &Seen| !seen.lost.is_empty() && seen.came.len() == self.ranks;
+        loop {
+            if is_known(seen) {
+                until = until.min(Instant::now() + WORD);
+            }
+            match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(event) => seen.take(event),
+                Err(_) => break,
+            }
+            if seen.blamed.is_some() && !is_known(seen) {
+                break;
+            }
+        }
+        if let (Some((rank, pid)), true) = (seen.first_lost(), is_known(seen)) {
+            return Error::io(format!("rank {rank} (process {pid}) was lost; {after}"));
         }
         let of = |pid: i32| seen.came.iter().find(|(_, other)| *other == pid).map(|(rank, _)| *rank);
-        let after = "the other ranks have been ended, and nothing was written";
-        match (seen.blamed, seen.lost.first()) {
-            (Some(pid), _) => match of(pid) {
+        match seen.blamed {
+            Some(pid) => match of(pid) {
                 Some(rank) => Error::io(format!("rank {rank} (process {pid}) was lost; {after}")),
                 None => Error::io(format!("a rank (process {pid}) was lost before it had begun; {after}")),
             },
-            (None, Some((rank, pid))) if seen.came.len() == self.ranks => {
-                Error::io(format!("rank {rank} (process {pid}) was lost; {after}"))
-            }
-            (None, _) => {
+            None => {
                 let signal =
                     status.and_then(|status| status.signal()).map(|signal| format!("by signal {signal}"));
                 let code =
@@ -271,10 +366,17 @@ struct Seen {
     code: Option<u8>,
     done: usize,
     lost: Vec<(usize, i32)>,
+    aborted: Vec<usize>,
     blamed: Option<i32>,
 }
 
 impl Seen {
+    /// The one that was lost first. Ranks that read its memory may notice, and end themselves, before its connection is closed.
+    fn first_lost(&self) -> Option<(usize, i32)> {
+        let by_itself = |(rank, _): &&(usize, i32)| !self.aborted.contains(rank);
+        self.lost.iter().find(by_itself).or(self.lost.first()).copied()
+    }
+
     fn take(&mut self, event: Event) {
         match event {
             Event::Came { rank, pid } => {
@@ -283,6 +385,7 @@ impl Seen {
             Event::Exit(code) => self.code = Some(code),
             Event::Done => self.done += 1,
             Event::Lost { rank, pid } => self.lost.push((rank, pid)),
+            Event::Aborted { rank } => self.aborted.push(rank),
             Event::Blamed { pid } => self.blamed = self.blamed.or(Some(pid)),
         }
     }
@@ -291,7 +394,7 @@ impl Seen {
 /// Removes segments of shared memory that MPI libraries have made since and that no process has mapped any more: a library leaves
 /// them to whoever ends last, and nobody does when ranks are killed.
 fn remove_segments(since: SystemTime) {
-    const OF_MPI: [&str; 5] = ["mpich_", "vader_segment", "sm_segment", "osc_", "open_mpi"];
+    const OF_MPI: [&str; 6] = ["mpich_", "vader_segment", "sm_segment", "osc_", "open_mpi", "ucx_shm_"];
     let entries = std::fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten();
     let is_ours = |entry: &std::fs::DirEntry| {
         let name = entry.file_name();
@@ -312,27 +415,6 @@ fn remove_segments(since: SystemTime) {
     }
 }
 
-/// Passes on what comes, but for what `mpiexec` says of a process that ended badly: of that, only which one.
-fn forward(errors: impl std::io::Read, events: &Sender<Event>) {
-    const OF_MPIEXEC: [&str; 5] =
-        ["=====", "=   ", "YOUR APPLICATION", "This typically refers", "Please see the FAQ"];
-    let mut in_box = false;
-    for line in BufReader::new(errors).lines().map_while(std::result::Result::ok) {
-        let is_edge = line.starts_with("----------");
-        in_box ^= is_edge;
-        let is_own = in_box || is_edge || OF_MPIEXEC.iter().any(|start| line.starts_with(start));
-        let is_own = is_own || line.contains("] PMIX ERROR: ");
-        if !is_own && !line.is_empty() {
-            eprintln!("{line}");
-        }
-        let pid = line.split("PID ").nth(1).filter(|_| is_own);
-        let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
-        if let Some(pid) = pid.and_then(|pid| digits(pid).parse().ok()) {
-            drop(events.send(Event::Blamed { pid }));
-        }
-    }
-}
-
 /// Sends a signal to a process, or with a negative number to its group.
 fn signal(pid: i32, signal: i32) {
     // 0 and -1 would be ourselves and everybody.
@@ -345,5 +427,20 @@ fn signal(pid: i32, signal: i32) {
 impl Drop for Launched {
     fn drop(&mut self) {
         drop(std::fs::remove_file(&self.socket));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_ends_itself_was_not_the_first() {
+        let mut seen = Seen { lost: vec![(2, 12), (0, 10)], ..Seen::default() };
+        assert_eq!(seen.first_lost(), Some((2, 12)));
+        seen.take(Event::Aborted { rank: 2 });
+        assert_eq!(seen.first_lost(), Some((0, 10)));
+        seen.take(Event::Aborted { rank: 0 });
+        assert_eq!(seen.first_lost(), Some((2, 12)));
     }
 }

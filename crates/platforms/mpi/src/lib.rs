@@ -21,6 +21,7 @@ mod pass;
 mod receive;
 mod region;
 mod roles;
+mod said;
 mod send;
 mod together;
 mod way;

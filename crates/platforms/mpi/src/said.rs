@@ -1,0 +1,98 @@
+//! What MPI and `mpiexec` write to the standard error: whom they blame, and what nobody needs to read.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::Sender;
+
+use crate::launcher::Event;
+
+/// What MPI or `mpiexec` says in its own words: of which rank, if of one.
+pub(crate) type Said = (Option<usize>, String);
+
+/// Passes on what comes, but for what `mpiexec` says of a process that ended badly: of that, only which one; and what it says of
+/// itself, or MPI of a rank that it ends, which is kept.
+pub(crate) fn forward(errors: impl Read, events: &Sender<Event>) -> Vec<Said> {
+    const BY_ITSELF: [&str; 2] = ["[proxy:", "[mpiexec@"];
+    const OF_MPIEXEC: [&str; 5] =
+        ["=====", "=   ", "YOUR APPLICATION", "This typically refers", "Please see the FAQ"];
+    let mut kept = Vec::new();
+    let (mut in_box, mut aborted) = (false, None);
+    for line in BufReader::new(errors).lines().map_while(std::result::Result::ok) {
+        let is_edge = line.starts_with("----------");
+        in_box ^= is_edge;
+        let is_own = in_box || is_edge || OF_MPIEXEC.iter().any(|start| line.starts_with(start));
+        let is_own = is_own || line.contains("] PMIX ERROR: ");
+        if let Some(rank) = aborted_rank(&line) {
+            aborted = Some(rank);
+            drop(events.send(Event::Aborted { rank }));
+        } else if !is_of_stack(&line) {
+            aborted = None;
+        }
+        if aborted.is_some() || BY_ITSELF.iter().any(|start| line.starts_with(start)) {
+            kept.push((aborted, line));
+            continue;
+        }
+        if !is_own && !line.is_empty() {
+            eprintln!("{line}");
+        }
+        let pid = line.split("PID ").nth(1).filter(|_| is_own);
+        let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+        if let Some(pid) = pid.and_then(|pid| digits(pid).parse().ok()) {
+            drop(events.send(Event::Blamed { pid }));
+        }
+    }
+    kept
+}
+
+/// The rank that MPICH says it ends: `Abort(15) on node 1: …`, `Abort(15) on node 1 (rank 1 in comm 0): …`.
+fn aborted_rank(line: &str) -> Option<usize> {
+    let (_, rank) = line.strip_prefix("Abort(")?.split_once(") on node ")?;
+    rank.split([' ', ':']).next()?.parse().ok()
+}
+
+/// Whether a line is of the stack that follows: `internal_Test(109).....: …`.
+fn is_of_stack(line: &str) -> bool {
+    let place = line.split_once('(').and_then(|(name, rest)| Some((name, rest.split_once(')')?)));
+    place.is_some_and(|(name, (number, rest))| {
+        let is_name =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        is_name
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+            && rest.trim_start_matches('.').starts_with(':')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn told(text: &str) -> (Vec<Said>, Vec<Event>) {
+        let (sender, receiver) = channel();
+        let said = forward(text.as_bytes(), &sender);
+        drop(sender);
+        (said, receiver.iter().collect())
+    }
+
+    #[test]
+    fn what_mpi_says_is_kept_apart() {
+        let (said, events) = told(
+            "Abort(40) on node 1 (rank 1 in comm 0): Fatal error in internal_Test: Other MPI error, error stack:\n\
+             internal_Test(109).....: MPI_Test(request=0x28, flag=0x7f, status=0x1) failed\n\
+             MPIDI_CMA_copy_data(68): \n\
+             [proxy:0@vm] HYDU_sock_write (sock.c:250): write error (Broken pipe)\n\
+             =   PID 4711 RUNNING AT vm\n",
+        );
+        assert_eq!(said.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [Some(1), Some(1), Some(1), None]);
+        assert!(
+            matches!(events[..], [Event::Aborted { rank: 1 }, Event::Blamed { pid: 4711 }]),
+            "{events:?}"
+        );
+        assert_eq!(aborted_rank("Abort(1009927439) on node 2: Fatal error in internal_Init_thread"), Some(2));
+        assert!(
+            !is_of_stack("error: cannot read f(x): no")
+                && !is_of_stack("sum(v): 3")
+                && is_of_stack("f(1): x")
+        );
+    }
+}
