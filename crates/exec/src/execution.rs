@@ -5,14 +5,13 @@
 //! sink. The state is under one lock that is taken once per job, never per chunk.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tessera_encodings::Chunk;
-use tessera_ops::{Collected, Context, Operator, SinkRun, SinkWorker, SourceRun, StreamRun, Task, Token};
+use tessera_ops::{Collected, Context, Operator, SinkRun, SinkWorker, SourceRun, StreamRun};
 use tessera_plan::NodeId;
 use tessera_plan::pipeline::{End, Start};
 use tessera_types::{Error, Result};
@@ -21,6 +20,7 @@ use crate::collect::Collect;
 use crate::engine::Shared;
 use crate::lane::{Driven, Lane, Surroundings};
 use crate::part::part;
+use crate::pipeline::{ChainRun, Job, Phase, PipelineState, after, dependencies};
 use crate::program::{Program, wrong_kind};
 use crate::ranges::MorselRanges;
 
@@ -48,74 +48,6 @@ struct State {
     error: Option<Error>,
     finished: bool,
     result: Option<Arc<Collected>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Waiting,
-    Ready,
-    Running,
-    /// A worker is starting it, or between two of its phases.
-    Advancing,
-    Tasks,
-    Done,
-}
-
-struct PipelineState {
-    phase: Phase,
-    /// Pipelines it still waits for.
-    waiting_for: usize,
-    /// Pipelines it reads, and those that read it.
-    reads: Vec<usize>,
-    read_by: Vec<usize>,
-    /// Readers that are not done; at zero the output is dropped.
-    readers_left: usize,
-    active: usize,
-    satisfied: bool,
-    chains: Vec<Arc<ChainRun>>,
-    sink: Option<Arc<dyn SinkRun>>,
-    collect: Option<Arc<Collect>>,
-    free_lanes: Vec<Lane>,
-    free_sinks: Vec<Box<dyn SinkWorker>>,
-    parked: Vec<(Token, Lane, Box<dyn SinkWorker>)>,
-    /// Streams in topological order, and how many have been asked for what they have left.
-    streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
-    rested: usize,
-    tasks: Vec<Task>,
-    /// What the output waits for after the tasks.
-    after: Option<Token>,
-    output: Option<Arc<dyn SourceRun>>,
-}
-
-struct ChainRun {
-    source: Arc<dyn SourceRun>,
-    /// The positions of its morsels: dense over all chains, so that a sink can tell which prefix is complete.
-    positions: Range<u64>,
-    morsels: MorselRanges,
-    streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
-    /// The node behind each level, for the profile, and that of the sink; none for the output of another pipeline
-    /// and for collecting.
-    nodes: Vec<Option<NodeId>>,
-}
-
-enum Job {
-    Start(usize),
-    Morsel {
-        pipeline: usize,
-        chain: usize,
-        morsel: usize,
-        lane: Option<Lane>,
-        sink: Option<Box<dyn SinkWorker>>,
-    },
-    Resume {
-        pipeline: usize,
-        lane: Lane,
-        sink: Box<dyn SinkWorker>,
-    },
-    Task {
-        pipeline: usize,
-        task: Task,
-    },
 }
 
 /// What looking for a job found.
@@ -567,132 +499,6 @@ impl Execution {
         let output = lock(&self.state).pipelines[pipeline].output.clone();
         output.ok_or_else(|| Error::internal("the output of a pipeline that is not complete"))
     }
-}
-
-impl Job {
-    fn pipeline(&self) -> usize {
-        match self {
-            Job::Start(pipeline)
-            | Job::Morsel { pipeline, .. }
-            | Job::Resume { pipeline, .. }
-            | Job::Task { pipeline, .. } => *pipeline,
-        }
-    }
-}
-
-impl PipelineState {
-    /// A finishing task; one that does nothing when the output has become ready after all of them.
-    fn find_task(&mut self, index: usize) -> Option<Job> {
-        let task = match (self.tasks.pop(), &self.after) {
-            (Some(task), _) => task,
-            (None, Some(token)) if token.is_ready() => {
-                self.after = None;
-                Box::new(|| Ok(()))
-            }
-            (None, _) => return None,
-        };
-        Some(Job::Task { pipeline: index, task })
-    }
-
-    fn find_morsel(&mut self, index: usize, worker: usize, parked_max: usize) -> Option<Job> {
-        if let Some(ready) = self.parked.iter().position(|(token, ..)| token.is_ready()) {
-            let (_, lane, sink) = self.parked.swap_remove(ready);
-            return Some(Job::Resume { pipeline: index, lane, sink });
-        }
-        if self.satisfied || self.parked.len() >= parked_max {
-            return None;
-        }
-        let (chain, morsel) =
-            self.chains.iter().enumerate().find_map(|(i, chain)| Some((i, chain.morsels.take(worker)?)))?;
-        let lane = self.free_lanes.iter().position(|lane| lane.chain == chain);
-        let lane = lane.map(|at| self.free_lanes.swap_remove(at));
-        Some(Job::Morsel { pipeline: index, chain, morsel, lane, sink: self.free_sinks.pop() })
-    }
-
-    /// No job of this phase is running, parked or left.
-    fn phase_is_over(&self) -> bool {
-        let nothing_left = match self.phase {
-            Phase::Running => self.satisfied || self.chains.iter().all(|chain| chain.morsels.is_empty()),
-            Phase::Tasks => self.tasks.is_empty() && self.after.is_none(),
-            _ => false,
-        };
-        self.active == 0 && self.parked.is_empty() && nothing_left
-    }
-
-    /// Drops everything that holds memory.
-    fn clear(&mut self) {
-        self.chains.clear();
-        self.sink = None;
-        self.collect = None;
-        self.free_lanes.clear();
-        self.free_sinks.clear();
-        self.parked.clear();
-        self.streams.clear();
-        self.tasks.clear();
-        self.after = None;
-        self.output = None;
-    }
-}
-
-/// The position after those of all chains.
-fn after(chains: &[Arc<ChainRun>]) -> u64 {
-    chains.last().map_or(0, |chain| chain.positions.end)
-}
-
-/// One waiting state per pipeline, knowing whom it reads.
-fn dependencies(program: &Program) -> Result<Vec<PipelineState>> {
-    let cut = &program.pipelines;
-    let mut states = Vec::new();
-    for pipeline in &cut.pipelines {
-        let mut reads = Vec::new();
-        let mut nodes = Vec::new();
-        for chain in &pipeline.chains {
-            match chain.start {
-                Start::Pipeline(other) => reads.push(other),
-                Start::Node(node) => nodes.push(node),
-            }
-            nodes.extend(&chain.streams);
-        }
-        if let End::Sink(node) = pipeline.end {
-            nodes.push(node);
-        }
-        for node in nodes {
-            reads.extend(cut.sides.get(&node).into_iter().flatten().map(|(_, pipeline)| *pipeline));
-        }
-        reads.sort_unstable();
-        reads.dedup();
-        let phase = if reads.is_empty() { Phase::Ready } else { Phase::Waiting };
-        states.push(PipelineState {
-            phase,
-            waiting_for: reads.len(),
-            reads,
-            read_by: Vec::new(),
-            readers_left: 0,
-            active: 0,
-            satisfied: false,
-            chains: Vec::new(),
-            sink: None,
-            collect: None,
-            free_lanes: Vec::new(),
-            free_sinks: Vec::new(),
-            parked: Vec::new(),
-            streams: Vec::new(),
-            rested: 0,
-            tasks: Vec::new(),
-            after: None,
-            output: None,
-        });
-    }
-    for index in 0..states.len() {
-        for read in states[index].reads.clone() {
-            let Some(read) = states.get_mut(read) else {
-                return Err(Error::internal("a pipeline reads one that does not exist"));
-            };
-            read.read_by.push(index);
-            read.readers_left += 1;
-        }
-    }
-    Ok(states)
 }
 
 fn panic_error(panic: &(dyn std::any::Any + Send)) -> Error {

@@ -33,6 +33,7 @@ mod engine;
 mod execution;
 mod lane;
 mod part;
+mod pipeline;
 mod program;
 mod query;
 mod ranges;
