@@ -36,6 +36,21 @@ ODD_SHARES = {
     "one key with most rows": "select k, count(*), sum(v) from skewed group by k order by k;"
     "select count(*), sum(a.v + b.v) from skewed a join one b on a.k = b.k;"
     "select count(*), sum(a.v) from skewed a join (select distinct k from skewed) b on a.k = b.k",
+    "a heavy key in joins of all kinds": "select count(*), sum(a.v), sum(b.v), min(b.t) from skewed a join many b on a.k = b.v;"
+    "select count(*), sum(a.v), count(b.v) from skewed a left join many b on a.k = b.v and b.v % 2 = 1;"
+    "select count(*), count(a.v), sum(b.v) from skewed a right join many b on a.k = b.v;"
+    "select count(*), count(a.v), count(b.v) from skewed a full join many b on a.k = b.v;"
+    "select count(*), sum(v) from skewed a where exists (select 1 from many b where a.k = b.v and b.v % 3 = 0);"
+    "select count(*), sum(v) from skewed a where not exists (select 1 from many b where a.k = b.v and b.v % 3 = 0);"
+    "select count(*), sum(v) from many b where not exists (select 1 from skewed a where a.k = b.v);"
+    "select a.k, count(*), sum(b.v) from skewed a join many b on a.k = b.v group by a.k order by 2 desc, 1 limit 5;"
+    "select count(*), sum(c.k) from skewed a join many b on a.k = b.v join wide c on c.v = b.k;"
+    "select count(*), sum(c.v) from skewed a join many b on a.k = b.v join wide c on c.v = a.k",
+    "lists, structs and maps": "select * from nested where k < 20 order by k;"
+    "select a.k, a.l, a.s, a.m, b.t from nested a join many b on a.k = b.v where b.v % 500 = 7 order by a.k;"
+    "select l, count(*) as n, min(k) from nested group by l order by n desc, min(k); select s, count(*) as n from nested group by s order by n desc, min(k);"
+    "select max(k) from (select k, array_agg(t order by v) as a from many group by k) x where a[1] is not null;"
+    "select k, array_agg(v order by v) from many where k < 3 group by k order by k",
     "the order of a file": "select v from many limit 7 offset 3; select v, t from many where v % 97 = 3",
     "strings": "select t, count(*) from many group by t order by t limit 5; select max(t), min(t) from many;"
     "select a.t from many a join many b on a.t = b.t where a.v < 20 order by a.v",
@@ -54,11 +69,12 @@ ODD_SHARES = {
     "recursion": "with recursive r(n) as (select 1 union all select n + 1 from r where n < 50) select count(*), sum(n) from r join many on k = n",
 }
 
+KILLED = "select l_suppkey, count(*), sum(o_totalprice) from lineitem join orders on l_orderkey = o_orderkey group by 1 order by 2, 1;"
+
 ERRORS = {
     "an error in one row of one rank": ("select sum(1 / (v - 4711)) from many", "division by zero"),
     "too little memory for what comes": ("set memory = '4MB'; select count(*), min(a.t), max(b.t) from wide a join wide b on a.v = b.v", "memory"),
     "too little memory": ("set memory = '2MB'; select count(*) from (select k, t, count(*) from many group by k, t) x", "memory"),
-    "what cannot be sent": ("select l, count(*) from (select array_agg(v) l, k from many group by k) x group by l", "cannot be sent"),
 }
 
 
@@ -95,6 +111,18 @@ def write_tables(directory: Path) -> None:
     write("many", 20_000, lambda i: i * 7919 % 1009)
     write("wide", 100_000, lambda i: i)
     write("skewed", 20_000, lambda i: 42 if i % 10 else i, 500)
+    numbers = range(3_000)
+    texts = [None if i % 5 == 0 else f"a text of some length for item {i % 7}" for i in numbers]
+    nested = {
+        "k": pa.array(list(numbers), pa.int64()),
+        "l": pa.array([None if i % 13 == 0 else texts[: i % 4] for i in numbers], pa.list_(pa.string())),
+        "s": pa.array(
+            [None if i % 17 == 0 else {"x": i % 3, "y": texts[i % 11]} for i in numbers],
+            pa.struct([("x", pa.int32()), ("y", pa.string())]),
+        ),
+        "m": pa.array([[(f"key {j}", i + j) for j in range(i % 3)] for i in numbers], pa.map_(pa.string(), pa.int64())),
+    }
+    pq.write_table(pa.table(nested), directory / "nested.parquet", row_group_size=250)
 
 
 def leftovers() -> set[str]:
@@ -120,11 +148,10 @@ def rank_processes() -> list[int]:
 
 def kill_one(program: Program, data: Path, ranks: int, rng: random.Random, longest_s: float) -> str | None:
     """Kills a rank at some moment; what is wrong afterwards, or None."""
-    sql = "select l_suppkey, count(*), sum(o_totalprice) from lineitem join orders on l_orderkey = o_orderkey group by 1 order by 2, 1;"
     before = leftovers()
     delay = rng.uniform(0.02, longest_s)
     running = subprocess.Popen(
-        program.command(data, sql * 3, ranks), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        program.command(data, KILLED * 3, ranks), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     time.sleep(delay)
     victims = rank_processes()
@@ -184,14 +211,20 @@ def main() -> int:
             lines = [line for line in found.stderr.splitlines() if line]
             right = found.returncode == 1 and len(lines) == 1 and message in lines[0]
             note(None if right else f"exit code {found.returncode}: {found.stderr[-600:]}", what)
+        if options.exchange in ("one-sided", "packed"):
+            sql = "explain analyze select count(*), sum(a.v + b.v) from skewed a join many b on a.k = b.v"
+            found = program.run(directory, sql, 3)
+            note(None if "heavy partitions 1" in found.stdout else found.stdout + found.stderr, "a heavy key stays where it is")
+        found = program.run(directory, "explain analyze select t, sum(v) from wide group by t", 3)
+        note(None if "-- 100000 rows" in found.stdout else found.stdout + found.stderr, "figures of all ranks together")
         copied = directory / "copied.parquet"
         done = program.run(directory, f"copy (select * from many where v < 100) to '{copied}'; select count(*) from '{copied}'", 3)
         note(None if done.stdout == "count(*)\n100\n" else done.stdout + done.stderr, "a file written by the driver")
     if options.data:
         rng = random.Random(options.seed)
         started = time.monotonic()
-        kill_one(program, options.data, 3, rng, 0.0)
-        longest = max(time.monotonic() - started, 0.3)
+        program.run(options.data, KILLED * 3, 3)
+        longest = time.monotonic() - started
         kills = misnamed = 0
         for _ in range(options.kills * 5):
             if kills == options.kills:

@@ -1,6 +1,6 @@
 //! Where time, tuples and bytes went, per sub-operator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +14,29 @@ pub(crate) struct NodeFigures {
     pub(crate) bytes: AtomicU64,
     pub(crate) nanoseconds: AtomicU64,
     pub(crate) counters: Arc<Counters>,
+}
+
+impl NodeFigures {
+    /// A line: three numbers, then names and numbers; tabs between them.
+    pub(crate) fn line(&self) -> String {
+        let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        let mut line = format!("{}\t{}\t{}", load(&self.rows), load(&self.bytes), load(&self.nanoseconds));
+        for (name, value) in self.counters.get() {
+            line += &format!("\t{name}\t{value}");
+        }
+        line
+    }
+
+    /// Adds the figures of a line; none if it is not one.
+    pub(crate) fn add_line(&self, line: &str) -> Option<()> {
+        let mut words = line.split('\t');
+        let mut number = || words.next()?.parse().ok();
+        self.add(LocalFigures { rows: number()?, bytes: number()?, nanoseconds: number()? });
+        while let Some(name) = words.next() {
+            self.counters.add_told(name, words.next()?.parse().ok()?);
+        }
+        Some(())
+    }
 }
 
 /// A worker's figures of one node for one morsel, added to the shared ones at its end.
@@ -57,14 +80,57 @@ pub struct NodeProfile {
 }
 
 impl Profile {
-    /// The sum of a counter over all nodes, nested ones included.
+    /// The sum of a counter over all nodes; what a node counts has in it what its nested plans count of the same.
     pub fn total(&self, counter: &str) -> u64 {
+        let inside = |node: &NodeProfile| node.nested.iter().map(|nested| nested.total(counter)).sum();
         self.nodes
             .iter()
-            .map(|node| {
-                node.counters.get(counter).copied().unwrap_or(0)
-                    + node.nested.iter().map(|nested| nested.total(counter)).sum::<u64>()
-            })
+            .map(|node| node.counters.get(counter).copied().unwrap_or_else(|| inside(node)))
             .sum()
+    }
+
+    /// The names of all counters.
+    pub fn counters(&self) -> BTreeSet<&'static str> {
+        let of = |node: &NodeProfile| {
+            let inside = node.nested.iter().flat_map(Profile::counters);
+            node.counters.keys().copied().chain(inside).collect::<Vec<_>>()
+        };
+        self.nodes.iter().flat_map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_cross_as_lines() {
+        let (here, there) = (NodeFigures::default(), NodeFigures::default());
+        there.add(LocalFigures { rows: 3, bytes: 40, nanoseconds: 500 });
+        there.counters.add("all requests", 6);
+        here.counters.add("all requests", 1);
+        for _ in 0..2 {
+            here.add_line(&there.line()).unwrap();
+        }
+        assert_eq!(here.line(), "6\t80\t1000\tall requests\t13");
+        for broken in ["", "1\t2", "1\t2\tx", "1\t2\t3\trequests", "1\t2\t3\trequests\tx"] {
+            assert!(NodeFigures::default().add_line(broken).is_none(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn what_a_node_counts_has_its_nested_plans_in_it() {
+        let node = |counters: &[(&'static str, u64)], nested: Vec<Profile>| NodeProfile {
+            id: NodeId(0),
+            rows: 0,
+            bytes: 0,
+            nanoseconds: 0,
+            counters: counters.iter().copied().collect(),
+            nested,
+        };
+        let inside = Profile { nodes: vec![node(&[("a", 1), ("b", 2)], vec![]), node(&[("b", 3)], vec![])] };
+        let profile = Profile { nodes: vec![node(&[("a", 10)], vec![inside]), node(&[("b", 20)], vec![])] };
+        assert_eq!((profile.total("a"), profile.total("b"), profile.total("c")), (10, 25, 0));
+        assert_eq!(profile.counters().into_iter().collect::<Vec<_>>(), ["a", "b"]);
     }
 }

@@ -1,5 +1,6 @@
 //! A plan lowered for running: operators bound, pipelines cut, nested plans lowered inside.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +24,9 @@ pub struct Program {
     pub(crate) edges: Vec<Edge>,
     /// Leaves of which each of several processes sees a part.
     pub(crate) parted: Vec<bool>,
+    /// Of runs here, and of those that other processes told of.
     pub(crate) figures: Vec<NodeFigures>,
+    elsewhere: Vec<NodeFigures>,
     pub(crate) morsels: Morsels,
     names: Vec<Arc<str>>,
     nested: Vec<Vec<Arc<Nested>>>,
@@ -97,6 +100,7 @@ impl Program {
                 .map(|node| node.inputs.is_empty() && verified.start.locality == Locality::Worker)
                 .collect(),
             figures: plan.nodes.iter().map(|_| NodeFigures::default()).collect(),
+            elsewhere: plan.nodes.iter().map(|_| NodeFigures::default()).collect(),
             morsels: Morsels::default(),
             names: plan.nodes.iter().map(|node| node.operator.clone()).collect(),
             nested: nested_programs,
@@ -114,22 +118,54 @@ impl Program {
         self.pipelines.pipelines.len() + nested.sum::<usize>()
     }
 
-    /// The figures of all runs so far.
+    /// The figures of all runs so far, here and in other processes.
     pub fn profile(&self) -> Profile {
+        self.profile_of(&|program| vec![&program.figures, &program.elsewhere])
+    }
+
+    /// The figures of the runs in this process.
+    pub fn own_profile(&self) -> Profile {
+        self.profile_of(&|program| vec![&program.figures])
+    }
+
+    fn profile_of(&self, chosen: &dyn Fn(&Program) -> Vec<&Vec<NodeFigures>>) -> Profile {
+        let lists = chosen(self);
         let node = |id: usize| {
-            let figures = &self.figures[id];
-            let load =
-                |value: &std::sync::atomic::AtomicU64| value.load(std::sync::atomic::Ordering::Relaxed);
+            let sum = |value: fn(&NodeFigures) -> &AtomicU64| {
+                lists.iter().map(|list| value(&list[id]).load(Ordering::Relaxed)).sum()
+            };
+            let mut counters = BTreeMap::new();
+            for (name, value) in lists.iter().flat_map(|list| list[id].counters.get()) {
+                *counters.entry(name).or_default() += value;
+            }
             NodeProfile {
                 id: NodeId(id as u32),
-                rows: load(&figures.rows),
-                bytes: load(&figures.bytes),
-                nanoseconds: load(&figures.nanoseconds),
-                counters: figures.counters.get(),
-                nested: self.nested[id].iter().map(|nested| nested.program.profile()).collect(),
+                rows: sum(|figures| &figures.rows),
+                bytes: sum(|figures| &figures.bytes),
+                nanoseconds: sum(|figures| &figures.nanoseconds),
+                counters,
+                nested: self.nested[id].iter().map(|nested| nested.program.profile_of(chosen)).collect(),
             }
         };
         Profile { nodes: (0..self.figures.len()).map(node).collect() }
+    }
+
+    /// A line for each node, nested ones after the one they stand in.
+    fn write_figures(&self, lines: &mut String) {
+        for (figures, nested) in self.figures.iter().zip(&self.nested) {
+            *lines += &figures.line();
+            *lines += "\n";
+            nested.iter().for_each(|nested| nested.program.write_figures(lines));
+        }
+    }
+
+    fn read_figures(&self, lines: &mut std::str::Lines<'_>) -> Result<()> {
+        for (elsewhere, nested) in self.elsewhere.iter().zip(&self.nested) {
+            let added = lines.next().and_then(|line| elsewhere.add_line(line));
+            added.ok_or_else(|| Error::internal("figures of another plan"))?;
+            nested.iter().try_for_each(|nested| nested.program.read_figures(lines))?;
+        }
+        Ok(())
     }
 
     /// Morsels done, and morsels there are, in all pipelines that have begun; nested plans counted.
@@ -181,6 +217,16 @@ impl NestedPlan for Nested {
             }
             None => self.run(parameters, context),
         }
+    }
+
+    fn figures(&self) -> String {
+        let mut lines = String::new();
+        self.program.write_figures(&mut lines);
+        lines
+    }
+
+    fn add_figures(&self, figures: &str) -> Result<()> {
+        self.program.read_figures(&mut figures.lines())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a run gives to its sub-operators: memory, cancellation, counters, bytes of sources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -186,6 +186,24 @@ impl Counters {
     /// Adds to a figure. Not for every chunk: it takes a lock.
     pub fn add(&self, name: &'static str, amount: u64) {
         *self.values.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += amount;
+    }
+
+    /// Adds to a figure that another process tells by name.
+    pub fn add_told(&self, name: &str, amount: u64) {
+        /// Names that were told and have not been counted by here: few, as both run one program.
+        static TOLD: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        const TOLD_MAX: usize = 1_000;
+        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match told.get(name) {
+            Some(known) => known,
+            None if told.len() == TOLD_MAX => return,
+            None => {
+                let kept: &'static str = Box::leak(name.into());
+                told.insert(kept);
+                kept
+            }
+        };
+        self.add(known, amount);
     }
 
     /// The figures so far.

@@ -57,6 +57,15 @@ pub trait NestedPlan: Send + Sync + Debug {
 
     /// Runs it for one parameter tuple with all workers; the calling worker takes part.
     fn run_parallel(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected>;
+
+    /// The figures of its runs in this process, as lines for another.
+    fn figures(&self) -> String;
+
+    /// Adds the figures that another process had of the same plan.
+    ///
+    /// # Errors
+    /// They are of another plan.
+    fn add_figures(&self, figures: &str) -> Result<()>;
 }
 
 /// What lowering sees of a node's surroundings.

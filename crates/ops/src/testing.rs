@@ -336,6 +336,14 @@ impl NestedPlan for Compiled {
     fn run_parallel(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected> {
         self.execute(parameters, context, context.workers())
     }
+
+    fn figures(&self) -> String {
+        String::new()
+    }
+
+    fn add_figures(&self, _figures: &str) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Compiled {

@@ -50,10 +50,8 @@ impl Summary {
                 );
             }
         }
-        let mut totals = std::collections::BTreeMap::new();
-        add_counters(profile, &mut totals);
-        for (name, value) in totals {
-            let (name, value) = counter(name, value);
+        for name in profile.counters() {
+            let (name, value) = counter(name, profile.total(name));
             let _ = writeln!(out, "-- {name}: {value}");
         }
         out
@@ -74,17 +72,6 @@ fn counter(name: &str, value: u64) -> (String, String) {
         Some(name) => (words(name), duration(Duration::from_nanos(value))),
         None if name.contains("bytes") => (words(name), bytes(value)),
         None => (words(name), value.to_string()),
-    }
-}
-
-fn add_counters(profile: &Profile, totals: &mut std::collections::BTreeMap<&'static str, u64>) {
-    for node in &profile.nodes {
-        for (name, value) in &node.counters {
-            *totals.entry(name).or_default() += value;
-        }
-        for nested in &node.nested {
-            add_counters(nested, totals);
-        }
     }
 }
 

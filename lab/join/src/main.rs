@@ -114,7 +114,7 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
         let program = Program::lower(&sent.plan, &registry)?;
         let started = Instant::now();
         engine.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
-        runs.push(figures::run(&sent.plan, started.elapsed(), &program.profile()));
+        runs.push(figures::run(&sent.plan, started.elapsed(), &program.own_profile()));
         Ok(())
     })?;
     if served {
@@ -139,8 +139,8 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
                 "the plan gives {matches} and the checksum {checksum}, where {expected:?} are right"
             )));
         }
-        runs.push(figures::run(&plan, elapsed, &program.profile()));
-        timed.push((elapsed.as_secs_f64(), program.profile()));
+        runs.push(figures::run(&plan, elapsed, &program.own_profile()));
+        timed.push((elapsed.as_secs_f64(), program.own_profile()));
     }
     timed.sort_by(|a, b| a.0.total_cmp(&b.0));
     report(options, (link, library), &plan, &timed);

@@ -197,7 +197,7 @@ impl SinkRun for GroupingRun {
             let output = Partitions { spec: self.spec.clone(), run: self.run.clone(), parts, reservation };
             return Ok(Finish { tasks: Vec::new(), output: Arc::new(output) });
         }
-        self.run.counters.add("groups before merge", groups as u64);
+        self.run.counters.add("groups_before_merge", groups as u64);
         let output = Arc::new(Partitions {
             spec: self.spec.clone(),
             run: self.run.clone(),

@@ -10,7 +10,7 @@ use tessera_ops::{Collected, Lowering, NestedPlan, Operator, Reader, Run, Source
 use tessera_plan::{Node, Plan, text};
 use tessera_types::{Error, Result};
 
-use crate::link::{Link, Reply, Request, StepId};
+use crate::link::{Link, Outcome, Reply, Request, StepId};
 use crate::roles::Roles;
 
 /// Sub-operators that take part in collective steps, one each.
@@ -110,7 +110,9 @@ impl Reader for ExecutorReader {
                         self.state = State::Ending(reply, ran);
                         return Ok(Step::Blocked(token));
                     }
-                    reply.take()?;
+                    if let Outcome::Ended(figures) = reply.take()? {
+                        figures.iter().try_for_each(|figures| self.lowered.nested.add_figures(figures))?;
+                    }
                     let chunks = if self.lowered.link.rank() == 0 { ran?.chunks } else { Vec::new() };
                     self.state = State::Reading(ChunksReader::new(chunks, self.run.context.chunk_rows()));
                 }
@@ -141,8 +143,10 @@ impl ExecutorReader {
         let (share, ends) = (roles.share(link.rank()), link.clone());
         let context = InShare::context(query, share, move || ends.check());
         let ran = nested.run_parallel(Chunk::unit(), &context);
-        if let Err(error) = &ran {
-            link.request(Request::Failed(error.clone()));
+        match &ran {
+            Err(error) => link.request(Request::Failed(error.clone())),
+            Ok(_) if link.rank() > 0 => link.request(Request::Figures(nested.figures())),
+            Ok(_) => {}
         }
         ran
     }

@@ -60,6 +60,8 @@ pub enum Outcome {
     Windows(Vec<Arc<Regions>>),
     /// Everything has arrived.
     Arrived,
+    /// The plan is over; what the others' sub-operators have counted (on the first rank).
+    Ended(Vec<String>),
     /// What each rank has sent.
     Bytes(Vec<Vec<u8>>),
     /// The packets that came, in no order.
@@ -89,6 +91,8 @@ pub enum Request {
     Packet(usize, Vec<u64>, UnderWay),
     /// The plan has failed here.
     Failed(Error),
+    /// What the plan's sub-operators have counted here (not of the first rank).
+    Figures(String),
     /// The plan has run to its end here, well or not.
     End(Arc<Reply>),
     /// No plan will come any more (of the first rank only).

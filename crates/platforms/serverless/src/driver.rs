@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use tessera_ops::orchestration::{Runtime, to_send};
 use tessera_ops::stream_util::ChunksReader;
-use tessera_ops::{Collected, Lowering, Operator, Reader, Reservation, Run, Source, SourceRun, Step, Token};
+use tessera_ops::{
+    Collected, Lowering, NestedPlan, Operator, Reader, Reservation, Run, Source, SourceRun, Step, Token,
+};
 use tessera_plan::{Functions, Node, Plan, Value, pass, text};
 use tessera_types::{Error, Result};
 use tokio::task::AbortHandle;
@@ -110,7 +112,9 @@ impl Runtime for OnDriver {
         lowering.output.tuple.arrow_schema()?;
         let plan = text::print(&to_send(node, crate::NAME)?).into();
         let repeatable = !node.nested.iter().any(|plan| is_volatile(plan, &**lowering.library));
-        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), plan, repeatable })))
+        let nested = lowering.nested.first().cloned();
+        let nested = nested.ok_or_else(|| Error::internal("an executor without a plan"))?;
+        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), nested, plan, repeatable })))
     }
 }
 
@@ -153,6 +157,7 @@ fn is_volatile(plan: &Plan, functions: &dyn Functions) -> bool {
 #[derive(Debug, Clone)]
 struct Lowered {
     driver: Arc<Driver>,
+    nested: Arc<dyn NestedPlan>,
     plan: Arc<str>,
     repeatable: bool,
 }
@@ -175,7 +180,7 @@ impl SourceRun for ExecutorRun {
     }
 
     fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
-        let Lowered { driver, plan, repeatable } = &self.lowered;
+        let Lowered { driver, nested, plan, repeatable } = &self.lowered;
         let query = Arc::new(driver.query((plan.clone(), *repeatable), &self.run)?);
         let done: Arc<Done> = Arc::default();
         let (working, told) = ((driver.clone(), query.clone()), done.clone());
@@ -187,7 +192,7 @@ impl SourceRun for ExecutorRun {
         };
         let abort = driver.cloud.io.spawn(work).abort_handle();
         let running = Running { driver: driver.clone(), query, done, abort };
-        Ok(Box::new(ExecutorReader { running, run: self.run.clone(), read: None }))
+        Ok(Box::new(ExecutorReader { running, nested: nested.clone(), run: self.run.clone(), read: None }))
     }
 }
 
@@ -202,12 +207,20 @@ struct Query {
 #[derive(Debug, Default)]
 struct Done {
     token: Token,
-    result: Mutex<Option<Result<(Bytes, Usage)>>>,
+    result: Mutex<Option<Result<Outcome>>>,
+}
+
+/// How a query has ended: the encoded result, what it used, and what the sub-operators of each worker have counted.
+#[derive(Debug)]
+struct Outcome {
+    result: Bytes,
+    usage: Usage,
+    figures: Vec<String>,
 }
 
 impl Query {
     /// Runs it to its end. Its objects are gone afterwards.
-    async fn run(&self, driver: &Driver) -> Result<(Bytes, Usage)> {
+    async fn run(&self, driver: &Driver) -> Result<Outcome> {
         let before = (driver.cloud.spent)();
         let metered = driver.meter.as_ref().map(|meter| meter());
         self.space.open().await?;
@@ -227,7 +240,7 @@ impl Query {
         }
         let result = result?;
         closed.and(cleared)?;
-        Ok((result, usage))
+        Ok(Outcome { result, usage, figures: answer.figures })
     }
 }
 
@@ -259,6 +272,7 @@ impl Drop for Running {
 
 struct ExecutorReader {
     running: Running,
+    nested: Arc<dyn NestedPlan>,
     run: Run,
     read: Option<(ChunksReader, Reservation)>,
 }
@@ -274,7 +288,9 @@ impl Reader for ExecutorReader {
                 return Ok(Step::Blocked(done.token.clone()));
             }
             let result = lock(&done.result).take();
-            let (bytes, usage) = result.unwrap_or_else(|| Err(Error::internal("a result was read twice")))?;
+            let ended = result.unwrap_or_else(|| Err(Error::internal("a result was read twice")))?;
+            let Outcome { result: bytes, usage, figures } = ended;
+            figures.iter().try_for_each(|figures| self.nested.add_figures(figures))?;
             usage.count(&self.run.counters, &driver.prices);
             *lock(&driver.last) = Some(usage);
             let mut memory = Reservation::new(self.run.context.clone());

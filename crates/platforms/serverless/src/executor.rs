@@ -83,6 +83,7 @@ impl Reader for ExecutorReader {
             let share = Share { index: order.index, count: order.workers };
             let context = InShare::context(self.run.context.clone(), share, move || ends.stop.check());
             let collected = self.lowered.nested.run_parallel(Chunk::unit(), &context)?;
+            *lock(&self.task.figures) = Some(self.lowered.nested.figures());
             if self.task.order.index > 0 {
                 return Ok(Step::Done);
             }

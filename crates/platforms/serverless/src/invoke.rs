@@ -153,7 +153,7 @@ impl Function {
             break (Answer::default(), Some(Error::io(message)));
         };
         usage.add_invocations(invocations, lost as u64);
-        answer.add(Answer { usage, error });
+        answer.add(Answer { usage, error, ..Answer::default() });
         answer
     }
 

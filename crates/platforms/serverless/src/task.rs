@@ -72,12 +72,15 @@ impl Order {
 pub(crate) struct Answer {
     pub(crate) usage: Usage,
     pub(crate) error: Option<Error>,
+    /// What the sub-operators of each have counted.
+    pub(crate) figures: Vec<String>,
 }
 
 impl Answer {
     /// Adds how another worker's part ended. What failed by itself counts before what was only stopped because of it.
     pub(crate) fn add(&mut self, other: Answer) {
         self.usage.add(&other.usage);
+        self.figures.extend(other.figures);
         let only_stopped =
             |error: &Option<Error>| error.as_ref().is_none_or(|error| error.code() == Code::Cancelled);
         if other.error.is_some()
@@ -91,6 +94,7 @@ impl Answer {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut object = Map::new();
         object.insert("usage".to_string(), self.usage.to_json());
+        object.insert("figures".to_string(), self.figures.clone().into());
         if let Some(error) = &self.error {
             let error = json!({"code": error.code().as_str(), "message": error.message()});
             object.insert("error".to_string(), error);
@@ -109,7 +113,9 @@ impl Answer {
             let code = error["code"].as_str().and_then(Code::named).unwrap_or(Code::Internal);
             Error::new(code, error["message"].as_str().unwrap_or("no message"))
         });
-        Ok(Answer { usage, error })
+        let figures = answer.get("figures").and_then(Json::as_array).into_iter().flatten();
+        let figures = figures.filter_map(|figures| figures.as_str().map(str::to_string)).collect();
+        Ok(Answer { usage, error, figures })
     }
 }
 
@@ -142,13 +148,15 @@ pub(crate) struct Task {
     pub(crate) space: Space,
     pub(crate) io: Handle,
     pub(crate) stop: Stop,
+    /// What the plan's sub-operators have counted, when it has run.
+    pub(crate) figures: Mutex<Option<String>>,
     /// Exchanges that have begun: an object's name is that of its exchange.
     begun: Mutex<HashSet<usize>>,
 }
 
 impl Task {
     pub(crate) fn new(order: Order, space: Space, io: Handle) -> Task {
-        Task { order, space, io, stop: Stop::default(), begun: Mutex::default() }
+        Task { order, space, io, stop: Stop::default(), figures: Mutex::default(), begun: Mutex::default() }
     }
 
     /// Begins the exchange of a node.
@@ -193,12 +201,14 @@ mod tests {
         let order = order(2, 3);
         assert_eq!(Order::from_bytes(&order.to_bytes()).unwrap(), order);
         assert!(Order::from_bytes(b"{}").is_err() && Order::from_bytes(b"x").is_err());
-        let mut answer = Answer { error: Some(Error::new(Code::Overflow, "too big")), ..Answer::default() };
+        let figures = vec!["1 2 3\n4 5 6 requests 7\n".to_string()];
+        let mut answer =
+            Answer { error: Some(Error::new(Code::Overflow, "too big")), figures, ..Answer::default() };
         answer.usage.add_requests([1, 2, 3, 4, 5]);
         let came = Answer::from_bytes(&answer.to_bytes()).unwrap();
         let error = came.error.unwrap();
         assert_eq!((error.code(), error.message()), (Code::Overflow, "too big"));
-        assert_eq!(came.usage, answer.usage);
+        assert_eq!((came.usage, came.figures), (answer.usage, answer.figures));
         assert!(Answer::from_bytes(b"\"no\"").is_err());
     }
 

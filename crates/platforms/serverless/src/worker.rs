@@ -147,7 +147,8 @@ impl Worker {
             task.stop.stop(error.clone());
         }
         self.cloud.wait(async move {
-            let mut answer = Answer { error, ..Answer::default() };
+            let figures = lock(&task.figures).take().into_iter().collect();
+            let mut answer = Answer { error, figures, ..Answer::default() };
             answer.usage.add_received(&task.space);
             if answer.error.is_some() {
                 drop(task.space.close().await);

@@ -32,6 +32,8 @@ const TAG_BYTES: i32 = 3;
 const TAG_QUIT: i32 = 4;
 /// A packet of tuples, two-sided.
 const TAG_PACKET: i32 = 5;
+/// What a rank's sub-operators have counted; follows.
+const TAG_FIGURES: i32 = 6;
 
 /// The bits of a step's first word that say that the plan has not failed, and that no packets were sent; the others are for
 /// windows that can be freed.
@@ -117,6 +119,8 @@ struct Running {
     steps: VecDeque<StepId>,
     submitted: HashMap<StepId, (Work, Arc<Reply>)>,
     end: Option<Arc<Reply>>,
+    /// Of other ranks, on the first one.
+    figures: Vec<String>,
     /// This rank has failed, or left the plan because another has.
     failed: bool,
     windows: Vec<Option<RawWindow>>,
@@ -186,6 +190,10 @@ impl Worker {
             Request::Packet(rank, packet, under_way) => self.send_packet(rank, packet, under_way),
             Request::Budget(context) => self.count_packets(&context),
             Request::Failed(error) => self.fail(&error),
+            Request::Figures(figures) => {
+                let bytes = Arc::new([&self.number.to_le_bytes(), figures.as_bytes()].concat());
+                self.sending.extend(self.world.send(&bytes, 0, TAG_FIGURES));
+            }
             Request::End(reply) => match &mut self.plan {
                 Some(plan) => plan.end = Some(reply),
                 None => reply.set(self.link.check().map(|()| Outcome::Arrived)),
@@ -205,6 +213,7 @@ impl Worker {
             steps: steps.into(),
             submitted: HashMap::new(),
             end: None,
+            figures: Vec::new(),
             failed: false,
             windows: Vec::new(),
             packets: Inboxes::new(self.world.ranks()),
@@ -246,6 +255,14 @@ impl Worker {
             let number = bytes.first_chunk::<8>().map(|number| u64::from_le_bytes(*number));
             if number == Some(self.number) && self.plan.is_some() && self.link.check().is_ok() {
                 self.link.set_failure(Some(decode_error(&bytes[8..])));
+            }
+        }
+        while let Some((_, bytes)) = self.world.poll(TAG_FIGURES) {
+            any = true;
+            if let (Some((number, figures)), Some(plan)) = (bytes.split_first_chunk(), &mut self.plan)
+                && u64::from_le_bytes(*number) == self.number
+            {
+                plan.figures.push(String::from_utf8_lossy(figures).into_owned());
             }
         }
         if self.plan.is_none() && self.world.rank() > 0 {

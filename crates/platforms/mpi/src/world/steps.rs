@@ -97,7 +97,7 @@ impl Worker {
                     None => (Doing::Counting(sent), false),
                     Some((_, sent)) => (Doing::Draining(sent[self.world.rank()]), true),
                 },
-                Doing::Draining(expected) if self.packets_came() < expected => {
+                Doing::Draining(expected) if self.packets_came() < expected || self.figures_miss() => {
                     (Doing::Draining(expected), false)
                 }
                 Doing::Draining(_) => {
@@ -314,13 +314,19 @@ impl Worker {
         }
     }
 
+    /// Whether the first rank has not heard yet what the others have counted; of a failed plan nobody asks.
+    fn figures_miss(&self) -> bool {
+        let others = if self.world.rank() == 0 { self.world.ranks() - 1 } else { 0 };
+        self.plan.as_ref().is_some_and(|plan| !plan.failed && plan.figures.len() < others)
+    }
+
     /// The plan is over on all ranks.
     fn end(&mut self) {
         let Some(plan) = self.plan.take() else { return };
         // Windows that somebody still uses cannot be freed: that takes all ranks.
         self.kept.extend(plan.windows.into_iter().flatten());
         if let Some(reply) = plan.end {
-            reply.set(self.link.check().map(|()| Outcome::Arrived));
+            reply.set(self.link.check().map(|()| Outcome::Ended(plan.figures)));
         }
     }
 }
