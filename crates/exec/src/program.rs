@@ -24,8 +24,8 @@ pub struct Program {
     pub(crate) edges: Vec<Edge>,
     /// Leaves of which each of several processes sees a part.
     pub(crate) parted: Vec<bool>,
-    /// Of runs here, and of those that other processes told of.
     pub(crate) figures: Vec<NodeFigures>,
+    /// Of the runs that other processes told of.
     elsewhere: Vec<NodeFigures>,
     pub(crate) morsels: Morsels,
     names: Vec<Arc<str>>,
@@ -120,22 +120,23 @@ impl Program {
 
     /// The figures of all runs so far, here and in other processes.
     pub fn profile(&self) -> Profile {
-        self.profile_of(&|program| vec![&program.figures, &program.elsewhere])
+        self.profile_with(true)
     }
 
     /// The figures of the runs in this process.
     pub fn own_profile(&self) -> Profile {
-        self.profile_of(&|program| vec![&program.figures])
+        self.profile_with(false)
     }
 
-    fn profile_of(&self, chosen: &dyn Fn(&Program) -> Vec<&Vec<NodeFigures>>) -> Profile {
-        let lists = chosen(self);
+    fn profile_with(&self, elsewhere: bool) -> Profile {
         let node = |id: usize| {
+            let both = [&self.figures[id], &self.elsewhere[id]];
+            let chosen = if elsewhere { &both[..] } else { &both[..1] };
             let sum = |value: fn(&NodeFigures) -> &AtomicU64| {
-                lists.iter().map(|list| value(&list[id]).load(Ordering::Relaxed)).sum()
+                chosen.iter().map(|figures| value(figures).load(Ordering::Relaxed)).sum()
             };
             let mut counters = BTreeMap::new();
-            for (name, value) in lists.iter().flat_map(|list| list[id].counters.get()) {
+            for (name, value) in chosen.iter().flat_map(|figures| figures.counters.get()) {
                 *counters.entry(name).or_default() += value;
             }
             NodeProfile {
@@ -144,7 +145,7 @@ impl Program {
                 bytes: sum(|figures| &figures.bytes),
                 nanoseconds: sum(|figures| &figures.nanoseconds),
                 counters,
-                nested: self.nested[id].iter().map(|nested| nested.program.profile_of(chosen)).collect(),
+                nested: self.nested[id].iter().map(|nested| nested.program.profile_with(elsewhere)).collect(),
             }
         };
         Profile { nodes: (0..self.figures.len()).map(node).collect() }

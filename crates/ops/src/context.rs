@@ -190,7 +190,7 @@ impl Counters {
 
     /// Adds to a figure that another process tells by name.
     pub fn add_told(&self, name: &str, amount: u64) {
-        /// Names that were told and have not been counted by here: few, as both run one program.
+        /// Names that were told: few, as both processes run one program.
         static TOLD: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
         const TOLD_MAX: usize = 1_000;
         let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilder};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
-use arrow::row::{RowConverter, SortField};
+use arrow::row::RowConverter;
 use tessera_encodings::Column;
 use tessera_types::{Error, Result};
 
@@ -15,6 +15,7 @@ use super::extreme::Keep;
 use super::groups::{Groups, Pairs};
 use super::{Aggregate, Output, plain};
 use crate::expression::plain::to_form;
+use crate::rows::{converter, decode};
 
 /// State: 1 + the place of the value in a side table, 0 while there is none (1 word).
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl BytesExtreme {
         let codec = match data_type {
             DataType::Utf8View => Codec::Utf8,
             DataType::BinaryView => Codec::Binary,
-            other => Codec::Rows(RowConverter::new(vec![SortField::new(other.clone())])?),
+            other => Codec::Rows(converter(other)?),
         };
         Ok(BytesExtreme { offset, keep, codec, values: Vec::new(), bytes: 0 })
     }
@@ -134,15 +135,7 @@ impl Aggregate for BytesExtreme {
                 kept.for_each(|value| builder.append_option(value));
                 Arc::new(builder.finish())
             }
-            Codec::Rows(converter) => {
-                // A row of NULL stands for the groups without a value.
-                let null = arrow::array::new_null_array(&output.data_type, 1);
-                let null = converter.convert_columns(&[null])?;
-                let null = null.row(0);
-                let parser = converter.parser();
-                let rows = kept.map(|value| parser.parse(value.unwrap_or(null.as_ref())));
-                converter.convert_rows(rows)?.swap_remove(0)
-            }
+            Codec::Rows(converter) => decode(converter, &output.data_type, kept)?,
         };
         to_form(array, &output.data_type)
     }

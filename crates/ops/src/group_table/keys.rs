@@ -14,7 +14,7 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
-use arrow::row::{RowConverter, SortField};
+use arrow::row::RowConverter;
 use tessera_encodings::Column;
 use tessera_types::{Error, Result};
 
@@ -23,6 +23,7 @@ use crate::hash::hash_columns;
 use crate::physical::{
     Physical, canonical32, canonical64, interval_length, interval_to_bits, interval_values, raw_values,
 };
+use crate::rows::{converter, decode};
 
 /// Strings up to this length lie in their view.
 const INLINE_BYTES: u32 = 12;
@@ -75,7 +76,7 @@ impl KeyLayout {
         for data_type in types {
             let physical = Physical::of(data_type)?;
             let codec = match physical {
-                Physical::Nested => Some(RowConverter::new(vec![SortField::new(data_type.clone())])?),
+                Physical::Nested => Some(converter(data_type)?),
                 _ => None,
             };
             keys.push(Key { physical, data_type: data_type.clone(), offset: 0, view: 0, codec });
@@ -256,9 +257,7 @@ impl KeyLayout {
                 Physical::Nested => {
                     let codec = key.codec.as_ref().ok_or_else(|| Error::internal("a key without codec"))?;
                     let rows = get.views(&DataType::BinaryView, None, &heap)?;
-                    let rows = rows.as_binary_view();
-                    let parser = codec.parser();
-                    codec.convert_rows(rows.iter().flatten().map(|row| parser.parse(row)))?.swap_remove(0)
+                    decode(codec, &key.data_type, rows.as_binary_view().iter())?
                 }
             });
         }

@@ -17,7 +17,7 @@ use crate::physical::{Physical, interval_from_bits};
 use super::NO_ROW;
 use super::layout::{Kind, RowLayout};
 use super::memory::{Fixed, Pages};
-use super::nested::decode;
+use super::nested::{converter, decode};
 use super::packing::Packed;
 use super::sealed::{Part, Side};
 
@@ -73,7 +73,8 @@ impl Part {
             Kind::Encoded(data_type) => {
                 let nulls = self.gather_nulls(layout, field, rows)?;
                 let bytes = self.gather_views(offset, rows, &DataType::BinaryView, nulls)?;
-                return Ok(Column::Plain(decode(bytes.as_binary_view(), data_type)?));
+                let values = decode(&converter(data_type)?, data_type, bytes.as_binary_view().iter())?;
+                return Ok(Column::Plain(values));
             }
             Kind::Handle => return self.gather_handles(offset, rows),
         };

@@ -69,15 +69,19 @@ pub(super) fn encode(array: &ArrayRef) -> Result<BinaryViewArray> {
 }
 
 /// The values of this type whose bytes these are; NULL where there are none.
-pub(super) fn decode(bytes: &BinaryViewArray, data_type: &DataType) -> Result<ArrayRef> {
-    let converter = converter(data_type)?;
+pub(crate) fn decode<'a>(
+    converter: &RowConverter,
+    data_type: &DataType,
+    values: impl Iterator<Item = Option<&'a [u8]>>,
+) -> Result<ArrayRef> {
     let null = converter.convert_columns(&[new_null_array(data_type, 1)])?;
     let parser = converter.parser();
-    let rows = bytes.iter().map(|bytes| bytes.map_or_else(|| null.row(0), |bytes| parser.parse(bytes)));
+    let rows = values.map(|bytes| bytes.map_or_else(|| null.row(0), |bytes| parser.parse(bytes)));
     let decoded = converter.convert_rows(rows)?;
     decoded.into_iter().next().ok_or_else(|| Error::internal("values that were decoded to nothing"))
 }
 
-fn converter(data_type: &DataType) -> Result<RowConverter> {
+/// What makes bytes of values of a type that compare as the values do, and values of these again.
+pub(crate) fn converter(data_type: &DataType) -> Result<RowConverter> {
     Ok(RowConverter::new(vec![SortField::new(data_type.clone())])?)
 }

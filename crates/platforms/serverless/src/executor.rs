@@ -109,7 +109,7 @@ fn schema(tuple: &Tuple) -> Result<SchemaRef> {
     Ok(Arc::new(tuple.arrow_schema()?))
 }
 
-/// The result as an Arrow stream: its types may be nested, which rows on the wire may not.
+/// The result as an Arrow stream, which is what the driver passes on.
 fn encode(collected: &Collected, tuple: &Tuple) -> Result<Vec<u8>> {
     let schema = schema(tuple)?;
     let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
