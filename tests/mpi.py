@@ -78,6 +78,9 @@ ERRORS = {
 }
 
 
+BUDGET = "40MB"
+
+
 class Program:
     """The program under test."""
 
@@ -110,6 +113,7 @@ def write_tables(directory: Path) -> None:
     write("one", 1, lambda i: 42)
     write("many", 20_000, lambda i: i * 7919 % 1009)
     write("wide", 100_000, lambda i: i)
+    write("long", 1_500_000, lambda i: i * 7919 % 200_000, 20_000)
     write("skewed", 20_000, lambda i: 42 if i % 10 else i, 500)
     numbers = range(3_000)
     texts = [None if i % 5 == 0 else f"a text of some length for item {i % 7}" for i in numbers]
@@ -188,7 +192,7 @@ def main() -> int:
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
     parser.add_argument("--data", type=Path, help="TPC-H tables, for killing; none: no killing")
     parser.add_argument("--ranks", default="1,3,8", help="numbers of ranks")
-    parser.add_argument("--exchange", default="one-sided", help="how tuples cross: one-sided, packed, two-sided or split")
+    parser.add_argument("--exchange", default="one-sided", help="how tuples cross: one-sided, packed, two-sided, split or rounds")
     parser.add_argument("--kills", type=int, default=10, help="how often a rank is killed")
     parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
     options = parser.parse_args()
@@ -215,6 +219,13 @@ def main() -> int:
             sql = "explain analyze select count(*), sum(a.v + b.v) from skewed a join many b on a.k = b.v"
             found = program.run(directory, sql, 3)
             note(None if "heavy partitions 1" in found.stdout else found.stdout + found.stderr, "a heavy key stays where it is")
+        else:
+            sql = "select count(*), sum(a.v), min(a.t) from long a right join many b on a.k = b.v"
+            found, expected = program.run(directory, f"set memory = '{BUDGET}'; {sql}", 2), program.run(directory, sql)
+            fits = (found.returncode, found.stdout) == (0, expected.stdout)
+            refused = found.returncode == 1 and "memory" in found.stderr
+            right = fits if options.exchange == "rounds" else refused
+            note(None if right else found.stdout + found.stderr, f"an exchange larger than {BUDGET}")
         found = program.run(directory, "explain analyze select t, sum(v) from wide group by t", 3)
         note(None if "-- 100000 rows" in found.stdout else found.stdout + found.stderr, "figures of all ranks together")
         copied = directory / "copied.parquet"

@@ -183,6 +183,10 @@ impl Execution {
                     Some(Job::Start(index))
                 }
                 Phase::Tasks => pipeline.find_task(index),
+                Phase::Running if pipeline.phase_is_over() => {
+                    pipeline.phase = Phase::Advancing;
+                    Some(Job::Advance(index))
+                }
                 Phase::Running => pipeline.find_morsel(index, worker, self.workers * PARKED_LANES_MAX),
                 Phase::Waiting | Phase::Advancing | Phase::Done => None,
             };
@@ -198,6 +202,7 @@ impl Execution {
     fn do_job(&self, job: Job) -> Result<()> {
         match job {
             Job::Start(pipeline) => self.start(pipeline),
+            Job::Advance(pipeline) => self.advance(pipeline),
             Job::Task { task, .. } => {
                 self.context.check()?;
                 task()
@@ -257,6 +262,9 @@ impl Execution {
             Driven::Parked(token) => pipeline.parked.push((token, lane, sink)),
         }
         pipeline.satisfied |= sink_run.satisfied();
+        if pipeline.satisfied && pipeline.active == 1 && pipeline.parked.is_empty() {
+            pipeline.drop_input();
+        }
         Ok(())
     }
 
@@ -348,6 +356,7 @@ impl Execution {
         }
         let mut ordered: Vec<_> = streams.into_iter().collect();
         ordered.sort_by_key(|(node, _)| *node);
+        let early = sink.early_output();
         let mut state = lock(&self.state);
         let pipeline = &mut state.pipelines[index];
         pipeline.streams = ordered;
@@ -355,8 +364,31 @@ impl Execution {
         pipeline.sink = Some(sink);
         pipeline.collect = collect;
         pipeline.phase = Phase::Running;
+        if early.is_some() {
+            pipeline.is_early = true;
+            pipeline.output = early;
+            self.start_reader(&mut state, index)?;
+        }
         drop(state);
         self.notify();
+        Ok(())
+    }
+
+    /// The output of a pipeline can be read while it runs: its reader waits for it no longer.
+    fn start_reader(&self, state: &mut State, index: usize) -> Result<()> {
+        let only = match state.pipelines[index].read_by[..] {
+            [reader] => Some(reader),
+            _ => None,
+        };
+        let chains = only.map_or(&[][..], |reader| &self.program.pipelines.pipelines[reader].chains[..]);
+        let (Some(reader), 1) =
+            (only, chains.iter().filter(|chain| chain.start == Start::Pipeline(index)).count())
+        else {
+            return Err(Error::internal("an output that is read while it comes has several readers"));
+        };
+        let reader = &mut state.pipelines[reader];
+        reader.running_before += 1;
+        reader.waits_less();
         Ok(())
     }
 
@@ -438,9 +470,7 @@ impl Execution {
         let (sink, mut workers) = {
             let mut state = lock(&self.state);
             let pipeline = &mut state.pipelines[index];
-            pipeline.free_lanes.clear();
-            pipeline.chains.clear();
-            pipeline.streams.clear();
+            pipeline.drop_input();
             (pipeline.sink.take(), std::mem::take(&mut pipeline.free_sinks))
         };
         let sink = sink.ok_or_else(|| Error::internal("a pipeline without an end"))?;
@@ -450,8 +480,10 @@ impl Execution {
         let finish = sink.finish(workers)?;
         let mut state = lock(&self.state);
         let pipeline = &mut state.pipelines[index];
-        pipeline.after = finish.output.ready();
-        pipeline.output = Some(finish.output);
+        if !pipeline.is_early {
+            pipeline.after = finish.output.ready();
+            pipeline.output = Some(finish.output);
+        }
         pipeline.tasks = finish.tasks;
         pipeline.phase = Phase::Tasks;
         drop(state);
@@ -460,11 +492,12 @@ impl Execution {
     }
 
     fn complete(&self, state: &mut State, index: usize) {
+        let is_early = state.pipelines[index].is_early;
         for reader in state.pipelines[index].read_by.clone() {
             let reader = &mut state.pipelines[reader];
-            reader.waiting_for -= 1;
-            if reader.waiting_for == 0 {
-                reader.phase = Phase::Ready;
+            match is_early {
+                true => reader.running_before -= 1,
+                false => reader.waits_less(),
             }
         }
         for read in state.pipelines[index].reads.clone() {
@@ -496,7 +529,9 @@ impl Execution {
     }
 
     fn output(&self, pipeline: usize) -> Result<Arc<dyn SourceRun>> {
-        let output = lock(&self.state).pipelines[pipeline].output.clone();
+        let mut state = lock(&self.state);
+        let pipeline = &mut state.pipelines[pipeline];
+        let output = if pipeline.is_early { pipeline.output.take() } else { pipeline.output.clone() };
         output.ok_or_else(|| Error::internal("the output of a pipeline that is not complete"))
     }
 }

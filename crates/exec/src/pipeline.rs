@@ -28,6 +28,8 @@ pub(crate) struct PipelineState {
     pub(crate) phase: Phase,
     /// Pipelines it still waits for.
     pub(crate) waiting_for: usize,
+    /// Pipelines whose output it reads while they run.
+    pub(crate) running_before: usize,
     /// Pipelines it reads, and those that read it.
     pub(crate) reads: Vec<usize>,
     pub(crate) read_by: Vec<usize>,
@@ -48,6 +50,8 @@ pub(crate) struct PipelineState {
     /// What the output waits for after the tasks.
     pub(crate) after: Option<Token>,
     pub(crate) output: Option<Arc<dyn SourceRun>>,
+    /// The output is read while the pipeline runs.
+    pub(crate) is_early: bool,
 }
 
 pub(crate) struct ChainRun {
@@ -63,6 +67,8 @@ pub(crate) struct ChainRun {
 
 pub(crate) enum Job {
     Start(usize),
+    /// The last pipeline whose output it read while that ran has ended.
+    Advance(usize),
     Morsel {
         pipeline: usize,
         chain: usize,
@@ -85,6 +91,7 @@ impl Job {
     pub(crate) fn pipeline(&self) -> usize {
         match self {
             Job::Start(pipeline)
+            | Job::Advance(pipeline)
             | Job::Morsel { pipeline, .. }
             | Job::Resume { pipeline, .. }
             | Job::Task { pipeline, .. } => *pipeline,
@@ -93,6 +100,14 @@ impl Job {
 }
 
 impl PipelineState {
+    /// A pipeline that it reads need not be waited for any more.
+    pub(crate) fn waits_less(&mut self) {
+        self.waiting_for -= 1;
+        if self.waiting_for == 0 {
+            self.phase = Phase::Ready;
+        }
+    }
+
     /// A finishing task; one that does nothing when the output has become ready after all of them.
     pub(crate) fn find_task(&mut self, index: usize) -> Option<Job> {
         let task = match (self.tasks.pop(), &self.after) {
@@ -124,7 +139,10 @@ impl PipelineState {
     /// No job of this phase is running, parked or left.
     pub(crate) fn phase_is_over(&self) -> bool {
         let nothing_left = match self.phase {
-            Phase::Running => self.satisfied || self.chains.iter().all(|chain| chain.morsels.is_empty()),
+            Phase::Running => {
+                let nothing_left = self.satisfied || self.chains.iter().all(|chain| chain.morsels.is_empty());
+                nothing_left && self.running_before == 0
+            }
             Phase::Tasks => self.tasks.is_empty() && self.after.is_none(),
             _ => false,
         };
@@ -133,16 +151,21 @@ impl PipelineState {
 
     /// Drops everything that holds memory.
     pub(crate) fn clear(&mut self) {
-        self.chains.clear();
+        self.drop_input();
         self.sink = None;
         self.collect = None;
-        self.free_lanes.clear();
         self.free_sinks.clear();
         self.parked.clear();
-        self.streams.clear();
         self.tasks.clear();
         self.after = None;
         self.output = None;
+    }
+
+    /// Drops what reads the input, which nobody wants any more.
+    pub(crate) fn drop_input(&mut self) {
+        self.free_lanes.clear();
+        self.chains.clear();
+        self.streams.clear();
     }
 }
 
@@ -177,6 +200,7 @@ pub(crate) fn dependencies(program: &Program) -> Result<Vec<PipelineState>> {
         states.push(PipelineState {
             phase,
             waiting_for: reads.len(),
+            running_before: 0,
             reads,
             read_by: Vec::new(),
             readers_left: 0,
@@ -193,6 +217,7 @@ pub(crate) fn dependencies(program: &Program) -> Result<Vec<PipelineState>> {
             tasks: Vec::new(),
             after: None,
             output: None,
+            is_early: false,
         });
     }
     for index in 0..states.len() {

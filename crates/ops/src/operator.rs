@@ -185,6 +185,12 @@ pub trait SinkRun: Send + Sync + Debug {
         false
     }
 
+    /// What can be read while input still comes, in the place of what `finish` gives: once, by one chain, whose pipeline ends
+    /// after the input has.
+    fn early_output(&self) -> Option<Arc<dyn SourceRun>> {
+        None
+    }
+
     /// All input has come; `workers` are all that were made. Quick: long work goes into tasks.
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish>;
 }

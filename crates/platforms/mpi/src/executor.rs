@@ -47,7 +47,10 @@ impl Runtime for MpiExecutor {
 
 /// The collective steps of a plan, in its order.
 pub(crate) fn steps(plan: &Plan) -> Vec<StepId> {
-    let is_collective = |(_, node): &(usize, &Node)| COLLECTIVE.contains(&&*node.operator);
+    let is_collective = |(_, node): &(usize, &Node)| {
+        let in_rounds = &*node.operator == "mpi_receive" && node.params.flag("rounds").unwrap_or(false);
+        COLLECTIVE.contains(&&*node.operator) && !in_rounds
+    };
     plan.nodes.iter().enumerate().filter(is_collective).map(|(position, _)| position).collect()
 }
 

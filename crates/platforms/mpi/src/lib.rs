@@ -14,6 +14,7 @@ mod broadcast;
 pub mod control;
 mod exchange;
 mod executor;
+mod flow;
 mod histogram;
 pub mod launcher;
 mod link;

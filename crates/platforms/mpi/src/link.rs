@@ -9,6 +9,7 @@ use tessera_exec::Sent;
 use tessera_ops::{Context, Reservation, Token};
 use tessera_types::{Code, Error, Result};
 
+use crate::flow::Flow;
 use crate::region::Regions;
 
 /// Bytes of packets of a rank that are under way before its workers wait: enough to keep a network busy meanwhile.
@@ -68,12 +69,13 @@ pub enum Outcome {
     Packets(Vec<Arrived>),
 }
 
-/// A packet that came two-sided: its words, and the memory that they count for.
+/// A packet that came two-sided: whose, its words, and the memory that they count for.
 #[derive(Debug)]
 pub struct Arrived {
+    pub(crate) from: usize,
     pub(crate) words: Vec<u64>,
-    /// Held until the packet is copied; none until the plan's budget is known here.
-    pub(crate) _memory: Option<Reservation>,
+    /// Held until the packet is gone; none until the plan's budget is known here.
+    pub(crate) memory: Option<Reservation>,
 }
 
 /// A request to the communication worker.
@@ -89,6 +91,8 @@ pub enum Request {
     Put(Arc<Regions>, usize, usize, Buffer),
     /// Sends a packet to a rank, two-sided: its words, of which the first will be the plan's number and the second names the step.
     Packet(usize, Vec<u64>, UnderWay),
+    /// Packets of a step go there from now on, and those that have come.
+    Flow(StepId, Arc<Flow>),
     /// The plan has failed here.
     Failed(Error),
     /// What the plan's sub-operators have counted here (not of the first rank).

@@ -45,10 +45,18 @@ fn swap(out: &mut Builder, mut node: Node, tuple: &Tuple, (bits, way): (i64, Way
         out.add("mpi_broadcast", &node.inputs, params)
     } else {
         let params = params.with("keys", Value::names(&keys)).with("bits", bits).with("shift", SHIFT);
-        if matches!(way, Way::TwoSided | Way::Split) {
-            let params = if way == Way::Split { params.with("split", true) } else { params };
-            let sent = out.add("mpi_send", &node.inputs, params);
-            let there = out.add("mpi_receive", &[sent], Params::new());
+        if matches!(way, Way::TwoSided | Way::Split | Way::Rounds) {
+            let (mut sending, mut receiving) = (params, Params::new());
+            match way {
+                Way::Split => sending.set("split", true),
+                Way::Rounds => {
+                    sending.set("rounds", true);
+                    receiving.set("rounds", true);
+                }
+                _ => {}
+            }
+            let sent = out.add("mpi_send", &node.inputs, sending);
+            let there = out.add("mpi_receive", &[sent], receiving);
             return Ok(out.add("rows_scan", &[there], Params::new().with("field", Value::name("data"))));
         }
         let mut counting = params.clone().with("strings", true);

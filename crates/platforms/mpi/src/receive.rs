@@ -1,20 +1,23 @@
 //! `mpi_receive`: the partitions of this rank, of what all ranks have sent.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use tessera_encodings::{Chunk, Handle};
 use tessera_ops::data::partitions_tuple;
 use tessera_ops::rows::{Packet as Came, Region, RowLayout, Rows, heap_words};
 use tessera_ops::{
-    Collected, Context, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SubOperator,
-    describe,
+    Collected, Context, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, Step, Stream, StreamRun,
+    StreamWorker, SubOperator, describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Error, Result};
 
 use crate::answer::{Held, answer, in_order};
 use crate::exchange::partitions_chunk;
+use crate::flow::{Next, Receiving};
 use crate::link::{Arrived, Link, Outcome, Work};
-use crate::send::{HEADER_WORDS, SENT, Sent};
+use crate::send::{HEADER_WORDS, SENDING, SENT, Sent};
 use crate::window::missing;
 
 /// Waits for what all ranks have sent to this one, of which the communication worker receives packets as they come
@@ -22,6 +25,9 @@ use crate::window::missing;
 ///
 /// Input: the output of an `mpi_send`; output `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and in
 /// order. Blocks. Memory: what was received, and one partition twice while packets are put together.
+///
+/// With `rounds`, as its `mpi_send`: passes packets on as they come, each a tuple of its own, in no order, and does not block. Memory:
+/// what has come and was not passed on, which senders bound.
 #[derive(Debug, Clone)]
 pub struct Receive {
     link: Option<Arc<Link>>,
@@ -34,17 +40,17 @@ impl Receive {
 }
 
 impl Descriptor for Receive {
-    tessera_ops::describe!("mpi_receive", "Receives what was sent to this rank.", [], 1, 1);
+    tessera_ops::describe!("mpi_receive", "Receives what was sent to this rank.", ["rounds"], 1, 1);
 
-    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
-        let (_, sent) = describe::collection(&edge.tuple, "sent", SENT)?;
+        let (_, sent) = describe::collection(&edge.tuple, "sent", format(node)?)?;
         let traits = Traits { locality: Locality::All, ..edge.traits };
         Ok(Edge { tuple: partitions_tuple(&sent.tuple), traits, order: Order::None })
     }
 
-    fn role(&self, _node: &Node) -> Role {
-        Role::Sink(0)
+    fn role(&self, node: &Node) -> Role {
+        if node.params.flag("rounds").unwrap_or(false) { Role::Stream(0) } else { Role::Sink(0) }
     }
 
     fn of_platform(&self) -> bool {
@@ -53,11 +59,19 @@ impl Descriptor for Receive {
 }
 
 impl SubOperator for Receive {
-    fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let link = self.link.clone().ok_or_else(missing)?;
-        let (column, _) = describe::collection(&lowering.inputs[0].tuple, "sent", SENT)?;
+        let (column, _) = describe::collection(&lowering.inputs[0].tuple, "sent", format(node)?)?;
+        if node.params.flag("rounds")? {
+            return Ok(Operator::Stream(Arc::new(Passing { column })));
+        }
         Ok(Operator::Sink(Arc::new(Lowered { link, column, step: lowering.position })))
     }
+}
+
+/// The format of what the node receives.
+fn format(node: &Node) -> Result<&'static str> {
+    Ok(if node.params.flag("rounds")? { SENDING } else { SENT })
 }
 
 #[derive(Debug, Clone)]
@@ -124,6 +138,54 @@ fn partitions(
         .collect()
 }
 
+/// In rounds.
+#[derive(Debug, Clone)]
+struct Passing {
+    column: usize,
+}
+
+impl Stream for Passing {
+    fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl StreamRun for Passing {
+    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        Ok(Box::new(PassingWorker { column: self.column, of: VecDeque::new() }))
+    }
+}
+
+struct PassingWorker {
+    column: usize,
+    /// What it still has to receive.
+    of: VecDeque<Handle>,
+}
+
+impl StreamWorker for PassingWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        let chunk = chunk.compact()?;
+        self.of.extend(chunk.column(self.column)?.handles()?.iter().cloned());
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        while let Some(handle) = self.of.front() {
+            let receiving = handle.get::<Arc<Receiving>>()?;
+            match receiving.flow.next()? {
+                Next::Packet(packet) => {
+                    let packet = Packet::read(packet, &receiving.layout)?;
+                    let partition = packet.partition as i64;
+                    return Ok(Step::HasOutput(partitions_chunk(vec![(partition, packet.in_place(&receiving.layout)?)])));
+                }
+                Next::Wait(token) => return Ok(Step::Blocked(token)),
+                Next::End => drop(self.of.pop_front()),
+            }
+        }
+        Ok(Step::NeedInput)
+    }
+}
+
 /// A packet that came, and what lies where in it.
 struct Packet {
     arrived: Arrived,
@@ -144,6 +206,15 @@ impl Packet {
             return Err(Error::internal("a packet of another length than its header says"));
         }
         Ok(Packet { arrived, partition: partition as usize, row_words, heap_bytes })
+    }
+
+    /// Its rows where they are.
+    fn in_place(self, layout: &Arc<RowLayout>) -> Result<Rows> {
+        let Packet { arrived: Arrived { words, memory, .. }, row_words, heap_bytes, .. } = self;
+        let all = Region::owned(words);
+        let rows = all.slice(HEADER_WORDS, row_words);
+        let heap = all.slice(HEADER_WORDS + row_words, heap_bytes.div_ceil(8));
+        Rows::arrived(layout, rows, &heap, heap_bytes, memory.into_iter().collect())
     }
 }
 
@@ -178,7 +249,7 @@ mod tests {
     #[test]
     fn packets_are_put_together_and_checked() {
         let layout = RowLayout::bare(&"<k: int64, p: int64>".parse().unwrap()).unwrap();
-        let read = |words: &[u64]| Packet::read(Arrived { words: words.to_vec(), _memory: None }, &layout);
+        let read = |words: &[u64]| Packet::read(Arrived { from: 0, words: words.to_vec(), memory: None }, &layout);
         let packets = || {
             [&[0, 0, 3, 4, 0, 1, 10, 2, 20][..], &[0, 0, 3, 2, 0, 3, 30]].map(|words| read(words).unwrap())
         };

@@ -9,17 +9,20 @@ use tessera_ops::operator::downcast_workers;
 use tessera_ops::rows::{Outgoing, Packet, RowLayout};
 use tessera_ops::stream_util::chunks_source;
 use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, Token, describe,
+    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, Token, describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_types::{Field, Result, Tuple};
+use tessera_types::{Error, Field, Result, Tuple};
 
+use crate::flow::{Flow, Receiving};
 use crate::link::{Link, Request, StepId};
 use crate::roles::Roles;
 use crate::window::missing;
 
 /// The format of the collection that stands for what was sent.
 pub(crate) const SENT: &str = "mpi_sent";
+/// The format of the collection that stands for what is being sent, in rounds.
+pub(crate) const SENDING: &str = "mpi_sending";
 
 /// Words before a packet's rows: the plan's number, which the communication worker fills in, the step of the `mpi_send`, the
 /// partition, the words of rows and the bytes of strings that follow.
@@ -30,7 +33,8 @@ pub(crate) const HEADER_WORDS: usize = 5;
 ///
 /// Input `T`; output one tuple `<sent: mpi_sent<T>>` for an `mpi_receive`. With `split`, the first half of the ranks reads the
 /// leaves of the plan, and the rest owns the partitions. Blocks, and waits while much is under way. Memory: packets
-/// being filled and under way.
+/// being filled and under way. With `rounds`, it has a tuple of output for each worker from the beginning, and waits while a rank
+/// has much that it has not passed on.
 #[derive(Debug, Clone)]
 pub struct Send {
     link: Option<Arc<Link>>,
@@ -46,7 +50,7 @@ impl Descriptor for Send {
     tessera_ops::describe!(
         "mpi_send",
         "Sends tuples to the ranks that own their partitions.",
-        ["keys", "bits", "shift", "split"],
+        ["keys", "bits", "shift", "split", "rounds"],
         1,
         1
     );
@@ -54,9 +58,15 @@ impl Descriptor for Send {
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
         Partitioning::new(node, &edge.tuple)?;
-        node.params.flag("split")?;
-        let sent = Field::collection("sent", SENT, edge.tuple.clone());
-        Ok(describe::gives_one(edge, Tuple::new(vec![sent]), Order::Source))
+        let sent = |format| Tuple::new(vec![Field::collection("sent", format, edge.tuple.clone())]);
+        match (node.params.flag("rounds")?, node.params.flag("split")?) {
+            (true, true) => Err(Error::semantic("takes split = true or rounds = true, not both")),
+            (true, false) => Ok(Edge { tuple: sent(SENDING), traits: edge.traits, order: Order::None }),
+            (false, _) => {
+                let sent = sent(SENT);
+                Ok(describe::gives_one(edge, sent, Order::Source))
+            }
+        }
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -79,6 +89,7 @@ impl SubOperator for Send {
             partitioning: Partitioning::new(node, tuple)?,
             layout: RowLayout::bare(tuple)?,
             step: lowering.position,
+            in_rounds: node.params.flag("rounds")?,
         };
         Ok(Operator::Sink(Arc::new(lowered)))
     }
@@ -91,6 +102,7 @@ struct Lowered {
     partitioning: Partitioning,
     layout: Arc<RowLayout>,
     step: StepId,
+    in_rounds: bool,
 }
 
 /// What was sent of a stream of tuples.
@@ -108,7 +120,11 @@ pub(crate) struct Sent {
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let packets = (0..self.link.ranks()).map(|_| AtomicI64::new(0)).collect();
-        Ok(Arc::new(SendRun(Arc::new(Shared { lowered: self.clone(), run: run.clone(), packets }))))
+        let flow = self.in_rounds.then(|| Flow::new(&self.link, &run.context, self.step));
+        if let Some(flow) = &flow {
+            self.link.request(Request::Flow(self.step, flow.clone()));
+        }
+        Ok(Arc::new(SendRun(Arc::new(Shared { lowered: self.clone(), run: run.clone(), packets, flow }))))
     }
 }
 
@@ -120,6 +136,7 @@ struct Shared {
     lowered: Lowered,
     run: Run,
     packets: Vec<AtomicI64>,
+    flow: Option<Arc<Flow>>,
 }
 
 struct Worker {
@@ -137,10 +154,23 @@ impl SinkRun for SendRun {
         Ok(Box::new(Worker { shared, outgoing, heap_words }))
     }
 
+    /// The receiving end, for each worker.
+    fn early_output(&self) -> Option<Arc<dyn SourceRun>> {
+        let Shared { lowered, run, flow, .. } = &*self.0;
+        let receiving = Arc::new(Receiving { flow: flow.clone()?, layout: lowered.layout.clone() });
+        let handles: Vec<Handle> = (0..run.context.workers()).map(|_| Handle::new(receiving.clone())).collect();
+        let count = handles.len();
+        let chunk = Chunk::new(vec![Column::Handles(handles.into())], count);
+        Some(chunks_source(vec![chunk], run.context.chunk_rows()))
+    }
+
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         for mut worker in downcast_workers::<Worker>(workers)? {
             let (shared, heap_words) = (worker.shared.clone(), worker.heap_words.clone());
             worker.outgoing.flush(&mut |partition, packet| shared.send(partition, packet, &heap_words))?;
+        }
+        if let Some(flow) = &self.0.flow {
+            flow.end()?;
         }
         let Lowered { roles, partitioning, layout, step, .. } = &self.0.lowered;
         let sent = Sent {
@@ -158,7 +188,7 @@ impl SinkRun for SendRun {
 
 impl Shared {
     fn send(&self, partition: usize, mut packet: Packet, heap_words: &[usize]) -> Result<()> {
-        let Lowered { link, roles, partitioning, layout, step } = &self.lowered;
+        let Lowered { link, roles, partitioning, layout, step, .. } = &self.lowered;
         packet.relocate(layout, heap_words, 0);
         let Packet { rows, heap, .. } = packet;
         let rank = roles.owner(partition, partitioning.count());
@@ -176,6 +206,9 @@ impl Shared {
             self.run.counters.add("sent_bytes", length as u64 * 8);
         }
         self.packets[rank].fetch_add(1, Ordering::Relaxed);
+        if let Some(flow) = &self.flow {
+            flow.sends(rank, length * 8);
+        }
         link.request(Request::Packet(rank, words, under_way));
         Ok(())
     }
@@ -188,6 +221,7 @@ impl SinkWorker for Worker {
     }
 
     fn blocked(&self) -> Option<Token> {
-        self.shared.lowered.link.room()
+        let room = self.shared.flow.as_ref().and_then(|flow| flow.room());
+        room.or_else(|| self.shared.lowered.link.room())
     }
 }

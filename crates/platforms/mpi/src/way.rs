@@ -20,11 +20,13 @@ pub enum Way {
     TwoSided,
     /// Sent as messages, by the first half of the ranks to the rest.
     Split,
+    /// Sent as messages that are passed on as they come, of which only so many lie at a rank: for what is larger than the budget.
+    Rounds,
 }
 
 impl Way {
     /// All, the default first.
-    pub const ALL: [Way; 4] = [Way::OneSided, Way::Packed, Way::TwoSided, Way::Split];
+    pub const ALL: [Way; 5] = [Way::OneSided, Way::Packed, Way::TwoSided, Way::Split, Way::Rounds];
 
     /// The name in commands and settings.
     pub fn name(self) -> &'static str {
@@ -33,6 +35,7 @@ impl Way {
             Way::Packed => "packed",
             Way::TwoSided => "two-sided",
             Way::Split => "split",
+            Way::Rounds => "rounds",
         }
     }
 
@@ -56,7 +59,7 @@ impl FromStr for Way {
         let found = Way::ALL.into_iter().find(|way| way.name().eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
             Error::semantic(format!(
-                "tuples cross between ranks one-sided, packed, two-sided or split, not '{name}'"
+                "tuples cross between ranks one-sided, packed, two-sided, split or rounds, not '{name}'"
             ))
         })
     }

@@ -256,6 +256,28 @@ fn two_sided_plans_send_and_receive() {
     let plan = distributed_by(Way::Split, &format!("{JOIN}return %4"));
     assert_eq!(steps(&plan), sends);
     assert!(text::print(&plan).contains("split = true"));
+    let plan = distributed_by(Way::Rounds, &format!("{JOIN}return %4"));
+    assert_eq!(steps(&plan), sends);
+    assert_eq!(text::print(&plan).matches("rounds = true").count(), 4);
+}
+
+#[test]
+fn both_ends_of_an_exchange_go_in_rounds() {
+    for (sending, receiving, fits) in
+        [("", "", true), (", rounds = true", "rounds = true", true), (", rounds = true", "", false), ("", "rounds = true", false)]
+    {
+        let plan = format!(
+            "plan {{{TABLES}
+             %3 = mpi_send(%0){{keys = [k], bits = 2{sending}}}
+             %4 = mpi_receive(%3){{{receiving}}}
+             %5 = rows_scan(%4){{field = data}}
+             return %5}}"
+        );
+        let mut registry = tessera_ops::standard_registry();
+        Mpi::default().register(&mut registry);
+        let verified = text::parse(&plan).and_then(|plan| verify(&plan, registry.catalogue()));
+        assert_eq!(verified.is_ok(), fits, "{sending}, {receiving}: {verified:?}");
+    }
 }
 
 #[test]
@@ -271,6 +293,6 @@ fn ways_have_names() {
         assert_eq!(way.name().parse::<Way>().unwrap(), way);
     }
     assert!(
-        "sideways".parse::<Way>().unwrap_err().message().contains("one-sided, packed, two-sided or split")
+        "sideways".parse::<Way>().unwrap_err().message().contains("one-sided, packed, two-sided, split or rounds")
     );
 }

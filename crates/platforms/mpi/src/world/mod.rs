@@ -188,6 +188,7 @@ impl Worker {
                 }
             }
             Request::Packet(rank, packet, under_way) => self.send_packet(rank, packet, under_way),
+            Request::Flow(step, flow) => self.connect(step, flow),
             Request::Budget(context) => self.count_packets(&context),
             Request::Failed(error) => self.fail(&error),
             Request::Figures(figures) => {

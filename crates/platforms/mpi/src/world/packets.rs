@@ -12,6 +12,7 @@ use tessera_types::Result;
 
 use super::raw::Sending;
 use super::{TAG_PACKET, Worker};
+use crate::flow::Flow;
 use crate::link::{Arrived, StepId, UnderWay};
 
 /// The most packets that are received before other things get their turn.
@@ -21,7 +22,7 @@ const RECEIVED_AT_ONCE: usize = 16;
 #[derive(Default)]
 pub(super) struct Outbox {
     sending: HashMap<usize, VecDeque<Sending>>,
-    early: Vec<Vec<u64>>,
+    early: Vec<(usize, Vec<u64>)>,
 }
 
 impl Outbox {
@@ -46,12 +47,14 @@ pub(super) struct Inboxes {
     received: i64,
     /// By step: what came, from this rank too.
     inboxes: HashMap<StepId, Vec<Arrived>>,
+    /// By step: who takes what comes at once.
+    flows: HashMap<StepId, Arc<Flow>>,
     budget: Option<Arc<dyn Context>>,
 }
 
 impl Inboxes {
     pub(super) fn new(ranks: usize) -> Inboxes {
-        Inboxes { sent: vec![0; ranks], received: 0, inboxes: HashMap::new(), budget: None }
+        Inboxes { sent: vec![0; ranks], received: 0, inboxes: HashMap::new(), flows: HashMap::new(), budget: None }
     }
 
     pub(super) fn sent(&self) -> &[i64] {
@@ -67,7 +70,7 @@ impl Arrived {
     fn count(&mut self, budget: &Arc<dyn Context>) -> Result<()> {
         let mut memory = Reservation::new(budget.clone());
         memory.grow(self.words.len() * 8)?;
-        self._memory = Some(memory);
+        self.memory = Some(memory);
         Ok(())
     }
 }
@@ -78,7 +81,7 @@ impl Worker {
         let Some(plan) = self.plan.as_mut().filter(|plan| !plan.failed) else { return };
         if rank == own {
             drop(under_way);
-            return self.deliver(packet);
+            return self.deliver(own, packet);
         }
         if let Some(number) = packet.first_mut() {
             *number = self.number;
@@ -91,39 +94,61 @@ impl Worker {
     /// Receives packets that have come; whether there were some.
     pub(super) fn receive_packets(&mut self) -> bool {
         for received in 0..RECEIVED_AT_ONCE {
-            let Some(packet) = self.world.poll_packet(TAG_PACKET) else { return received > 0 };
-            self.came(packet);
+            let Some((from, packet)) = self.world.poll_packet(TAG_PACKET) else { return received > 0 };
+            self.came(from, packet);
         }
         true
     }
 
-    fn came(&mut self, packet: Vec<u64>) {
+    fn came(&mut self, from: usize, packet: Vec<u64>) {
         match &mut self.plan {
             Some(plan) if packet.first() == Some(&self.number) => {
                 plan.packets.received += 1;
-                self.deliver(packet);
+                self.deliver(from, packet);
             }
             // Its plan is on the way here.
-            _ => self.outbox.early.push(packet),
+            _ => self.outbox.early.push((from, packet)),
         }
     }
 
     /// A plan begins: what came for it goes where it belongs.
     pub(super) fn deliver_early(&mut self) {
-        for packet in std::mem::take(&mut self.outbox.early) {
-            self.came(packet);
+        for (from, packet) in std::mem::take(&mut self.outbox.early) {
+            self.came(from, packet);
         }
     }
 
-    fn deliver(&mut self, words: Vec<u64>) {
+    /// A sub-operator takes packets of a step as they come.
+    pub(super) fn connect(&mut self, step: StepId, flow: Arc<Flow>) {
         let Some(plan) = &mut self.plan else { return };
-        let mut arrived = Arrived { words, _memory: None };
+        let came = plan.packets.inboxes.remove(&step).unwrap_or_default();
+        let taken = came.into_iter().try_for_each(|packet| flow.came(packet));
+        plan.packets.flows.insert(step, flow);
+        if let Err(error) = taken {
+            self.fail(&error);
+        }
+    }
+
+    fn deliver(&mut self, from: usize, words: Vec<u64>) {
+        let Some(plan) = &mut self.plan else { return };
+        let mut arrived = Arrived { from, words, memory: None };
         let counted = plan.packets.budget.as_ref().map_or(Ok(()), |budget| arrived.count(budget));
         if let Err(error) = counted {
             return self.fail(&error);
         }
-        if let (false, Some(step)) = (plan.failed, arrived.words.get(1)) {
-            plan.packets.inboxes.entry(*step as StepId).or_default().push(arrived);
+        let Some(step) = arrived.words.get(1).map(|step| *step as StepId) else { return };
+        if plan.failed {
+            return;
+        }
+        let taken = match plan.packets.flows.get(&step) {
+            Some(flow) => flow.came(arrived),
+            None => {
+                plan.packets.inboxes.entry(step).or_default().push(arrived);
+                Ok(())
+            }
+        };
+        if let Err(error) = taken {
+            self.fail(&error);
         }
     }
 

@@ -248,8 +248,8 @@ impl World {
         })
     }
 
-    /// A packet that has come, from whomever.
-    pub(crate) fn poll_packet(&self, tag: i32) -> Option<Vec<u64>> {
+    /// A packet that has come, from whomever, and from whom.
+    pub(crate) fn poll_packet(&self, tag: i32) -> Option<(usize, Vec<u64>)> {
         let (status, length) = self.probe(tag, ffi_word())?;
         let mut words = vec![0u64; length];
         // SAFETY: the message is there and has as many words as the vector.
@@ -264,7 +264,7 @@ impl World {
                 ffi::RSMPI_STATUS_IGNORE,
             )
         };
-        Some(words)
+        Some((status.MPI_SOURCE as usize, words))
     }
 
     /// Whether a message with this tag has come, from whom, and of how many elements.

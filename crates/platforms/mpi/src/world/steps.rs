@@ -338,7 +338,7 @@ fn no_room(here: bool, bytes: usize) -> Error {
         Code::Limit,
         format!(
             "there is no room for {whose} in the memory that ranks share; make /dev/shm larger, use more machines, or \
-             --mpi-exchange two-sided"
+             --mpi-exchange rounds"
         ),
     )
 }
