@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Program, Query, Settings};
@@ -158,7 +159,7 @@ impl Reader for RelayReader {
 fn plan(rest: &str) -> Plan {
     let numbers: Vec<String> = (0..100).map(|number| format!("[{number}]")).collect();
     let values = format!("%0 = values(){{columns = <x: int64>, rows = [{}]}}\n", numbers.join(", "));
-    text::parse(&format!("{values}%1 = relay(%0)\n{rest}")).unwrap()
+    text::parse(&format!("plan {{{values}%1 = relay(%0)\n{rest}}}")).unwrap()
 }
 
 /// How many tuples a plan gives.
@@ -166,7 +167,8 @@ fn rows(plan: &Plan, workers: usize) -> Result<usize> {
     let mut registry: Registry = tessera_ops::standard_registry();
     registry.register(Relay);
     let program = Program::lower(plan, &registry)?;
-    let settings = Settings { chunk_rows: 1, ..Settings::default() };
+    // Whoever waits for ever fails.
+    let settings = Settings { chunk_rows: 1, deadline: Some(Duration::from_secs(20)), ..Settings::default() };
     let query = Query::new(settings, &Governor::unlimited());
     Ok(Engine::new(workers)?.run(&program, query)?.rows())
 }

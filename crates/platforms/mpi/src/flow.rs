@@ -274,7 +274,10 @@ mod tests {
     fn what_nobody_reads_is_dropped_and_told() {
         let (flow, link) = flow();
         let words = flow.window_bytes / 8 / 4;
-        let receiving = Receiving { flow: flow.clone(), layout: RowLayout::bare(&"<k: int64>".parse().unwrap()).unwrap() };
+        let receiving = Receiving {
+            flow: flow.clone(),
+            layout: RowLayout::bare(&"<k: int64>".parse().unwrap()).unwrap(),
+        };
         flow.came(packet(1, 0, words, words)).unwrap();
         drop(receiving);
         flow.came(packet(1, 0, words, words)).unwrap();

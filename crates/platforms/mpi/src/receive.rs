@@ -7,8 +7,8 @@ use tessera_encodings::{Chunk, Handle};
 use tessera_ops::data::partitions_tuple;
 use tessera_ops::rows::{Packet as Came, Region, RowLayout, Rows, heap_words};
 use tessera_ops::{
-    Collected, Context, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, Step, Stream, StreamRun,
-    StreamWorker, SubOperator, describe,
+    Collected, Context, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, Step,
+    Stream, StreamRun, StreamWorker, SubOperator, describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Error, Result};
@@ -176,7 +176,10 @@ impl StreamWorker for PassingWorker {
                 Next::Packet(packet) => {
                     let packet = Packet::read(packet, &receiving.layout)?;
                     let partition = packet.partition as i64;
-                    return Ok(Step::HasOutput(partitions_chunk(vec![(partition, packet.in_place(&receiving.layout)?)])));
+                    return Ok(Step::HasOutput(partitions_chunk(vec![(
+                        partition,
+                        packet.in_place(&receiving.layout)?,
+                    )])));
                 }
                 Next::Wait(token) => return Ok(Step::Blocked(token)),
                 Next::End => drop(self.of.pop_front()),
@@ -249,7 +252,8 @@ mod tests {
     #[test]
     fn packets_are_put_together_and_checked() {
         let layout = RowLayout::bare(&"<k: int64, p: int64>".parse().unwrap()).unwrap();
-        let read = |words: &[u64]| Packet::read(Arrived { from: 0, words: words.to_vec(), memory: None }, &layout);
+        let read =
+            |words: &[u64]| Packet::read(Arrived { from: 0, words: words.to_vec(), memory: None }, &layout);
         let packets = || {
             [&[0, 0, 3, 4, 0, 1, 10, 2, 20][..], &[0, 0, 3, 2, 0, 3, 30]].map(|words| read(words).unwrap())
         };

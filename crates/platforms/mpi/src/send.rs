@@ -9,7 +9,8 @@ use tessera_ops::operator::downcast_workers;
 use tessera_ops::rows::{Outgoing, Packet, RowLayout};
 use tessera_ops::stream_util::chunks_source;
 use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, Token, describe,
+    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, Token,
+    describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Error, Field, Result, Tuple};
@@ -158,7 +159,8 @@ impl SinkRun for SendRun {
     fn early_output(&self) -> Option<Arc<dyn SourceRun>> {
         let Shared { lowered, run, flow, .. } = &*self.0;
         let receiving = Arc::new(Receiving { flow: flow.clone()?, layout: lowered.layout.clone() });
-        let handles: Vec<Handle> = (0..run.context.workers()).map(|_| Handle::new(receiving.clone())).collect();
+        let handles: Vec<Handle> =
+            (0..run.context.workers()).map(|_| Handle::new(receiving.clone())).collect();
         let count = handles.len();
         let chunk = Chunk::new(vec![Column::Handles(handles.into())], count);
         Some(chunks_source(vec![chunk], run.context.chunk_rows()))

@@ -263,12 +263,15 @@ fn two_sided_plans_send_and_receive() {
 
 #[test]
 fn both_ends_of_an_exchange_go_in_rounds() {
-    for (sending, receiving, fits) in
-        [("", "", true), (", rounds = true", "rounds = true", true), (", rounds = true", "", false), ("", "rounds = true", false)]
-    {
+    for (sending, receiving, fits) in [
+        ("", "", true),
+        (", rounds = true", "rounds = true", true),
+        (", rounds = true", "", false),
+        ("", "rounds = true", false),
+    ] {
         let plan = format!(
             "plan {{{TABLES}
-             %3 = mpi_send(%0){{keys = [k], bits = 2{sending}}}
+             %3 = mpi_send(%0){{keys = [k], bits = 2, shift = 40{sending}}}
              %4 = mpi_receive(%3){{{receiving}}}
              %5 = rows_scan(%4){{field = data}}
              return %5}}"
@@ -293,6 +296,10 @@ fn ways_have_names() {
         assert_eq!(way.name().parse::<Way>().unwrap(), way);
     }
     assert!(
-        "sideways".parse::<Way>().unwrap_err().message().contains("one-sided, packed, two-sided, split or rounds")
+        "sideways"
+            .parse::<Way>()
+            .unwrap_err()
+            .message()
+            .contains("one-sided, packed, two-sided, split or rounds")
     );
 }

@@ -54,7 +54,13 @@ pub(super) struct Inboxes {
 
 impl Inboxes {
     pub(super) fn new(ranks: usize) -> Inboxes {
-        Inboxes { sent: vec![0; ranks], received: 0, inboxes: HashMap::new(), flows: HashMap::new(), budget: None }
+        Inboxes {
+            sent: vec![0; ranks],
+            received: 0,
+            inboxes: HashMap::new(),
+            flows: HashMap::new(),
+            budget: None,
+        }
     }
 
     pub(super) fn sent(&self) -> &[i64] {
