@@ -4,6 +4,7 @@
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Error, Result};
 
+use super::Heavy;
 use crate::describe;
 use crate::operator::{Lowering, Operator, SubOperator};
 
@@ -13,7 +14,7 @@ use crate::operator::{Lowering, Operator, SubOperator};
 ///
 /// With `heavy`, what meets in a join need not be where its keys say, if it does meet: where one side has most of its tuples in few
 /// partitions, `split` lets these stay where they are while those of the other side, `copied`, go to every worker; `either`
-/// lets both. A platform may leave it.
+/// lets both. The two exchanges of one join have the same name in `meets`. A platform may leave it.
 ///
 /// By itself, in a build without the platform of its plan, it can be verified and explained, not run.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +24,7 @@ impl Descriptor for Exchange {
     describe!(
         "exchange",
         "Sends tuples between workers so that what belongs together is in one place.",
-        ["keys", "broadcast", "gather", "first", "heavy"],
+        ["keys", "broadcast", "gather", "first", "heavy", "meets"],
         1,
         1
     );
@@ -37,8 +38,8 @@ impl Descriptor for Exchange {
         }
         describe::keys(&edge.tuple, &keys, "key")?;
         node.params.flag("first")?;
-        if node.params.get("heavy").is_some() {
-            node.params.choice("heavy", &["split", "copied", "either"])?;
+        if Heavy::of(node)?.is_some() {
+            node.params.name("meets")?;
         }
         let traits = Traits { locality: Locality::All, ..edge.traits };
         let order = if gather && edge.order == Order::Source { Order::Source } else { Order::None };

@@ -2,6 +2,7 @@
 
 mod exchange;
 mod executor;
+mod heavy;
 mod nested_map;
 mod on_platform;
 mod parameter_lookup;
@@ -9,6 +10,7 @@ mod repeat;
 
 pub use exchange::Exchange;
 pub use executor::{Executor, to_send};
+pub use heavy::{Heavy, heavy_partitions};
 pub use nested_map::NestedMap;
 pub use on_platform::{OnPlatform, Runtime};
 pub use parameter_lookup::ParameterLookup;

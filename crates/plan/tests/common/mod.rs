@@ -210,7 +210,7 @@ pub(crate) fn catalogue() -> Catalogue {
         toy("executor", &["platform"], (0, 1), Some(MANY), Role::Source, |_, inputs| {
             Ok(Edge { traits: inputs.edges[0].traits, ..inputs.nested[0].clone() })
         }),
-        toy("exchange", &["keys", "heavy"], (1, 1), None, Role::Stream(0), |_, inputs| {
+        toy("exchange", &["keys", "heavy", "meets"], (1, 1), None, Role::Stream(0), |_, inputs| {
             let edge = inputs.edges[0].clone();
             Ok(Edge { traits: Traits { locality: Locality::All, ..edge.traits }, ..edge })
         }),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use tessera_encodings::{Chunk, Column, Handle};
+use tessera_ops::orchestration::{Heavy, heavy_partitions};
 use tessera_ops::rows::{RowLayout, range_of};
 use tessera_ops::{
     Collected, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
@@ -99,12 +100,10 @@ fn may_split(node: &Node) -> Result<Option<[bool; 2]>> {
     let Some(heavy) = node.params.get("heavy") else { return Ok(None) };
     let wrong = || Error::semantic("parameter heavy must be two of :split, :copied and :either");
     let Value::List(sides) = heavy else { return Err(wrong()) };
-    let is_named =
-        |value: &Value, names: [&str; 2]| matches!(value, Value::Name(name) if names.contains(&&**name));
-    let [one, other] = &sides[..] else { return Err(wrong()) };
-    let may =
-        |side, opposite| is_named(side, ["split", "either"]) && is_named(opposite, ["copied", "either"]);
-    let may_split = [may(one, other), may(other, one)];
+    let [Some(one), Some(other)] = sides.iter().map(Heavy::named).collect::<Vec<_>>()[..] else {
+        return Err(wrong());
+    };
+    let may_split = Heavy::may_split([one, other]);
     if may_split.contains(&true) { Ok(Some(may_split)) } else { Err(wrong()) }
 }
 
@@ -178,7 +177,8 @@ impl SinkRun for WindowRun {
             .collect();
         let heavy = match (may_split, &of_relations[..]) {
             (Some(may_split), [(one, _), (other, _)]) if one.len() == other.len() => {
-                heavy([&total[one.clone()], &total[other.clone()]], *may_split, roles.ranks())
+                let sides = [&total[one.clone()], &total[other.clone()]];
+                heavy_partitions(sides, *may_split, roles.ranks())
             }
             _ => Vec::new(),
         };
@@ -239,21 +239,6 @@ fn layout(columns: &Tuple, ranges: impl Iterator<Item = (i64, i64, i64)>) -> Res
         }
     }
     RowLayout::packed(columns, &of_fields)
-}
-
-/// Of each partition, which of the two sides of a join is split where it is heavy: where it has more than half of what a rank would
-/// hold of its side, and copying the other side's tuples to all sends fewer than it has.
-fn heavy(sides: [&[i64]; 2], may_split: [bool; 2], ranks: usize) -> Vec<Option<usize>> {
-    let ranks = ranks as i64;
-    let all = sides.map(|side| side.iter().sum::<i64>());
-    let is_split = |partition: usize, side: usize| {
-        let (split, copied) = (sides[side][partition], sides[1 - side][partition]);
-        may_split[side]
-            && split.saturating_mul(2 * ranks) > all[side]
-            && copied.saturating_mul(ranks - 1) <= split
-    };
-    let which = |partition| (0..2).find(|side| is_split(partition, *side));
-    (0..sides[0].len()).map(|partition| which(partition).filter(|_| ranks > 1)).collect()
 }
 
 /// What lies where, of partitions with so many (rows, bytes) of all ranks and of this one; and how many words each rank's window has,
@@ -339,19 +324,5 @@ mod tests {
                 assert_eq!(end, words * 8);
             }
         }
-    }
-
-    #[test]
-    fn heavy_partitions_are_split_where_the_other_side_is_small() {
-        let (stream, table) = ([10, 900, 10, 80], [25, 25, 25, 25]);
-        assert_eq!(heavy([&stream, &table], [true, true], 2), [None, Some(0), None, None]);
-        assert_eq!(heavy([&table, &stream], [true, true], 2), [None, Some(1), None, None]);
-        // Of which side the join lets it be split.
-        assert_eq!(heavy([&stream, &table], [false, true], 2), [None; 4]);
-        // The other side has as many, or there is nobody to share with.
-        assert_eq!(heavy([&stream, &[0, 600, 0, 0]], [true, false], 3), [None; 4]);
-        assert_eq!(heavy([&stream, &table], [true, true], 1), [None; 4]);
-        // Nothing at all is not much.
-        assert_eq!(heavy([&[0; 4], &[0; 4]], [true, true], 2), [None; 4]);
     }
 }

@@ -31,10 +31,10 @@ pub(super) struct Meeting {
 }
 
 /// Says of exchanges whose tuples only meet in their join that those of heavy partitions may stay split, and those that they meet
-/// be copied to all workers instead.
+/// be copied to all workers instead. `meets` names the join, so that each finds the other.
 pub(super) fn allow_heavy(plan: &mut Plan, meetings: &[Meeting], relied_on: &HashSet<NodeId>) {
     let consumers = plan.consumers();
-    for Meeting { stream, table, may_split } in meetings {
+    for (number, Meeting { stream, table, may_split }) in meetings.iter().enumerate() {
         let sides = [(stream, may_split.0, may_split.1), (table, may_split.1, may_split.0)];
         if sides.iter().any(|(id, ..)| relied_on.contains(id) || consumers[id.index()].len() != 1) {
             continue;
@@ -46,7 +46,9 @@ pub(super) fn allow_heavy(plan: &mut Plan, meetings: &[Meeting], relied_on: &Has
                 (false, true) => "copied",
                 (false, false) => continue,
             };
-            plan.nodes[id.index()].params.set("heavy", Value::name(how));
+            let params = &mut plan.nodes[id.index()].params;
+            params.set("heavy", Value::name(how));
+            params.set("meets", Value::name(format!("join_{}", number + 1)));
         }
     }
 }
