@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from checks import Checks
-from mpi import ODD_SHARES, write_tables
+from mpi import HEAVY_COUNTED, HEAVY_KEY, ODD_SHARES, write_tables
 
 QUERY = """select l_suppkey, count(*), sum(o_totalprice) from lineitem join orders on l_orderkey = o_orderkey
     group by 1 order by 2, 1"""
@@ -79,9 +79,11 @@ class Program:
         return [f"process {pid}" for pid in self.workers()] + files
 
 
-def kill_one(program: Program, data: Path, expected: str, rng: random.Random, longest_s: float) -> str | None:
+def kill_one(
+    program: Program, data: Path, sql: str, expected: str, rng: random.Random, longest_s: float
+) -> str | None:
     """Kills a worker at some moment; what is wrong afterwards, or None."""
-    running = program.start(data, QUERY, 4)
+    running = program.start(data, sql, 4)
     delay = rng.uniform(0.15, longest_s)
     time.sleep(delay)
     victims = program.workers()
@@ -148,15 +150,50 @@ def main() -> int:
         code, _, messages = program.run(odd, many, 4, TESSERA_LOCAL_CONCURRENCY="2")
         right = code == 1 and "could not be started" in messages and "--workers" in messages
         note(None if right else f"exit code {code}: {messages[-800:]}", "more workers than may run")
+        check_heavy(options, program, odd, note)
         if options.data:
             check_data(options, program, note)
     return checks.end()
 
 
+def kill_some(count: int, program: Program, data: Path, sql: str, rng: random.Random, note) -> None:
+    """Kills workers at any moment of a statement, so many of them."""
+    _, expected, _ = program.run(data, sql)
+    started = time.monotonic()
+    program.run(data, sql, 4)
+    longest = time.monotonic() - started
+    kills = 0
+    for _ in range(count * 5):
+        if kills == count:
+            break
+        problem = kill_one(program, data, sql, expected, rng, longest)
+        if problem != "missed":
+            kills += 1
+            note(problem, f"kill {kills} of {sql[:60]}")
+
+
+def check_heavy(options: argparse.Namespace, program: Program, odd: Path, note) -> None:
+    """Joins on a key that most tuples have."""
+    sql = ODD_SHARES[HEAVY_KEY]
+    _, expected, _ = program.run(odd, sql)
+    late = {"TESSERA_LOCAL_STORE_FAULTS": "503=0.1,cut=0.05,late=0.2,late_ms=20"}
+    for workers, environment in ((3, {}), (4, late)):
+        code, rows, messages = program.run(odd, sql, workers, **environment)
+        note(None if (code, rows) == (0, expected) else f"{rows[-600:]} {messages[-600:]}", f"{HEAVY_KEY} on {workers} workers")
+    even = HEAVY_COUNTED.replace("skewed", "wide").replace("many", "wide")
+    for statement, workers, heavy in ((HEAVY_COUNTED, 4, 1), (HEAVY_COUNTED, 3, 1), (HEAVY_COUNTED, 1, 0), (even, 4, 0)):
+        code, rows, messages = program.run(odd, statement, workers)
+        counts = [int(count) for count in re.findall(r"heavy partitions (\d+)", rows)]
+        # One worker has all of both sides anyway.
+        right = code == 0 and len(counts) == (2 if workers > 1 else 0) and sum(counts) == heavy
+        note(None if right else f"{rows} {messages}", f"{heavy} heavy partitions on {workers} workers")
+    if options.data:
+        kill_some(options.kills // 2, program, odd, sql, random.Random(options.seed), note)
+
+
 def check_data(options: argparse.Namespace, program: Program, note) -> None:
     """What needs more data: killing, memory, ends of all kinds, requests."""
     data = options.data
-    _, expected, _ = program.run(data, QUERY)
     started = time.monotonic()
     program.run(data, QUERY, 4)
     longest = time.monotonic() - started
@@ -171,14 +208,7 @@ def check_data(options: argparse.Namespace, program: Program, note) -> None:
     right = code == 0 and found and int(found[1]) <= 2 * 4 + 2
     note(None if right else f"exit code {code}: {messages[-800:]}", "requests are few")
     rng = random.Random(options.seed)
-    kills = 0
-    for _ in range(options.kills * 5):
-        if kills == options.kills:
-            break
-        problem = kill_one(program, data, expected, rng, longest)
-        if problem != "missed":
-            kills += 1
-            note(problem, f"kill {kills}")
+    kill_some(options.kills, program, data, QUERY, rng, note)
     # What would differ is not done again.
     random_rows = "select count(*), sum(r) from (select random() as r, l_orderkey from lineitem) x group by l_orderkey % 7"
     for _ in range(10):

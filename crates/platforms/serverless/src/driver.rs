@@ -18,6 +18,7 @@ use tokio::task::AbortHandle;
 use crate::cloud::{Cloud, Space};
 use crate::executor::{RESULT, decode};
 use crate::invoke::Function;
+use crate::meeting;
 use crate::report::{Prices, Usage};
 use crate::task::{Order, Stop, lock};
 
@@ -108,6 +109,7 @@ pub(crate) struct OnDriver(pub(crate) Arc<Driver>);
 impl Runtime for OnDriver {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         node.nested.iter().try_for_each(reads_only_objects)?;
+        node.nested.iter().try_for_each(meeting::check)?;
         // The result crosses: it must have an Arrow form.
         lowering.output.tuple.arrow_schema()?;
         let plan = text::print(&to_send(node, crate::NAME)?).into();

@@ -3,7 +3,8 @@
 //! The driver, which is the user's process, invokes the first worker of a cloud function; every worker invokes its own
 //! *children* before anything else, so that a tree of them is up in a few round trips (Modularis §1.4, after Lambada). Each runs
 //! the same plan on its share of the files. Tuples cross as objects: [`ObjectExchange`] writes one object per sender, with one row
-//! group per receiver, and reads one row group of every sender's. The first worker's result is an object as well.
+//! group per receiver, and reads one row group of every sender's. The first worker's result is an object as well. Of a join whose
+//! tuples mostly have one key, the objects' indexes tell, and all workers share these.
 //!
 //! A worker that is lost is invoked again, by whoever invoked it. It does the same work on the same share, and of two attempts at an
 //! object the first one stands. All objects of a query lie under one prefix, of which `open` is written first and deleted first:
@@ -26,11 +27,14 @@
 //! ```
 
 mod cloud;
+mod crossing;
 mod driver;
 mod exchange;
 mod executor;
 mod invoke;
+mod meeting;
 mod object;
+mod parts;
 mod pass;
 mod report;
 mod runtime;

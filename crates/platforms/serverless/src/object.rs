@@ -1,9 +1,10 @@
-//! What an exchange's object holds: a row group per receiver, and an index of them at the end.
+//! What an exchange's object holds: row groups, each for a receiver or of a partition, and an index of them at the end.
 //!
 //! A *row group* is a sequence of packets: three words (position of the morsel, words of rows, bytes of strings), the rows, the
-//! strings. The *index* has five words per group: offset, length, rows, bytes of strings, checksum; then follow the number of
-//! groups and a magic word. All words are little-endian.
+//! strings. The *index* has three words per group: length, rows, checksum; then follow the number of groups and a magic word. All
+//! words are little-endian.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,25 +15,42 @@ use tessera_ops::{Context, Reservation};
 use tessera_types::{Error, Result};
 
 const HEADER_BYTES: usize = 24;
-const ENTRY_WORDS: usize = 5;
+const CONTENT_WORDS: usize = 3;
 const TRAILER_BYTES: usize = 16;
-const MAGIC: u64 = u64::from_le_bytes(*b"tessera1");
+const MAGIC: u64 = u64::from_le_bytes(*b"tessera2");
 /// The largest object that a store takes in one request.
 const OBJECT_BYTES_MAX: u64 = 5 << 30;
 
 /// The bytes of the index of an object with so many groups.
 pub(crate) fn index_bytes(groups: usize) -> usize {
-    groups * ENTRY_WORDS * 8 + TRAILER_BYTES
+    groups * CONTENT_WORDS * 8 + TRAILER_BYTES
+}
+
+/// What is in a row group, or in several together.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Content {
+    len: u64,
+    rows: u64,
+    /// Over all packets; a sum, since threads fill in any order.
+    checksum: u64,
+}
+
+impl Content {
+    /// Of both together.
+    pub(crate) fn and(self, other: Content) -> Content {
+        Content {
+            len: self.len.saturating_add(other.len),
+            rows: self.rows.saturating_add(other.rows),
+            checksum: self.checksum.wrapping_add(other.checksum),
+        }
+    }
 }
 
 /// A row group, or the part of one that one thread has filled.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     bytes: Vec<u8>,
-    rows: u64,
-    heap_bytes: u64,
-    /// Over all packets; a sum, since threads fill in any order.
-    checksum: u64,
+    content: Content,
 }
 
 impl Group {
@@ -51,9 +69,11 @@ impl Group {
         }
         packet.rows.iter().for_each(|word| self.bytes.extend_from_slice(&word.to_le_bytes()));
         self.bytes.extend_from_slice(&packet.heap);
-        self.rows += (packet.rows.len() * 8 / layout.stride_bytes()) as u64;
-        self.heap_bytes += packet.heap.len() as u64;
-        self.checksum = self.checksum.wrapping_add(word_of_bytes(&self.bytes[start..]));
+        self.content = self.content.and(Content {
+            len: (self.bytes.len() - start) as u64,
+            rows: (packet.rows.len() * 8 / layout.stride_bytes()) as u64,
+            checksum: word_of_bytes(&self.bytes[start..]),
+        });
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -61,87 +81,98 @@ impl Group {
     }
 }
 
-/// The object of groups, each in parts.
-///
-/// # Errors
-/// It would be larger than a store takes.
-pub(crate) fn encode(groups: Vec<Vec<Group>>) -> Result<PutPayload> {
-    let mut pieces = Vec::new();
-    let mut index = Vec::with_capacity(index_bytes(groups.len()));
-    let (count, mut offset) = (groups.len() as u64, 0);
-    for parts in groups {
-        let sum = |of: fn(&Group) -> u64| parts.iter().map(of).fold(0, u64::wrapping_add);
-        let len = sum(|part| part.bytes.len() as u64);
-        for word in
-            [offset, len, sum(|part| part.rows), sum(|part| part.heap_bytes), sum(|part| part.checksum)]
-        {
-            index.extend_from_slice(&word.to_le_bytes());
-        }
-        offset += len;
-        pieces.extend(
-            parts.into_iter().filter(|part| !part.bytes.is_empty()).map(|part| Bytes::from(part.bytes)),
-        );
-    }
-    if offset > OBJECT_BYTES_MAX {
-        return Err(Error::unsupported(format!(
-            "a worker would have to send {} GiB at once, and an object holds 5; run with more --workers",
-            offset >> 30
-        )));
-    }
-    index.extend_from_slice(&count.to_le_bytes());
-    index.extend_from_slice(&MAGIC.to_le_bytes());
-    pieces.push(index.into());
-    Ok(pieces.into_iter().collect())
-}
-
-/// Where a row group lies, and what is in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) offset: u64,
-    pub(crate) len: u64,
-    rows: u64,
-    heap_bytes: u64,
-    checksum: u64,
-}
+/// What is in each group of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Index(Vec<Content>);
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + 8)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The entry of a group, from the last bytes of an object with so many groups.
-///
-/// # Errors
-/// These are not the last bytes of such an object.
-pub(crate) fn entry(tail: &[u8], groups: usize, group: usize) -> Result<Entry> {
-    let read = || {
-        let start = tail.len().checked_sub(index_bytes(groups))?;
-        let trailer = tail.len() - TRAILER_BYTES;
-        let fits =
-            word(tail, trailer)? == groups as u64 && word(tail, trailer + 8)? == MAGIC && group < groups;
-        let at = |field: usize| word(tail, start + (group * ENTRY_WORDS + field) * 8);
-        fits.then_some(())?;
-        Some(Entry { offset: at(0)?, len: at(1)?, rows: at(2)?, heap_bytes: at(3)?, checksum: at(4)? })
-    };
-    read().ok_or_else(|| Error::data("an object of an exchange is damaged: its index does not fit"))
+impl Index {
+    /// Of groups, each in parts.
+    pub(crate) fn of(groups: &[Vec<Came>]) -> Index {
+        let content =
+            |parts: &Vec<Came>| parts.iter().map(|part| part.content).fold(Content::default(), Content::and);
+        Index(groups.iter().map(content).collect())
+    }
+
+    /// From the last bytes of an object with so many groups.
+    ///
+    /// # Errors
+    /// These are not the last bytes of such an object.
+    pub(crate) fn read(tail: &[u8], groups: usize) -> Result<Index> {
+        let read = || {
+            let start = tail.len().checked_sub(index_bytes(groups))?;
+            let trailer = tail.len() - TRAILER_BYTES;
+            let fits = word(tail, trailer)? == groups as u64 && word(tail, trailer + 8)? == MAGIC;
+            let content = |group: usize| {
+                let at = |field: usize| word(tail, start + (group * CONTENT_WORDS + field) * 8);
+                Some(Content { len: at(0)?, rows: at(1)?, checksum: at(2)? })
+            };
+            fits.then(|| (0..groups).map(content).collect::<Option<Vec<_>>>())?
+        };
+        let damaged = || Error::data("an object of an exchange is damaged: its index does not fit");
+        read().map(Index).ok_or_else(damaged)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let words = self.0.iter().flat_map(|content| [content.len, content.rows, content.checksum]);
+        words.chain([self.0.len() as u64, MAGIC]).flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// How many rows each group has.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|content| content.rows)
+    }
+
+    /// Where some groups lie, in order, and what is there; of neighbours together.
+    pub(crate) fn runs(&self, wanted: impl Fn(usize) -> bool) -> Vec<(Range<u64>, Content)> {
+        let mut runs: Vec<(Range<u64>, Content)> = Vec::new();
+        let mut start = 0u64;
+        for (group, content) in self.0.iter().enumerate() {
+            let end = start.saturating_add(content.len);
+            if content.len > 0 && wanted(group) {
+                match runs.last_mut() {
+                    Some((run, before)) if run.end == start => {
+                        (run.end, *before) = (end, before.and(*content));
+                    }
+                    _ => runs.push((start..end, *content)),
+                }
+            }
+            start = end;
+        }
+        runs
+    }
 }
 
-/// A row group that has come, and what its index says of it.
+/// The object of groups, each in parts.
+///
+/// # Errors
+/// It would be larger than a store takes.
+pub(crate) fn payload(groups: &[Vec<Came>], index: &Index) -> Result<PutPayload> {
+    let len: u64 = index.0.iter().map(|content| content.len).sum();
+    if len > OBJECT_BYTES_MAX {
+        return Err(Error::unsupported(format!(
+            "a worker would have to send {} GiB at once, and an object holds 5; run with more --workers",
+            len >> 30
+        )));
+    }
+    let parts = groups.iter().flatten().map(|part| part.bytes.clone()).filter(|bytes| !bytes.is_empty());
+    Ok(parts.chain([Bytes::from(index.bytes())]).collect())
+}
+
+/// Row groups that have come, or a part of one that is this worker's own, and what is said of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Came {
-    pub(crate) entry: Entry,
+    pub(crate) content: Content,
     pub(crate) bytes: Bytes,
 }
 
-/// A group of this worker's own, which needs no store.
-pub(crate) fn own(parts: Vec<Group>) -> Vec<Came> {
-    let entry = |part: &Group| Entry {
-        offset: 0,
-        len: part.bytes.len() as u64,
-        rows: part.rows,
-        heap_bytes: part.heap_bytes,
-        checksum: part.checksum,
-    };
-    parts.into_iter().map(|part| Came { entry: entry(&part), bytes: part.bytes.into() }).collect()
+impl From<Group> for Came {
+    fn from(group: Group) -> Came {
+        Came { content: group.content, bytes: group.bytes.into() }
+    }
 }
 
 /// A packet as it came: its position, and where its rows and strings are.
@@ -160,9 +191,9 @@ pub(crate) fn decode(came: &[Came], layout: &Arc<RowLayout>, context: &Arc<dyn C
         || Error::data("an object of an exchange is damaged: its content does not fit its checksum");
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     let (mut rows, mut heap_bytes) = (0, 0);
-    for Came { entry, bytes } in came {
+    for Came { content, bytes } in came {
         let (mut rest, mut checksum) = (&bytes[..], 0u64);
-        let before = (rows, heap_bytes);
+        let before = rows;
         while !rest.is_empty() {
             let number = |at: usize| word(rest, at).ok_or_else(damaged);
             let (position, words, heap_len) = (number(0)?, number(8)? as usize, number(16)? as usize);
@@ -176,8 +207,8 @@ pub(crate) fn decode(came: &[Came], layout: &Arc<RowLayout>, context: &Arc<dyn C
             heap_bytes += heap_len;
             rest = behind;
         }
-        let found = (bytes.len() as u64, (rows - before.0) as u64, (heap_bytes - before.1) as u64, checksum);
-        if found != (entry.len, entry.rows, entry.heap_bytes, entry.checksum) {
+        let found = Content { len: bytes.len() as u64, rows: (rows - before) as u64, checksum };
+        if found != *content {
             return Err(damaged());
         }
     }
@@ -219,25 +250,37 @@ mod tests {
     #[test]
     fn groups_are_found_and_checked() {
         let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::unlimited());
-        let parts = vec![vec![group(5, 3), group(1, 2)], vec![], vec![group(9, 4)]];
-        let object: Vec<u8> = encode(parts).unwrap().into_iter().flatten().collect();
-        let came = |group: usize| {
-            let entry = entry(&object, 3, group).unwrap();
-            let bytes = object[entry.offset as usize..(entry.offset + entry.len) as usize].to_vec();
-            Came { entry, bytes: bytes.into() }
+        let parts = [vec![group(5, 3), group(1, 2)], vec![], vec![group(9, 4)], vec![group(9, 1)]];
+        let parts = parts.map(|parts| parts.into_iter().map(Came::from).collect::<Vec<_>>());
+        let object: Vec<u8> = payload(&parts, &Index::of(&parts)).unwrap().into_iter().flatten().collect();
+        let index = Index::read(&object[3..], 4).unwrap();
+        assert_eq!(index, Index::of(&parts));
+        assert_eq!(index.rows().collect::<Vec<_>>(), [5, 0, 4, 1]);
+        let came = |groups: &[usize]| {
+            let runs = index.runs(|group| groups.contains(&group)).into_iter();
+            let bytes = |range: Range<u64>| object[range.start as usize..range.end as usize].to_vec();
+            runs.map(|(range, content)| Came { content, bytes: bytes(range).into() }).collect::<Vec<_>>()
         };
-        for (group, rows) in [(0, 5), (1, 0), (2, 4)] {
-            assert_eq!(decode(&[came(group)], &layout(), &context).unwrap().len(), rows);
+        // Neighbours are read together, with what is empty between them.
+        for (groups, runs, rows) in [
+            (&[0][..], 1, 5),
+            (&[1], 0, 0),
+            (&[2], 1, 4),
+            (&[0, 2], 1, 9),
+            (&[0, 3], 2, 6),
+            (&[1, 2, 3], 1, 5),
+        ] {
+            assert_eq!(came(groups).len(), runs);
+            assert_eq!(decode(&came(groups), &layout(), &context).unwrap().len(), rows);
         }
-        assert_eq!(decode(&[came(2), came(0)], &layout(), &context).unwrap().len(), 9);
-        let mut broken = came(0);
+        let mut broken = came(&[0]).remove(0);
         let mut bytes = broken.bytes.to_vec();
         bytes[HEADER_BYTES + 3] ^= 1;
         broken.bytes = bytes.into();
         assert!(decode(&[broken], &layout(), &context).unwrap_err().message().contains("damaged"));
-        let mut short = came(0);
+        let mut short = came(&[0]).remove(0);
         short.bytes.truncate(HEADER_BYTES);
         assert!(decode(&[short], &layout(), &context).is_err());
-        assert!(entry(&object, 2, 0).is_err() && entry(&object[..40], 3, 0).is_err());
+        assert!(Index::read(&object, 2).is_err() && Index::read(&object[..40], 4).is_err());
     }
 }

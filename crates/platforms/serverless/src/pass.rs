@@ -23,6 +23,12 @@ fn swap(out: &mut Builder, node: Node, bits: i64) -> Result<NodeId> {
     if !keys.is_empty() {
         params = params.with("keys", Value::names(&keys)).with("bits", bits).with("shift", SHIFT);
     }
+    // Neither of the two feeds the other: what each brings is read by their join alone.
+    for name in ["heavy", "meets"] {
+        if let Some(value) = node.params.get(name) {
+            params.set(name, value.clone());
+        }
+    }
     for flag in ["gather", "first"] {
         if node.params.flag(flag)? {
             params.set(flag, true);

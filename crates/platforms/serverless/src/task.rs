@@ -1,6 +1,6 @@
 //! What a worker is asked to do, what it answers, and what it knows while it works.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +9,7 @@ use tessera_types::{Code, Error, Result};
 use tokio::runtime::Handle;
 
 use crate::cloud::Space;
+use crate::meeting::Meeting;
 use crate::report::Usage;
 
 /// What a worker is asked to do. It is sent as JSON, for people to read in a log.
@@ -152,20 +153,30 @@ pub(crate) struct Task {
     pub(crate) figures: Mutex<Option<String>>,
     /// Exchanges that have begun: an object's name is that of its exchange.
     begun: Mutex<HashSet<usize>>,
+    /// By the names of joins.
+    meetings: Mutex<HashMap<Arc<str>, Arc<Meeting>>>,
 }
 
 impl Task {
     pub(crate) fn new(order: Order, space: Space, io: Handle) -> Task {
-        Task { order, space, io, stop: Stop::default(), figures: Mutex::default(), begun: Mutex::default() }
+        Task {
+            order,
+            space,
+            io,
+            stop: Stop::default(),
+            figures: Mutex::default(),
+            begun: Mutex::default(),
+            meetings: Mutex::default(),
+        }
     }
 
-    /// Begins the exchange of a node.
+    /// Begins the exchange of a node; gives the place where it meets another in a join of this name.
     ///
     /// # Errors
     /// It has begun before: it stands in a nested plan.
-    pub(crate) fn begin(&self, exchange: usize) -> Result<()> {
+    pub(crate) fn begin(&self, exchange: usize, meets: Option<&Arc<str>>) -> Result<Option<Arc<Meeting>>> {
         if lock(&self.begun).insert(exchange) {
-            return Ok(());
+            return Ok(meets.map(|name| lock(&self.meetings).entry(name.clone()).or_default().clone()));
         }
         Err(Error::unsupported(
             "an exchange inside a nested plan; put it beside the sub-operator that runs the nested plan",

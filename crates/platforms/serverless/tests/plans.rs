@@ -2,7 +2,7 @@
 //! how.
 
 use tessera_exec::Platform;
-use tessera_plan::{Plan, text, verify};
+use tessera_plan::{Plan, Value, text, verify};
 use tessera_serverless::Serverless;
 
 /// The executor's plan for a plan of nodes after a table, verified.
@@ -52,6 +52,48 @@ fn what_all_have_is_sent_once() {
     let both = "%1 = reduce(%0) {aggregates = {m = {function = :max, args = [k]}}}\n%2 = map(%0) {exprs = {m = k}}\n\
                 %3 = map(%1) {exprs = {m = coalesce(m, 0::int64)}}\n%4 = union(%3, %2)\nreturn %4";
     assert_eq!(exchanges(both), ["", "gather first", "gather"]);
+}
+
+/// The sides of a join say which they are, so that each finds the other.
+#[test]
+fn exchanges_that_meet_in_a_join_name_it() {
+    let met = |kind: &str, after: &str| {
+        let text = format!(
+            "%1 = parquet_scan() {{paths = ['s3://b/u'], columns = <k2: int64, y: int64>}}
+             %2 = build(%1) {{keys = [k2], expected_rows = 1000000}}
+             %3 = probe(%2, %0) {{keys = [k], join = :{kind}, expected_rows = 1000000}}\n{after}"
+        );
+        let named = |node: &tessera_plan::Node| {
+            let heavy = node.params.get("heavy")?;
+            Some(format!("{heavy:?} {}", node.params.name("meets").unwrap()))
+        };
+        distributed(&text).nodes.iter().filter_map(named).collect::<Vec<_>>()
+    };
+    let [split, copied, either] =
+        ["split", "copied", "either"].map(|name| format!("{:?} join_1", Value::name(name)));
+    assert_eq!(met("inner", "return %3"), [either.clone(), either]);
+    assert_eq!(met("left", "return %3"), [split.clone(), copied.clone()]);
+    assert_eq!(met("build_semi", "return %3"), [copied, split]);
+    assert!(met("full", "return %3").is_empty());
+    // What comes after counts on where the tuples are.
+    assert!(met("inner", "%4 = reduce_by_key(%3) {keys = [k], aggregates = {}}\nreturn %4").is_empty());
+}
+
+#[test]
+fn what_meets_has_partitions() {
+    let mut registry = tessera_ops::standard_registry();
+    Serverless::default().register(&mut registry);
+    for (params, why) in [
+        ("keys = [k], bits = 5, shift = 40, heavy = :split", "heavy and meets together"),
+        ("keys = [k], bits = 5, shift = 40, heavy = :most, meets = :j", ":split, :copied or :either"),
+        ("heavy = :split, meets = :j", "with keys only"),
+    ] {
+        let text = format!(
+            "plan {{ %0 = values() {{columns = <k: int64>, rows = [[1::int64]]}} %1 = object_exchange(%0) {{{params}}} return %1 }}"
+        );
+        let error = verify(&text::parse(&text).unwrap(), registry.catalogue()).unwrap_err();
+        assert!(error.message().contains(why), "{error}");
+    }
 }
 
 #[test]
