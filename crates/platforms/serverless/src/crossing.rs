@@ -17,7 +17,7 @@ use crate::parts::Parts;
 use crate::task::{Task, lock};
 
 /// Bytes that are read with an index: small objects are then read whole, with one request.
-const TAIL_BYTES: usize = 16 << 10;
+const BESIDE_BYTES: usize = 16 << 10;
 /// Requests of one exchange that are under way at once.
 const READS_MAX: usize = 32;
 /// How often a body that was cut is asked for again.
@@ -49,8 +49,8 @@ struct Object {
     index: Index,
     /// Groups of this worker's own.
     kept: BTreeMap<usize, Vec<Came>>,
-    /// The last bytes of another's, from where they begin.
-    tail: (u64, Bytes),
+    /// The first bytes of another's.
+    head: Bytes,
     memory: Reservation,
 }
 
@@ -117,7 +117,7 @@ impl Crossing {
             .collect();
         drop(held);
         memory.grow(kept.values().flatten().map(|part| part.bytes.len()).sum())?;
-        Ok(Some(Object { sender, index, kept, tail: (0, Bytes::new()), memory }))
+        Ok(Some(Object { sender, index, kept, head: Bytes::new(), memory }))
     }
 
     /// The groups of this worker, of each sender's object as it appears; in the order of the senders.
@@ -205,33 +205,32 @@ impl Crossing {
     /// The index of a sender's object, and what comes with it; none where that is not there yet.
     async fn open(&self, sender: usize) -> Result<Option<Object>> {
         let groups = self.parts.groups();
-        let last = GetRange::Suffix((object::index_bytes(groups) + TAIL_BYTES) as u64);
-        let Some((range, tail)) = self.range(&self.name(sender), last).await? else { return Ok(None) };
+        let first = 0..(object::index_bytes(groups) + BESIDE_BYTES) as u64;
+        let Some(head) = self.range(&self.name(sender), first).await? else { return Ok(None) };
         let mut memory = self.reservation();
-        memory.grow(tail.len())?;
-        let index = Index::read(&tail, groups)?;
-        Ok(Some(Object { sender, index, kept: BTreeMap::new(), tail: (range.start, tail), memory }))
+        memory.grow(head.len())?;
+        let index = Index::read(&head, groups)?;
+        Ok(Some(Object { sender, index, kept: BTreeMap::new(), head, memory }))
     }
 
     /// What is here of some groups, and what is to be read.
     fn at_hand(&self, object: Object, wanted: &dyn Fn(usize) -> bool) -> Result<(Vec<Came>, Vec<Run>)> {
-        let Object { sender, index, mut kept, tail: (tail_at, tail), memory } = object;
+        let Object { sender, index, mut kept, head, memory } = object;
         let missing = index.runs(|group| wanted(group) && !kept.contains_key(&group));
         kept.retain(|group, _| wanted(*group));
         let mut here: Vec<Came> = kept.into_values().flatten().collect();
         let mut bytes: usize = here.iter().map(|part| part.bytes.len()).sum();
         let (mut runs, before) = (Vec::new(), here.len());
         for (range, content) in missing {
-            let start = range.start.checked_sub(tail_at).and_then(|start| usize::try_from(start).ok());
-            let end = range.end.checked_sub(tail_at).and_then(|end| usize::try_from(end).ok());
-            match start.zip(end).filter(|(_, end)| *end <= tail.len()) {
-                Some((start, end)) => here.push(Came { content, bytes: tail.slice(start..end) }),
+            let end = usize::try_from(range.end).ok().filter(|end| *end <= head.len());
+            match end {
+                Some(end) => here.push(Came { content, bytes: head.slice(range.start as usize..end) }),
                 None => runs.push(Run { sender, range, content }),
             }
         }
         if here.len() > before {
-            // They keep the whole tail.
-            bytes += tail.len();
+            // They keep the whole head.
+            bytes += head.len();
         }
         drop(memory);
         lock(&self.memory).grow(bytes)?;
@@ -243,8 +242,8 @@ impl Crossing {
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         lock(&self.memory).grow(len)?;
         let name = self.name(sender);
-        match self.range(&name, GetRange::Bounded(range)).await? {
-            Some((_, bytes)) => Ok(Came { content, bytes }),
+        match self.range(&name, range).await? {
+            Some(bytes) => Ok(Came { content, bytes }),
             // Whoever ends a query deletes its objects, and says why; this is not the reason.
             None => {
                 let gone = format!("the object '{name}' of this query is gone");
@@ -253,12 +252,12 @@ impl Crossing {
         }
     }
 
-    /// The bytes of a range, all of them; none where the object is not there.
-    async fn range(&self, name: &str, range: GetRange) -> Result<Option<(Range<u64>, Bytes)>> {
+    /// The bytes of a range, as far as the object has them; none where it is not there.
+    async fn range(&self, name: &str, range: Range<u64>) -> Result<Option<Bytes>> {
         let path = self.task.space.path(name);
         let mut cuts = 0;
         loop {
-            let options = GetOptions::new().with_range(Some(range.clone()));
+            let options = GetOptions::new().with_range(Some(GetRange::Bounded(range.clone())));
             let failed =
                 |error| Err(Error::io(format!("cannot read the object '{path}' of this query: {error}")));
             let cut = match self.task.space.store.get_opts(&path, options).await {
@@ -267,7 +266,7 @@ impl Crossing {
                     match answer.bytes().await {
                         Ok(bytes) if bytes.len() as u64 == range.end - range.start => {
                             self.task.space.received(&bytes);
-                            return Ok(Some((range, bytes)));
+                            return Ok(Some(bytes));
                         }
                         Ok(_) => "the body ends early".to_string(),
                         Err(error) => error.to_string(),

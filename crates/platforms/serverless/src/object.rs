@@ -1,8 +1,9 @@
-//! What an exchange's object holds: row groups, each for a receiver or of a partition, and an index of them at the end.
+//! What an exchange's object holds: an index, and row groups, each for a receiver or of a partition.
 //!
-//! A *row group* is a sequence of packets: three words (position of the morsel, words of rows, bytes of strings), the rows, the
-//! strings. The *index* has three words per group: length, rows, checksum; then follow the number of groups and a magic word. All
-//! words are little-endian.
+//! The *index* has a magic word and the number of groups, then three words per group: length, rows, checksum. It stands first, since
+//! not every store gives the last bytes of an object whose length one does not know (Azure's does not). A *row group* is a sequence
+//! of packets: three words (position of the morsel, words of rows, bytes of strings), the rows, the strings. All words are
+//! little-endian.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use tessera_types::{Error, Result};
 
 const HEADER_BYTES: usize = 24;
 const CONTENT_WORDS: usize = 3;
-const TRAILER_BYTES: usize = 16;
+const START_BYTES: usize = 16;
 const MAGIC: u64 = u64::from_le_bytes(*b"tessera2");
 /// The largest object that a store takes in one request.
 const OBJECT_BYTES_MAX: u64 = 5 << 30;
 
 /// The bytes of the index of an object with so many groups.
 pub(crate) fn index_bytes(groups: usize) -> usize {
-    groups * CONTENT_WORDS * 8 + TRAILER_BYTES
+    START_BYTES + groups * CONTENT_WORDS * 8
 }
 
 /// What is in a row group, or in several together.
@@ -97,17 +98,15 @@ impl Index {
         Index(groups.iter().map(content).collect())
     }
 
-    /// From the last bytes of an object with so many groups.
+    /// From the first bytes of an object with so many groups.
     ///
     /// # Errors
-    /// These are not the last bytes of such an object.
-    pub(crate) fn read(tail: &[u8], groups: usize) -> Result<Index> {
+    /// These are not the first bytes of such an object.
+    pub(crate) fn read(head: &[u8], groups: usize) -> Result<Index> {
         let read = || {
-            let start = tail.len().checked_sub(index_bytes(groups))?;
-            let trailer = tail.len() - TRAILER_BYTES;
-            let fits = word(tail, trailer)? == groups as u64 && word(tail, trailer + 8)? == MAGIC;
+            let fits = word(head, 0)? == MAGIC && word(head, 8)? == groups as u64;
             let content = |group: usize| {
-                let at = |field: usize| word(tail, start + (group * CONTENT_WORDS + field) * 8);
+                let at = |field: usize| word(head, START_BYTES + (group * CONTENT_WORDS + field) * 8);
                 Some(Content { len: at(0)?, rows: at(1)?, checksum: at(2)? })
             };
             fits.then(|| (0..groups).map(content).collect::<Option<Vec<_>>>())?
@@ -118,7 +117,7 @@ impl Index {
 
     fn bytes(&self) -> Vec<u8> {
         let words = self.0.iter().flat_map(|content| [content.len, content.rows, content.checksum]);
-        words.chain([self.0.len() as u64, MAGIC]).flat_map(u64::to_le_bytes).collect()
+        [MAGIC, self.0.len() as u64].into_iter().chain(words).flat_map(u64::to_le_bytes).collect()
     }
 
     /// How many rows each group has.
@@ -129,7 +128,7 @@ impl Index {
     /// Where some groups lie, in order, and what is there; of neighbours together.
     pub(crate) fn runs(&self, wanted: impl Fn(usize) -> bool) -> Vec<(Range<u64>, Content)> {
         let mut runs: Vec<(Range<u64>, Content)> = Vec::new();
-        let mut start = 0u64;
+        let mut start = index_bytes(self.0.len()) as u64;
         for (group, content) in self.0.iter().enumerate() {
             let end = start.saturating_add(content.len);
             if content.len > 0 && wanted(group) {
@@ -159,7 +158,7 @@ pub(crate) fn payload(groups: &[Vec<Came>], index: &Index) -> Result<PutPayload>
         )));
     }
     let parts = groups.iter().flatten().map(|part| part.bytes.clone()).filter(|bytes| !bytes.is_empty());
-    Ok(parts.chain([Bytes::from(index.bytes())]).collect())
+    Ok([Bytes::from(index.bytes())].into_iter().chain(parts).collect())
 }
 
 /// Row groups that have come, or a part of one that is this worker's own, and what is said of them.
@@ -253,7 +252,7 @@ mod tests {
         let parts = [vec![group(5, 3), group(1, 2)], vec![], vec![group(9, 4)], vec![group(9, 1)]];
         let parts = parts.map(|parts| parts.into_iter().map(Came::from).collect::<Vec<_>>());
         let object: Vec<u8> = payload(&parts, &Index::of(&parts)).unwrap().into_iter().flatten().collect();
-        let index = Index::read(&object[3..], 4).unwrap();
+        let index = Index::read(&object[..object.len() - 3], 4).unwrap();
         assert_eq!(index, Index::of(&parts));
         assert_eq!(index.rows().collect::<Vec<_>>(), [5, 0, 4, 1]);
         let came = |groups: &[usize]| {

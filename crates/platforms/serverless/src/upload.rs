@@ -8,17 +8,20 @@ use std::time::UNIX_EPOCH;
 
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path as ObjectPath;
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use serde_json::{Map, Value as Json, json};
 use tessera_types::{Error, Result};
 use tokio::io::AsyncReadExt;
 
 use crate::cloud::Cloud;
+use crate::invoke::pause;
 
 /// Files that are uploaded at once.
 const FILES_MAX: usize = 4;
 /// Bytes that are read and sent at once.
 const PART_BYTES: usize = 8 << 20;
+/// How often the files that are there are listed, where a list breaks off.
+const LISTS_MAX: usize = 5;
 /// Folders below folders.
 const DEPTH_MAX: usize = 32;
 
@@ -48,7 +51,7 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
     let stamps = files.clone();
     cloud.wait(async move {
         let failed = |error| store_failed(&shown, error);
-        let listed: Vec<_> = store.list(Some(&prefix)).try_collect().await.map_err(failed)?;
+        let listed = list(&*store, &prefix).await.map_err(failed)?;
         let there: BTreeMap<_, _> = listed.into_iter().map(|meta| (meta.location, meta.size)).collect();
         let mut uploads = Vec::new();
         for (path, key) in &wanted {
@@ -70,6 +73,18 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
 
 fn store_failed(shown: &str, error: object_store::Error) -> Error {
     Error::io(format!("cannot upload '{shown}': {error}"))
+}
+
+/// What is there; a list that breaks off is asked for again.
+async fn list(store: &dyn ObjectStore, prefix: &ObjectPath) -> object_store::Result<Vec<ObjectMeta>> {
+    let mut attempt = 0;
+    loop {
+        match store.list(Some(prefix)).try_collect().await {
+            Err(_) if attempt + 1 < LISTS_MAX => tokio::time::sleep(pause(attempt)).await,
+            listed => return listed,
+        }
+        attempt += 1;
+    }
 }
 
 /// Uploads a file.
