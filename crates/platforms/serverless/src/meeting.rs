@@ -150,20 +150,27 @@ mod tests {
     fn both_come_to_the_same_whoever_is_first() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let said = |number, heavy, rows: [i64; 3]| Said { number, heavy, rows: rows.to_vec() };
-        for turned in [false, true] {
+        let owners = |rows: [[i64; 3]; 2], workers, turned: bool| {
             let meeting = Meeting::default();
-            let one = meeting.owners(said(3, Heavy::Either, [5, 900, 5]), 4);
-            let other = meeting.owners(said(8, Heavy::Either, [300, 7, 40]), 4);
-            let (one, other) = runtime.block_on(async {
+            let one = meeting.owners(said(3, Heavy::Either, rows[0]), workers);
+            let other = meeting.owners(said(8, Heavy::Either, rows[1]), workers);
+            runtime.block_on(async {
                 if turned {
                     let (other, one) = join(other, one).await;
                     (one, other)
                 } else {
                     join(one, other).await
                 }
-            });
+            })
+        };
+        for turned in [false, true] {
+            let (one, other) = owners([[5, 900, 5], [300, 7, 40]], 4, turned);
             assert_eq!(one, [Owner::All, Owner::Sender, Owner::Hash]);
             assert_eq!(other, [Owner::Sender, Owner::All, Owner::Hash]);
+            // Either could be split.
+            let (one, other) = owners([[100, 1, 1]; 2], 2, turned);
+            assert_eq!(one, [Owner::Sender, Owner::Hash, Owner::Hash]);
+            assert_eq!(other, [Owner::All, Owner::Hash, Owner::Hash]);
         }
     }
 
