@@ -7,7 +7,7 @@ use tessera_types::{Field, Result, Tuple};
 
 use crate::aggregate::{calls, output_fields};
 use crate::describe;
-use crate::group_table::{Grouping, Limits};
+use crate::group_table::{Grouping, Limits, PartialGrouping};
 use crate::operator::{Lowering, Operator, SubOperator};
 
 /// One tuple per distinct key: the keys, then the aggregates over the tuples with that key.
@@ -18,6 +18,8 @@ use crate::operator::{Lowering, Operator, SubOperator};
 /// * Keys that are NULL are one key, as are `-0.0` and `0.0`, and all NaNs.
 /// * **Memory** a record per group; each worker has a table of its own up to the size of a cache, then groups
 ///   flow to partitions. **Blocks** until all input has come. **Order** none is promised.
+/// * With `partial`, what each worker sees is grouped by itself, in a table the size of a cache that is passed on when it is full:
+///   a key can come several times, and nothing blocks.
 /// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.
 ///
 /// | in: k, x | `keys = [k], aggregates = {s = {function = sum, args = [x]}}` |
@@ -44,8 +46,8 @@ impl Descriptor for ReduceByKey {
         Ok(describe::passes(edge, Tuple::new(fields), Order::None))
     }
 
-    fn role(&self, _node: &Node) -> Role {
-        Role::Sink(0)
+    fn role(&self, node: &Node) -> Role {
+        if node.params.flag("partial").unwrap_or(false) { Role::Stream(0) } else { Role::Sink(0) }
     }
 }
 
@@ -58,5 +60,9 @@ impl SubOperator for ReduceByKey {
 /// Lowers a node, its table limited.
 pub(crate) fn lower_with(node: &Node, lowering: &Lowering<'_>, limits: Limits) -> Result<Operator> {
     let keys = describe::keys(&lowering.inputs[0].tuple, &node.params.names("keys")?, "key")?;
-    Ok(Operator::Sink(Arc::new(Grouping::bind(&keys, &calls(node)?, lowering, limits)?)))
+    let grouping = Grouping::bind(&keys, &calls(node)?, lowering, limits)?;
+    Ok(match node.params.flag("partial")? {
+        true => Operator::Stream(Arc::new(PartialGrouping::new(grouping))),
+        false => Operator::Sink(Arc::new(grouping)),
+    })
 }

@@ -6,20 +6,17 @@ use tessera_encodings::{Chunk, Column};
 use tessera_plan::Edge;
 use tessera_types::{Error, Field, Result, Tuple};
 
-use super::direct::Direct;
-use super::keys::{KeyLayout, Packed};
+use super::filling::Filling;
+use super::keys::KeyLayout;
 use super::store::Store;
 use super::table::{Hits, PARTITION_BITS, Table};
-use crate::aggregate::{Call, Groups, Program, Shape};
+use crate::aggregate::{Call, Program};
 use crate::operator::{Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, downcast_workers};
 use crate::stream_util::{ChunksReader, chunks_source};
 use crate::{Collected, Finish, Lowering, Reservation, Run, Task};
 
 /// How many partitions there are.
 const PARTITIONS: usize = 1 << PARTITION_BITS;
-
-/// Up to this many groups, rows are put in order of their groups before the states are updated.
-const CLUSTERED_GROUPS_MAX: usize = 64;
 
 /// Rows of a partition that are merged at once.
 const MERGE_ROWS: usize = 2_048;
@@ -29,12 +26,6 @@ const MERGE_BYTES_MAX: usize = 1 << 20;
 
 /// A store of a partition that has this many groups is full.
 const STORE_GROUPS_FULL: usize = 128;
-
-/// A full table that took fewer rows per group than this (in sixteenths) did not reduce enough to be worth its probes.
-const REDUCTION_MIN_SIXTEENTHS: usize = 20;
-
-/// After this many fills without a table, one is tried again.
-const STRAIGHT_FILLS: usize = 16;
 
 /// Sizes that tests make small.
 #[derive(Debug, Clone, Copy)]
@@ -55,17 +46,17 @@ impl Default for Limits {
 /// Groups tuples by keys and aggregates each group: keys, then aggregates.
 #[derive(Debug, Clone)]
 pub(crate) struct Grouping {
-    inner: Arc<Spec>,
+    pub(super) inner: Arc<Spec>,
 }
 
 #[derive(Debug)]
-struct Spec {
+pub(super) struct Spec {
     /// The fields that are read, of which the first ones are the keys.
-    inputs: Vec<usize>,
-    keys: usize,
-    layout: Arc<KeyLayout>,
-    program: Arc<Program>,
-    limits: Limits,
+    pub(super) inputs: Vec<usize>,
+    pub(super) keys: usize,
+    pub(super) layout: Arc<KeyLayout>,
+    pub(super) program: Arc<Program>,
+    pub(super) limits: Limits,
 }
 
 impl Grouping {
@@ -132,68 +123,45 @@ struct GroupingRun {
 
 #[derive(Debug)]
 struct GroupingWorker {
-    spec: Arc<Spec>,
-    run: Run,
-    table: Table,
+    filling: Filling,
     partitions: Vec<Vec<Store>>,
     partition_bytes: usize,
     reservation: Reservation,
-    direct: Direct,
-    packed: Packed,
-    groups: Vec<u32>,
-    clusters: Clusters,
-    position: (u64, u64),
-    rows_since_flush: usize,
-    /// Fills left for which the table is passed by.
-    straight: usize,
-    /// Whether keys in the table are distinct.
-    distinct: bool,
     flushes: usize,
 }
 
 impl SinkRun for GroupingRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        let table = Table::new(self.spec.layout.clone(), self.spec.program.clone(), 0)?;
         Ok(Box::new(GroupingWorker {
-            spec: self.spec.clone(),
-            run: self.run.clone(),
-            table,
+            filling: Filling::new(&self.spec, &self.run)?,
             partitions: Vec::new(),
             partition_bytes: 0,
             reservation: Reservation::new(self.run.context.clone()),
-            direct: Direct::default(),
-            packed: Packed::default(),
-            groups: Vec::new(),
-            clusters: Clusters::default(),
-            position: (0, 0),
-            rows_since_flush: 0,
-            straight: 0,
-            distinct: true,
             flushes: 0,
         }))
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let mut workers = downcast_workers::<GroupingWorker>(workers)?;
-        workers.retain(|worker| worker.table.store.groups() > 0 || worker.flushes > 0);
+        workers.retain(|worker| worker.filling.table.store.groups() > 0 || worker.flushes > 0);
         let chunk_rows = self.run.context.chunk_rows();
-        let groups: usize = workers.iter().map(|worker| worker.table.store.groups()).sum();
+        let groups: usize = workers.iter().map(|worker| worker.filling.table.store.groups()).sum();
         let flushed: usize = workers.iter().map(|worker| worker.flushes).sum();
         self.run.counters.add("flushes", flushed as u64);
-        let bytes: usize = workers.iter().map(|worker| worker.table.table_bytes()).sum();
+        let bytes: usize = workers.iter().map(|worker| worker.filling.table.table_bytes()).sum();
         let small = bytes <= self.spec.limits.table_bytes_max.min(MERGE_BYTES_MAX) || workers.len() <= 1;
-        if flushed == 0 && small && workers.iter().all(|worker| worker.distinct) {
-            workers.sort_by_key(|worker| std::cmp::Reverse(worker.table.store.groups()));
+        if flushed == 0 && small && workers.iter().all(|worker| worker.filling.distinct) {
+            workers.sort_by_key(|worker| std::cmp::Reverse(worker.filling.table.store.groups()));
             let mut workers = workers.into_iter();
             let Some(mut first) = workers.next() else {
                 return Ok(Finish { tasks: Vec::new(), output: chunks_source(Vec::new(), chunk_rows) });
             };
             for mut other in workers {
-                merge_into(&self.spec, &mut first.table, &mut other.table.store)?;
+                merge_into(&self.spec, &mut first.filling.table, &mut other.filling.table.store)?;
             }
-            self.run.counters.add("groups", first.table.store.groups() as u64);
+            self.run.counters.add("groups", first.filling.table.store.groups() as u64);
             let reservation = Mutex::new(vec![first.reservation]);
-            let parts = vec![Mutex::new(vec![first.table.store])];
+            let parts = vec![Mutex::new(vec![first.filling.table.store])];
             let output = Partitions { spec: self.spec.clone(), run: self.run.clone(), parts, reservation };
             return Ok(Finish { tasks: Vec::new(), output: Arc::new(output) });
         }
@@ -246,36 +214,16 @@ fn merge_into(spec: &Spec, table: &mut Table, other: &mut Store) -> Result<()> {
 
 impl SinkWorker for GroupingWorker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        self.position = (position, 0);
+        self.filling.begin(position);
         Ok(())
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        let stored = chunk.stored();
-        let columns = self.spec.inputs.iter().map(|&input| stored[input].clone()).collect();
-        let chunk = chunk.with_stored(columns).compact()?;
-        let rows = chunk.rows();
-        self.assign(&chunk.stored()[..self.spec.keys], rows)?;
-        let spec = self.spec.clone();
-        let store = &mut self.table.store;
-        let few = spec.program.len() > 1
-            && store.groups() <= CLUSTERED_GROUPS_MAX
-            && rows >= 4 * store.groups()
-            && self.straight == 0;
-        let shape = match few {
-            true => self.clusters.shape(&self.groups, store.groups()),
-            false => Shape::Each(&self.groups),
-        };
-        let groups = Groups { rows, shape, position: self.position };
-        if spec.program.len() > 0 {
-            spec.program.update(&mut store.states, &mut store.area, &chunk, &groups, &self.run)?;
-        }
-        self.position.1 += rows as u64;
-        self.rows_since_flush += rows;
-        if self.table.table_bytes() > spec.limits.table_bytes_max {
+        self.filling.take(&chunk)?;
+        if self.filling.is_full() {
             self.flush()?;
         }
-        let bytes = self.table.memory() + self.partition_bytes + self.packed.memory();
+        let bytes = self.filling.memory() + self.partition_bytes;
         if bytes != self.reservation.bytes() {
             self.reservation.resize(bytes)?;
         }
@@ -284,34 +232,9 @@ impl SinkWorker for GroupingWorker {
 }
 
 impl GroupingWorker {
-    /// The group of each row, into `self.groups`.
-    fn assign(&mut self, keys: &[Column], rows: usize) -> Result<()> {
-        let layout = self.spec.layout.clone();
-        self.groups.clear();
-        if self.straight > 0 {
-            layout.pack(keys, rows, &mut self.packed)?;
-            let store = &mut self.table.store;
-            self.groups.extend((0..rows).map(|row| store.push(&self.packed, row, false)));
-            self.distinct = false;
-            return Ok(());
-        }
-        let Some(unknown) = self.direct.assign(keys, rows, &mut self.groups)? else {
-            layout.pack(keys, rows, &mut self.packed)?;
-            return self.table.assign(&self.packed, 0, rows, &mut self.groups);
-        };
-        if !unknown.is_empty() {
-            let keys = keys.iter().map(|key| key.take(&unknown)).collect::<Result<Vec<_>>>()?;
-            layout.pack(&keys, unknown.len(), &mut self.packed)?;
-            let mut found = Vec::with_capacity(unknown.len());
-            self.table.assign(&self.packed, 0, unknown.len(), &mut found)?;
-            self.direct.learn(&unknown, &found, &mut self.groups);
-        }
-        Ok(())
-    }
-
     /// Moves all groups to their partitions.
     fn flush(&mut self) -> Result<()> {
-        let (spec, store) = (self.spec.clone(), &mut self.table.store);
+        let (spec, store) = (self.filling.spec.clone(), &mut self.filling.table.store);
         let groups = store.groups();
         if groups == 0 {
             return Ok(());
@@ -339,53 +262,10 @@ impl GroupingWorker {
                 self.partition_bytes += last.memory().saturating_sub(before);
             }
         }
-        self.straight = match self.straight {
-            0 if self.rows_since_flush * 16 < groups * REDUCTION_MIN_SIXTEENTHS && spec.program.is_flat() => {
-                STRAIGHT_FILLS
-            }
-            0 => 0,
-            left => left - 1,
-        };
-        self.table.clear()?;
-        self.direct.clear();
+        store.clear()?;
+        self.filling.restart(groups);
         self.flushes += 1;
-        self.rows_since_flush = 0;
-        self.distinct = true;
         Ok(())
-    }
-}
-
-/// Rows in order of their groups: a counting sort.
-#[derive(Debug, Default)]
-struct Clusters {
-    order: Vec<u32>,
-    runs: Vec<(u32, u32, u32)>,
-}
-
-impl Clusters {
-    fn shape<'a>(&'a mut self, groups: &'a [u32], count: usize) -> Shape<'a> {
-        let mut ends = [0u32; CLUSTERED_GROUPS_MAX];
-        for &group in groups {
-            ends[group as usize] += 1;
-        }
-        self.runs.clear();
-        let mut end = 0;
-        for (group, size) in ends.iter_mut().enumerate().take(count) {
-            let start = end;
-            end += *size;
-            if *size > 0 {
-                self.runs.push((group as u32, start, end));
-            }
-            *size = start;
-        }
-        self.order.clear();
-        self.order.resize(groups.len(), 0);
-        for (row, &group) in groups.iter().enumerate() {
-            let place = &mut ends[group as usize];
-            self.order[*place as usize] = row as u32;
-            *place += 1;
-        }
-        Shape::Clustered { groups, order: &self.order, runs: &self.runs }
     }
 }
 
@@ -425,7 +305,7 @@ impl SourceRun for Partitions {
         let chunk = match (stores.len(), self.parts.len()) {
             (0, _) => None,
             // The only store of a run that was never flushed has distinct keys.
-            (1, 1) => stores.pop().map(Store::finish).transpose()?,
+            (1, 1) => stores.pop().map(|mut store| store.finish()).transpose()?,
             _ => {
                 let groups = stores.iter().map(Store::groups).sum();
                 let mut table = Table::new(self.spec.layout.clone(), self.spec.program.clone(), groups)?;

@@ -87,8 +87,8 @@ impl Store {
         Ok(())
     }
 
-    /// Keys and results of all groups, as one chunk (larger than what flows).
-    pub(crate) fn finish(mut self) -> Result<Chunk> {
+    /// Keys and results of all groups, as one chunk (larger than what flows); then it is to be dropped or cleared.
+    pub(crate) fn finish(&mut self) -> Result<Chunk> {
         let rows = self.groups();
         let mut columns = self.layout.unpack(&self.area, std::mem::take(&mut self.heap))?;
         columns.extend(self.program.finish(&mut self.states, &mut self.area)?);

@@ -152,10 +152,9 @@ impl Table {
         Ok(())
     }
 
-    /// Forgets all groups, keeping the memory.
-    pub(crate) fn clear(&mut self) -> Result<()> {
+    /// Forgets where groups are, after the store was cleared.
+    pub(crate) fn forget(&mut self) {
         self.slots.fill(0);
-        self.store.clear()
     }
 
     /// Bytes of slots, records and strings: what has to fit into a cache.

@@ -23,7 +23,7 @@ use crate::testing::{SETTINGS, TestContext, TestPlan};
 struct Stressed(Limits);
 
 impl Descriptor for Stressed {
-    crate::describe!("stressed", "ReduceByKey with other limits.", ["keys", "aggregates"], 1, 1);
+    crate::describe!("stressed", "ReduceByKey with other limits.", ["keys", "aggregates", "partial"], 1, 1);
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         ReduceByKey.derive(node, inputs)
@@ -364,6 +364,56 @@ fn many_groups_overflow_the_table() {
     let aggregates = [agg("count", "n"), agg("sum", "vl"), agg("max", "vt")];
     check_everywhere(&batch, &["ki"], &aggregates);
     check_everywhere(&batch, &["ki"], &[]);
+}
+
+#[test]
+fn parts_that_are_passed_on_make_the_whole() {
+    let aggregates = [agg("sum", "vl"), agg("count", "vd"), agg("min", "vs"), agg("max", "vt")];
+    let merges = ["merge_sum", "merge_count", "min", "max"];
+    for (rows, keys) in [(0, 5), (2500, 4), (3000, 1_500), (3000, 1_000_000)] {
+        let batch = table(rows, keys, 31);
+        let wanted = reference(&batch, &["ki"], &aggregates);
+        for limits in [Limits::default(), small(u64::MAX), small(0)] {
+            let mut plan = TestPlan::new();
+            plan.registry.register(Stressed(limits));
+            let given = plan.table(batch.clone());
+            let parts = plan.add("stressed", &[given], params(&["ki"], &aggregates).with("partial", true));
+            let merged = merges.iter().enumerate().map(|(i, merge)| {
+                let name: Arc<str> = format!("a{i}").into();
+                (name.clone(), record(merge, vec![Expr::field(name)], vec![]))
+            });
+            let merged: Vec<_> = merged.collect();
+            let params = Params::new().with("keys", Value::names(&["ki"])).with("aggregates", merged);
+            let root = plan.add("reduce_by_key", &[parts], params);
+            for (chunk_rows, workers) in SETTINGS {
+                let found = plan.run(root, chunk_rows, workers).unwrap();
+                check(
+                    &found,
+                    1,
+                    &wanted,
+                    &format!("{rows} rows, {keys} keys, {limits:?}, chunks {chunk_rows}"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_hold_no_more_than_a_table() {
+    let batch = table(20_000, 1_000_000, 7);
+    let mut plan = TestPlan::new();
+    plan.registry.register(Stressed(small(u64::MAX)));
+    let given = plan.table(batch);
+    let parts = plan.add("stressed", &[given], params(&["ki"], &[agg("max", "vt")]).with("partial", true));
+    let sum = (Arc::from("n"), record("count", vec![], vec![]));
+    let root = plan.add("reduce", &[parts], Params::new().with("aggregates", vec![sum]));
+    // All groups together take more than a megabyte.
+    let context = TestContext::with_budget(512, 1, 200_000);
+    let found = plan.run_in(root, context.clone()).unwrap();
+    let parts = found.column(0).as_primitive::<arrow::datatypes::Int64Type>().value(0);
+    // Many keys come again, few of them while they are in the table.
+    assert!((19_000..20_000).contains(&parts), "{parts} parts");
+    assert_eq!(context.used(), 0);
 }
 
 #[test]

@@ -1,0 +1,173 @@
+//! The table of one worker: what it has seen since it was empty.
+
+use std::sync::Arc;
+
+use tessera_encodings::{Chunk, Column};
+use tessera_types::Result;
+
+use super::direct::Direct;
+use super::grouping::Spec;
+use super::keys::Packed;
+use super::table::Table;
+use crate::Run;
+use crate::aggregate::{Groups, Shape};
+
+/// Up to this many groups, rows are put in order of their groups before the states are updated.
+const CLUSTERED_GROUPS_MAX: usize = 64;
+
+/// A full table that took fewer rows per group than this (in sixteenths) did not reduce enough to be worth its probes.
+const REDUCTION_MIN_SIXTEENTHS: usize = 20;
+
+/// After this many fills without a table, one is tried again.
+const STRAIGHT_FILLS: usize = 16;
+
+/// A table that is filled until it no longer fits the cache; then somebody takes its groups, and it starts afresh. Where that has
+/// not reduced enough, tuples are groups of their own for a while.
+#[derive(Debug)]
+pub(super) struct Filling {
+    pub(super) spec: Arc<Spec>,
+    run: Run,
+    pub(super) table: Table,
+    direct: Direct,
+    packed: Packed,
+    groups: Vec<u32>,
+    clusters: Clusters,
+    position: (u64, u64),
+    rows: usize,
+    /// Fills left for which the table is passed by.
+    straight: usize,
+    /// Whether keys in the table are distinct.
+    pub(super) distinct: bool,
+}
+
+impl Filling {
+    pub(super) fn new(spec: &Arc<Spec>, run: &Run) -> Result<Filling> {
+        Ok(Filling {
+            spec: spec.clone(),
+            run: run.clone(),
+            table: Table::new(spec.layout.clone(), spec.program.clone(), 0)?,
+            direct: Direct::default(),
+            packed: Packed::default(),
+            groups: Vec::new(),
+            clusters: Clusters::default(),
+            position: (0, 0),
+            rows: 0,
+            straight: 0,
+            distinct: true,
+        })
+    }
+
+    /// A morsel begins.
+    pub(super) fn begin(&mut self, position: u64) {
+        self.position = (position, 0);
+    }
+
+    /// Takes the tuples of a chunk.
+    pub(super) fn take(&mut self, chunk: &Chunk) -> Result<()> {
+        let stored = chunk.stored();
+        let columns = self.spec.inputs.iter().map(|&input| stored[input].clone()).collect();
+        let chunk = chunk.with_stored(columns).compact()?;
+        let rows = chunk.rows();
+        self.assign(&chunk.stored()[..self.spec.keys], rows)?;
+        let spec = self.spec.clone();
+        let store = &mut self.table.store;
+        let few = spec.program.len() > 1
+            && store.groups() <= CLUSTERED_GROUPS_MAX
+            && rows >= 4 * store.groups()
+            && self.straight == 0;
+        let shape = match few {
+            true => self.clusters.shape(&self.groups, store.groups()),
+            false => Shape::Each(&self.groups),
+        };
+        let groups = Groups { rows, shape, position: self.position };
+        if spec.program.len() > 0 {
+            spec.program.update(&mut store.states, &mut store.area, &chunk, &groups, &self.run)?;
+        }
+        self.position.1 += rows as u64;
+        self.rows += rows;
+        Ok(())
+    }
+
+    /// Whether it no longer fits the cache.
+    pub(super) fn is_full(&self) -> bool {
+        self.table.table_bytes() > self.spec.limits.table_bytes_max
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        self.table.memory() + self.packed.memory()
+    }
+
+    /// Starts afresh, after this many groups have been taken and the store was cleared.
+    pub(super) fn restart(&mut self, groups: usize) {
+        let has_reduced = self.rows * 16 >= groups * REDUCTION_MIN_SIXTEENTHS;
+        self.straight = match self.straight {
+            0 if !has_reduced && self.spec.program.is_flat() => STRAIGHT_FILLS,
+            0 => 0,
+            left => left - 1,
+        };
+        self.table.forget();
+        self.direct.clear();
+        self.rows = 0;
+        self.distinct = true;
+    }
+
+    /// The group of each row, into `self.groups`.
+    fn assign(&mut self, keys: &[Column], rows: usize) -> Result<()> {
+        let layout = self.spec.layout.clone();
+        self.groups.clear();
+        if self.straight > 0 {
+            layout.pack(keys, rows, &mut self.packed)?;
+            let store = &mut self.table.store;
+            self.groups.extend((0..rows).map(|row| store.push(&self.packed, row, false)));
+            self.distinct = false;
+            return Ok(());
+        }
+        let Some(unknown) = self.direct.assign(keys, rows, &mut self.groups)? else {
+            layout.pack(keys, rows, &mut self.packed)?;
+            return self.table.assign(&self.packed, 0, rows, &mut self.groups);
+        };
+        if !unknown.is_empty() {
+            let keys = keys.iter().map(|key| key.take(&unknown)).collect::<Result<Vec<_>>>()?;
+            layout.pack(&keys, unknown.len(), &mut self.packed)?;
+            let mut found = Vec::with_capacity(unknown.len());
+            self.table.assign(&self.packed, 0, unknown.len(), &mut found)?;
+            self.direct.learn(&unknown, &found, &mut self.groups);
+        }
+        Ok(())
+    }
+}
+
+/// Rows in order of their groups: a counting sort.
+#[derive(Debug, Default)]
+struct Clusters {
+    order: Vec<u32>,
+    runs: Vec<(u32, u32, u32)>,
+}
+
+impl Clusters {
+    fn shape<'a>(&'a mut self, groups: &'a [u32], count: usize) -> Shape<'a> {
+        let mut ends = [0u32; CLUSTERED_GROUPS_MAX];
+        for &group in groups {
+            ends[group as usize] += 1;
+        }
+        self.runs.clear();
+        let mut end = 0;
+        for (group, size) in ends.iter_mut().enumerate().take(count) {
+            let start = end;
+            end += *size;
+            if *size > 0 {
+                self.runs.push((group as u32, start, end));
+            }
+            *size = start;
+        }
+        self.order.clear();
+        self.order.resize(groups.len(), 0);
+        for (row, &group) in groups.iter().enumerate() {
+            let place = &mut ends[group as usize];
+            self.order[*place as usize] = row as u32;
+            *place += 1;
+        }
+        Shape::Clustered { groups, order: &self.order, runs: &self.runs }
+    }
+}
