@@ -42,10 +42,12 @@ class Text:
 
     def exchanged(self, name: str, inputs: list[tuple[str, str, list[int]]], way: str, together: bool = True) -> list[str]:
         """Inputs (node, key, relations whose fields it has) after an exchange each: partitions."""
-        if way in ("two-sided", "split"):
-            split = ", split = true" if way == "split" else ""
-            sent = [self.add(f"{name}s{i}", f"mpi_send({node}) {{{self._params(by)}{split}}}") for i, (node, by, _) in enumerate(inputs)]
-            return [self.add(f"{name}x{i}", f"mpi_receive({node})") for i, node in enumerate(sent)]
+        if way in ("two-sided", "split", "rounds"):
+            how = "" if way == "two-sided" else f"{way} = true"
+            params = [self._params(by) + (f", {how}" if how else "") for _, by, _ in inputs]
+            sent = [self.add(f"{name}s{i}", f"mpi_send({node}) {{{params[i]}}}") for i, (node, _, _) in enumerate(inputs)]
+            received = "{rounds = true}" if way == "rounds" else ""
+            return [self.add(f"{name}x{i}", f"mpi_receive({node}) {received}") for i, node in enumerate(sent)]
         counted = []
         for i, (node, by, relations) in enumerate(inputs):
             fields = ", ".join(f"{key(r)}, {payload(r)}" for r in relations)
@@ -95,6 +97,12 @@ def join(network_bits: int, way: str = "one-sided", together: bool = True, local
         text.add("table", f"build({text.scan('left', left)}) {{keys = [k]}}")
         text.add("joined", f"probe(%table, {text.scan('right', right)}) {{keys = [k2], join = :inner}}")
         return text.total("%joined", COUNT, SUM % "p + p2")
+    if way == "rounds":
+        # What comes in rounds comes in no order: it is put together by parts that fit the cache.
+        by = f"bits = {local_bits}, shift = {NETWORK_SHIFT + network_bits}"
+        left = text.add("lp", f"partition({text.scan('left', left)}) {{keys = [k], {by}}}")
+        right = text.add("rp", f"partition({text.scan('right', right)}) {{keys = [k2], {by}}}")
+        local_bits = 0
     text.add("ln", f"map({left}) {{exprs = {{left = data}}}}")
     text.add("rn", f"map({right}) {{exprs = {{right = data}}}}")
     text.add("pairs", "zip(%ln, %rn)")

@@ -29,12 +29,15 @@ def steps(options: Namespace, ranks: int) -> list[Contender]:
     found = [
         join("two-sided, half of the ranks to the rest", "--shares", "split", way="split"),
         join("two-sided", way="two-sided"),
+        join("two-sided, in rounds", way="rounds"),
         join("one-sided", together=False),
         join("one-sided, both sides' steps together"),
         join("packed", way="packed"),
         join("tables that fit the cache, in two passes", way="packed", local_bits=local_bits),
         join("tables that fit the cache, in one pass", bits=one_pass_bits, way="packed", local_bits=0),
     ]
+    rank_bits = ranks.bit_length() - 1
+    found.append(join("tables that fit the cache, of tuples that came in rounds", way="rounds", local_bits=one_pass_bits - rank_bits))
     return [
         *found,
         monolith("in one piece: two-sided", "--two-sided"),
