@@ -260,6 +260,10 @@ impl Execution {
                 pipeline.free_sinks.push(sink);
             }
             Driven::Parked(token) => pipeline.parked.push((token, lane, sink)),
+            Driven::SinkParked(token) => {
+                pipeline.sink_waits = Some(token.clone());
+                pipeline.parked.push((token, lane, sink));
+            }
         }
         pipeline.satisfied |= sink_run.satisfied();
         if pipeline.satisfied && pipeline.active == 1 && pipeline.parked.is_empty() {

@@ -31,6 +31,8 @@ pub(crate) enum Driven {
     Satisfied,
     /// It waits for the token.
     Parked(Token),
+    /// The sink waits for the token.
+    SinkParked(Token),
 }
 
 /// What a lane needs of its surroundings while it is driven.
@@ -122,7 +124,7 @@ impl Lane {
                 if around.sink.satisfied() {
                     return Ok(Some(Driven::Satisfied));
                 }
-                Ok(sink.blocked().filter(|token| !token.is_ready()).map(Driven::Parked))
+                Ok(sink.blocked().filter(|token| !token.is_ready()).map(Driven::SinkParked))
             }
         }
     }

@@ -43,6 +43,8 @@ pub(crate) struct PipelineState {
     pub(crate) free_lanes: Vec<Lane>,
     pub(crate) free_sinks: Vec<Box<dyn SinkWorker>>,
     pub(crate) parked: Vec<(Token, Lane, Box<dyn SinkWorker>)>,
+    /// What a worker of the sink has waited for: until then there is no use in more morsels.
+    pub(crate) sink_waits: Option<Token>,
     /// Streams in topological order, and how many have been asked for what they have left.
     pub(crate) streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
     pub(crate) rested: usize,
@@ -126,7 +128,8 @@ impl PipelineState {
             let (_, lane, sink) = self.parked.swap_remove(ready);
             return Some(Job::Resume { pipeline: index, lane, sink });
         }
-        if self.satisfied || self.parked.len() >= parked_max {
+        let is_full = self.sink_waits.as_ref().is_some_and(|token| !token.is_ready());
+        if self.satisfied || is_full || self.parked.len() >= parked_max {
             return None;
         }
         let (chain, morsel) =
@@ -212,6 +215,7 @@ pub(crate) fn dependencies(program: &Program) -> Result<Vec<PipelineState>> {
             free_lanes: Vec::new(),
             free_sinks: Vec::new(),
             parked: Vec::new(),
+            sink_waits: None,
             streams: Vec::new(),
             rested: 0,
             tasks: Vec::new(),
