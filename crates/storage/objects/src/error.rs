@@ -5,18 +5,30 @@ use std::error::Error as _;
 use object_store::Error as StoreError;
 use tessera_types::Error;
 
-use crate::location::kind_of;
+use crate::location::{Kind, kind_of};
 use crate::store::hint;
 
 /// The longest text of a server that an error shows.
 const SERVER_TEXT_CHARS_MAX: usize = 240;
 
+/// What the reason begins with where a server says that something is not there.
+const MISSING: &str = "the server answers 404";
+
 /// An error of a store, about an object or a prefix.
 pub(crate) fn store_error(doing: &str, address: &str, error: StoreError) -> Error {
-    let hint = kind_of(address).map_or("", hint);
+    let kind = kind_of(address);
+    let hint = kind.map_or("", hint);
+    let why = reason(&error);
     let message = match &error {
         StoreError::NotFound { .. } => {
-            format!("cannot {doing} '{address}': there is no such object or bucket")
+            let what = if kind == Some(Kind::Web) { "file" } else { "object or bucket" };
+            format!("cannot {doing} '{address}': there is no such {what}; check its spelling")
+        }
+        // Only of an object do the clients tell it apart from other errors.
+        StoreError::Generic { .. } if why.starts_with(MISSING) => {
+            format!(
+                "cannot {doing} '{address}': there is no such bucket ({why}); check its name and the account"
+            )
         }
         StoreError::PermissionDenied { .. } => {
             format!("cannot {doing} '{address}': permission denied; {hint}")
@@ -28,9 +40,12 @@ pub(crate) fn store_error(doing: &str, address: &str, error: StoreError) -> Erro
             format!("'{address}' changed while it was read; run the query again")
         }
         StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => {
-            format!("cannot {doing} '{address}': the store does not offer that ({})", reason(&error))
+            format!(
+                "cannot {doing} '{address}': the store does not offer that ({why}); copy it to a file or to another store, \
+                 and read that"
+            )
         }
-        _ => format!("cannot {doing} '{address}': {}; {hint}", reason(&error)),
+        _ => format!("cannot {doing} '{address}': {why}; {hint}"),
     };
     Error::io(message).caused_by(error)
 }
@@ -63,7 +78,9 @@ fn status_text(text: &str) -> Option<String> {
     let (status, body) = rest.split_once(": ").unwrap_or((rest, ""));
     let inside = |tag: &str| {
         let (_, rest) = body.split_once(&format!("<{tag}>"))?;
-        Some(rest.split_once(&format!("</{tag}>"))?.0.to_string())
+        let (text, _) = rest.split_once(&format!("</{tag}>"))?;
+        // Azure adds lines that name the request.
+        Some(text.lines().next().unwrap_or_default().trim_end_matches('.').to_string())
     };
     let said = match (inside("Code"), inside("Message")) {
         (Some(code), Some(message)) => format!("{code}, {message}"),
@@ -89,6 +106,12 @@ mod tests {
             status_text(text).unwrap(),
             "the server answers 503 Service Unavailable: SlowDown, Reduce your rate"
         );
+        let azure = "status code: 404 Not Found: <Error><Code>ContainerNotFound</Code><Message>There is none.\nRequestId:1\n\
+                     Time:2</Message></Error>";
+        assert_eq!(
+            status_text(azure).unwrap(),
+            "the server answers 404 Not Found: ContainerNotFound, There is none"
+        );
         assert_eq!(status_text("status code: 500 X: ").unwrap(), "the server answers 500 X");
         assert_eq!(status_text("no route"), None);
     }
@@ -99,6 +122,15 @@ mod tests {
         let message = store_error("read", "s3://b/x", error).message().to_string();
         assert!(
             message.starts_with("cannot read 's3://b/x': permission denied; check AWS_ACCESS_KEY_ID"),
+            "{message}"
+        );
+        let listed = "Server returned non-2xx status code: 404 Not Found: <Code>ContainerNotFound</Code>";
+        let error = StoreError::Generic { store: "Azure", source: listed.into() };
+        let message = store_error("list", "az://b/x", error).message().to_string();
+        assert!(
+            message.contains(
+                "there is no such bucket (the server answers 404 Not Found: ContainerNotFound); check"
+            ),
             "{message}"
         );
     }

@@ -183,10 +183,10 @@ async fn receive(
 ) -> Result<Option<StoreError>> {
     cost.requests.fetch_add(1, Ordering::Relaxed);
     let options =
-        GetOptions::new().with_range(Some(GetRange::Bounded(range))).with_if_match(object.tag.clone());
+        GetOptions::new().with_range(Some(GetRange::Bounded(range))).with_if_match(object.strong_tag());
     let failed = |error| store_error("read", &object.address, error);
     let answer = object.store.get_opts(&object.path, options).await.map_err(failed)?;
-    if answer.meta.size != object.len {
+    if !object.is(&answer.meta) {
         return Err(object.changed());
     }
     let mut body = answer.into_stream();

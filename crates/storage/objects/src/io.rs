@@ -75,7 +75,7 @@ impl Counts {
             "GET" if query.contains("list-type") || query.contains("comp=list") => 2,
             "GET" => 0,
             "DELETE" => 4,
-            "POST" if query.starts_with("delete") => 4,
+            "POST" if query.starts_with("delete") || query.contains("comp=batch") => 4,
             // Billed as reading is.
             "POST" if query.starts_with("select") => 0,
             _ => 3,

@@ -37,8 +37,8 @@ pub(crate) struct Object {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) path: Path,
     pub(crate) len: u64,
-    /// Only this content is read; where the store gives no tag, the length must be the same.
-    pub(crate) tag: Option<String>,
+    /// Only this content is read; where the store gives no tag, the length must be the same. In quotes, as headers have it.
+    tag: Option<String>,
     changed: SystemTime,
     pub(crate) retries: usize,
     edges: Mutex<Edges>,
@@ -62,7 +62,7 @@ impl Object {
             store,
             path: meta.location,
             len: meta.size,
-            tag: meta.e_tag,
+            tag: meta.e_tag.map(quoted),
             changed: meta.last_modified.into(),
             retries,
             edges: Mutex::default(),
@@ -71,6 +71,20 @@ impl Object {
 
     pub(crate) fn stamp(&self) -> Stamp {
         Stamp { len: self.len, tag: self.tag.clone(), changed: self.changed }
+    }
+
+    /// The tag by which requests ask for this content. One that is weak (`W/"…"`) matches nothing there.
+    pub(crate) fn strong_tag(&self) -> Option<String> {
+        self.tag.clone().filter(|tag| tag.starts_with('"'))
+    }
+
+    /// Whether what a store says of an answer is said of this content: some ignore the tag that was asked for.
+    pub(crate) fn is(&self, meta: &ObjectMeta) -> bool {
+        let same_tag = match (&self.tag, &meta.e_tag) {
+            (Some(tag), Some(came)) => *tag == quoted(came.clone()),
+            _ => true,
+        };
+        meta.size == self.len && same_tag
     }
 
     pub(crate) fn changed(&self) -> Error {
@@ -115,6 +129,11 @@ impl Object {
         }
         *edge = Some(bytes.clone());
     }
+}
+
+/// A tag as headers have it; listings of Azure, for one, have it bare.
+fn quoted(tag: String) -> String {
+    if tag.ends_with('"') { tag } else { format!("\"{tag}\"") }
 }
 
 impl Drop for Object {

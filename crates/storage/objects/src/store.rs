@@ -7,9 +7,9 @@ use std::time::Duration;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
-use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider};
 use tessera_types::{Error, Result};
 
 use crate::io::TOTALS;
@@ -70,6 +70,19 @@ pub(crate) fn s3(settings: &[(String, String)]) -> AmazonS3Builder {
     from_environment!(AmazonS3Builder, settings)
 }
 
+/// What the environment says of Google Cloud Storage, with `settings` of the same names before it.
+fn google(settings: &[(String, String)]) -> GoogleCloudStorageBuilder {
+    let builder = from_environment!(GoogleCloudStorageBuilder, settings);
+    let unsigned = builder.get_config_value(&GoogleConfigKey::SkipSignature);
+    match unsigned.is_some_and(|unsigned| unsigned.eq_ignore_ascii_case("true")) {
+        // The client looks for credentials in any case: the files that hold them, and for writing a server that gives them.
+        true => builder.with_credentials(Arc::new(StaticCredentialProvider::new(GcpCredential {
+            bearer: String::new(),
+        }))),
+        false => builder,
+    }
+}
+
 /// The region that the environment says.
 pub(crate) fn region(builder: &AmazonS3Builder) -> String {
     let region = builder.get_config_value(&AmazonS3ConfigKey::Region);
@@ -100,7 +113,7 @@ pub(crate) fn build(
     }
     let built = match location.kind {
         Kind::S3 => finished!(s3(settings)),
-        Kind::Google => finished!(from_environment!(GoogleCloudStorageBuilder, settings)),
+        Kind::Google => finished!(google(settings)),
         Kind::Azure => finished!(from_environment!(MicrosoftAzureBuilder, settings)),
         Kind::Web => {
             let options = ClientOptions::new().with_allow_http(true);
@@ -113,7 +126,11 @@ pub(crate) fn build(
         }
     };
     built.map(|store| (store, server)).map_err(|error| {
-        Error::io(format!("cannot reach '{url}': {}; {}", crate::error::reason(&error), hint(location.kind)))
+        let reason = match &error {
+            object_store::Error::Generic { source, .. } => source.to_string(),
+            other => other.to_string(),
+        };
+        Error::io(format!("cannot reach '{url}': {reason}; {}", hint(location.kind)))
     })
 }
 
@@ -125,11 +142,13 @@ pub(crate) fn hint(kind: Kind) -> &'static str {
              for other stores than Amazon's AWS_ENDPOINT_URL (AWS_ALLOW_HTTP=true for http://)"
         }
         Kind::Google => {
-            "check GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT (GOOGLE_SKIP_SIGNATURE=true for a public bucket)"
+            "check GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT (GOOGLE_SKIP_SIGNATURE=true for a public bucket), and \
+             for other stores than Google's GOOGLE_BASE_URL"
         }
         Kind::Azure => {
             "check AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY (or AZURE_STORAGE_SAS_KEY; \
-             AZURE_SKIP_SIGNATURE=true for a public container)"
+             AZURE_SKIP_SIGNATURE=true for a public container), and for other stores than Microsoft's AZURE_STORAGE_ENDPOINT \
+             (AZURE_ALLOW_HTTP=true for http://)"
         }
         Kind::Web => "check the address, and that the server answers without a login",
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use server::{Fault, Server};
+use server::{Fault, Server, Tags};
 use tessera_objects::{Edges, Objects};
 use tessera_ops::{RangeReader, Read};
 use tessera_types::{Code, Result};
@@ -104,7 +104,7 @@ fn passing_faults_are_overcome() {
         for tagged in [true, false] {
             let server = Server::start();
             if !tagged {
-                server.without_tags();
+                server.set_tags(Tags::Missing);
             }
             let (_objects, reader, content) = opened(&server, 3 << 20);
             server.fail_reads(fault, 2);
@@ -137,14 +137,13 @@ fn lasting_faults_are_one_clear_error() {
 
 #[test]
 fn an_object_that_is_replaced_is_told() {
-    for tagged in [true, false] {
+    for tags in [Tags::Checked, Tags::Missing, Tags::Unchecked, Tags::Weak] {
         let server = Server::start();
-        if !tagged {
-            server.without_tags();
-        }
+        server.set_tags(tags);
         let (objects, reader, content) = opened(&server, 3 << 20);
+        assert!(read(&*reader, 1_000_000..1_000_010).unwrap() == content[1_000_000..1_000_010]);
         // A tag tells contents of the same length apart.
-        let other = bytes((4 << 20) + usize::from(!tagged))[1 << 20..].to_vec();
+        let other = bytes((4 << 20) + usize::from(tags == Tags::Missing))[1 << 20..].to_vec();
         server.put("b/x.bin", other.clone());
         let error = read(&*reader, 100_000..200_000).unwrap_err();
         assert!(error.message().contains("changed while it was read"), "{error}");

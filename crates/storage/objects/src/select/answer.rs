@@ -273,9 +273,7 @@ impl Answer {
     async fn check_version(&self) -> Result<()> {
         let meta = self.object.store.head(&self.object.path).await;
         let meta = meta.map_err(|error| store_error("open", &self.object.address, error))?;
-        let same =
-            meta.size == self.object.len && (self.object.tag.is_none() || meta.e_tag == self.object.tag);
-        if same { Ok(()) } else { Err(self.object.changed()) }
+        if self.object.is(&meta) { Ok(()) } else { Err(self.object.changed()) }
     }
 }
 

@@ -55,6 +55,20 @@ impl Request {
     }
 }
 
+/// How a store tags contents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Tags {
+    /// As it should be.
+    #[default]
+    Checked,
+    /// Answers carry none.
+    Missing,
+    /// Answers carry them, and whoever asks for one gets whatever is there.
+    Unchecked,
+    /// They are weak: whoever asks for one gets nothing.
+    Weak,
+}
+
 type Chooser = Box<dyn FnMut(&Request) -> Fault + Send>;
 
 #[derive(Default)]
@@ -64,8 +78,8 @@ struct State {
     uploads_begun: usize,
     log: Vec<Request>,
     fault: Option<Chooser>,
-    /// Answers carry no tag.
-    untagged: bool,
+    /// What is particular about the tags of answers.
+    tags: Tags,
     /// Entries in a page of a listing.
     page: usize,
     /// The event stream that answers requests to select.
@@ -101,13 +115,15 @@ impl Server {
         &self.address
     }
 
-    /// What a client needs to reach it as `s3://bucket/…`.
+    /// What a client needs to reach it as `s3://bucket/…`, or as `gs://bucket/…`: what is used of both is much the same.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
         let settings = [
             ("AWS_ENDPOINT_URL", self.address.as_str()),
             ("AWS_ALLOW_HTTP", "true"),
             ("AWS_SKIP_SIGNATURE", "true"),
             ("AWS_REGION", "us-east-1"),
+            ("GOOGLE_BASE_URL", self.address.as_str()),
+            ("GOOGLE_SKIP_SIGNATURE", "true"),
             ("TESSERA_STORE_RETRIES", "3"),
         ];
         settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
@@ -172,8 +188,8 @@ impl Server {
         self.state.lock().unwrap().changes = true;
     }
 
-    pub(crate) fn without_tags(&self) {
-        self.state.lock().unwrap().untagged = true;
+    pub(crate) fn set_tags(&self, tags: Tags) {
+        self.state.lock().unwrap().tags = tags;
     }
 
     /// The requests since this was last asked.
@@ -386,8 +402,13 @@ fn tag(bytes: &[u8]) -> String {
 
 fn read(request: &Request, state: &State) -> Answer {
     let Some(object) = state.objects.get(&request.path) else { return Answer::error(404, "NoSuchKey") };
-    let tag = tag(object);
-    if request.headers.get("if-match").is_some_and(|wanted| *wanted != tag) {
+    let tag = match state.tags {
+        Tags::Weak => format!("W/{}", tag(object)),
+        _ => tag(object),
+    };
+    let matches = |wanted: &String| *wanted == tag && state.tags != Tags::Weak;
+    if state.tags != Tags::Unchecked && request.headers.get("if-match").is_some_and(|wanted| !matches(wanted))
+    {
         return Answer::error(412, "PreconditionFailed");
     }
     let mut answer = match request.range().and_then(|range| range.strip_prefix("bytes=")) {
@@ -409,7 +430,7 @@ fn read(request: &Request, state: &State) -> Answer {
             answer
         }
     };
-    if !state.untagged {
+    if state.tags != Tags::Missing {
         answer.headers.push(("ETag", tag));
     }
     answer.headers.push(("Last-Modified", "Sun, 22 Nov 2020 00:00:00 GMT".to_string()));
