@@ -109,6 +109,32 @@ need_minio() {
         go install "github.com/minio/minio@$minio_version"
 }
 
+# The version of Azurite that Azure's store is tested against; newer ones want Node.js 22.
+azurite_version=3.35.0
+
+# need_azurite: Azurite, an npm package; sets $azurite to the program.
+need_azurite() {
+    local home="$target/npm/azurite-$azurite_version"
+    azurite="$home/node_modules/.bin/azurite-blob"
+    [ ! -x "$azurite" ] || return 0
+    need_packages node=nodejs npm=npm
+    say "installing Azurite $azurite_version"
+    npm install --no-audit --no-fund --loglevel=error --prefix "$home" "azurite@$azurite_version"
+}
+
+# The version of fake-gcs-server that Google's store is tested against.
+fake_gcs_version=v1.56.1
+
+# need_fake_gcs: fake-gcs-server, built as a Go module; sets $fake_gcs to the program.
+need_fake_gcs() {
+    fake_gcs="$target/go/fake-gcs-$fake_gcs_version/fake-gcs-server"
+    [ ! -x "$fake_gcs" ] || return 0
+    need_packages go=golang
+    say "building fake-gcs-server $fake_gcs_version (minutes)"
+    GOPATH="$target/go" GOBIN="$target/go/fake-gcs-$fake_gcs_version" GOFLAGS=-modcacherw \
+        go install "github.com/fsouza/fake-gcs-server@$fake_gcs_version"
+}
+
 # with_mpi NAME COMMAND…: runs it with the MPI called NAME (mpich or openmpi): cargo builds against it, mpiexec is its own,
 # works for root, and takes more ranks than there are cores.
 with_mpi() {

@@ -11,23 +11,19 @@ in four objects. Ends with `N passed, N failed` and exit code 1 if anything fail
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.compare import difference, order_columns, rows_from_csv
 from harness.suites import TABLES, queries
 from harness.worker import duckdb_engine
+from stores import minio_store, own_store, put_s3
 
 QUERIES = ["q01", "q03", "q04", "q06", "q12", "q14", "q18", "q19"]
 FORMATS = ["parquet", "csv", "json"]
@@ -115,55 +111,6 @@ class Tables:
         )
 
 
-@contextlib.contextmanager
-def own_store(tessera: Path, bucket: Path, **environment: str) -> Iterator[dict[str, str]]:
-    """The store of the program on loopback; gives the variables that name it."""
-    command = [str(tessera), "store", str(bucket)]
-    running = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | environment
-    )
-    found = {}
-    assert running.stdout and running.stdin
-    for line in running.stdout:
-        if not line.strip():
-            break
-        name, _, value = line.strip().partition("=")
-        found[name] = value
-    try:
-        yield found
-    finally:
-        running.stdin.close()
-        running.wait(timeout=30)
-
-
-@contextlib.contextmanager
-def minio_store(binary: Path, folder: Path) -> Iterator[dict[str, str]]:
-    """MinIO over a folder whose directories are its buckets."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    own = {"MINIO_ROOT_USER": "tessera", "MINIO_ROOT_PASSWORD": "tessera-tests", "MINIO_API_SELECT_PARQUET": "on"}
-    command = [str(binary), "server", "--quiet", "--address", f"127.0.0.1:{port}", str(folder)]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | own)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{address}/minio/health/ready", timeout=1).close()
-                break
-            time.sleep(0.1)
-        yield {
-            "AWS_ENDPOINT_URL": address,
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_ACCESS_KEY_ID": own["MINIO_ROOT_USER"],
-            "AWS_SECRET_ACCESS_KEY": own["MINIO_ROOT_PASSWORD"],
-            "AWS_REGION": "us-east-1",
-        }
-    finally:
-        running.terminate()
-        running.wait(timeout=30)
-
-
 class Checks:
     """Runs statements and counts what was right."""
 
@@ -220,7 +167,7 @@ def main() -> int:
                 (Path(scratch) / "minio" / name).mkdir(parents=True)
         with store as variables:
             if options.minio:
-                upload(checks, bucket, variables)
+                upload(bucket, variables)
             for form in options.formats.split(","):
                 workers = [part for part in options.workers.split(",") if part]
                 check_format(checks, tables, form, variables, workers)
@@ -235,45 +182,10 @@ def main() -> int:
     return 1 if checks.failed else 0
 
 
-def upload(checks: Checks, bucket: Path, variables: dict[str, str]) -> None:
+def upload(bucket: Path, variables: dict[str, str]) -> None:
     """Puts files into a store, byte for byte."""
-    from urllib.parse import urlsplit
-
     for file in sorted(bucket.rglob("*.*")):
-        put(urlsplit(variables["AWS_ENDPOINT_URL"]).netloc, f"/data/{file.relative_to(bucket)}", file.read_bytes(), variables)
-
-
-def put(host: str, path: str, body: bytes, variables: dict[str, str]) -> None:
-    """A PUT of an object, signed (AWS signature version 4)."""
-    import datetime
-    import hashlib
-    import hmac
-
-    now = datetime.datetime.now(datetime.timezone.utc)
-    day, stamp = now.strftime("%Y%m%d"), now.strftime("%Y%m%dT%H%M%SZ")
-    digest = hashlib.sha256(body).hexdigest()
-    names = "host;x-amz-content-sha256;x-amz-date"
-    canonical = f"PUT\n{path}\n\nhost:{host}\nx-amz-content-sha256:{digest}\nx-amz-date:{stamp}\n\n{names}\n{digest}"
-    scope = f"{day}/us-east-1/s3/aws4_request"
-    text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-    key = b"AWS4" + variables["AWS_SECRET_ACCESS_KEY"].encode()
-    for part in (day, "us-east-1", "s3", "aws4_request", text):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    credential = f"{variables['AWS_ACCESS_KEY_ID']}/{scope}"
-    headers = {
-        "x-amz-date": stamp,
-        "x-amz-content-sha256": digest,
-        "Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders={names}, Signature={key.hex()}",
-    }
-    request = urllib.request.Request(f"http://{host}{path}", body, headers, method="PUT")
-    # A server that has just started may not be ready for all it says.
-    for attempt in range(100):
-        try:
-            return urllib.request.urlopen(request, timeout=60).close()
-        except urllib.error.HTTPError as error:
-            if error.code != 503 or attempt == 99:
-                raise
-            time.sleep(0.2)
+        put_s3(f"/data/{file.relative_to(bucket)}", file.read_bytes(), variables)
 
 
 def check_format(checks: Checks, tables: Tables, form: str, variables: dict[str, str], workers: list[str]) -> None:
