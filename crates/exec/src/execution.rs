@@ -406,7 +406,7 @@ impl Execution {
     ) -> ChainRun {
         let count = source.morsels();
         self.program.morsels.total.fetch_add(count as u64, Ordering::Relaxed);
-        let morsels = MorselRanges::new(count, self.workers, in_order);
+        let morsels = MorselRanges::new(count, self.workers, in_order || source.in_order());
         ChainRun { source, positions: first..first + count as u64, morsels, streams, nodes }
     }
 

@@ -91,6 +91,10 @@ impl SourceRun for Part {
         if index >= count { 0 } else { (self.whole.morsels() + count - 1 - index) / count }
     }
 
+    fn in_order(&self) -> bool {
+        self.whole.in_order()
+    }
+
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         self.whole.open(morsel * self.share.count + self.share.index)
     }

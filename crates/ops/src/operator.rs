@@ -122,6 +122,11 @@ pub trait SourceRun: Send + Sync + Debug {
     /// How many morsels there are. Asked once, before the first is opened.
     fn morsels(&self) -> usize;
 
+    /// Whether morsels are best begun one after the other, since later ones need what earlier ones find.
+    fn in_order(&self) -> bool {
+        false
+    }
+
     /// Begins a morsel; each is opened exactly once, by any worker.
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>>;
 }

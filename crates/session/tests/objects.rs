@@ -40,6 +40,27 @@ fn tpch(folder: &Path, scale: f64) {
 }
 
 #[test]
+fn blocks_of_text_are_fetched_once() {
+    // Whether a block begins inside quotes follows from all before it.
+    let (mut text, mut rows, mut sum) = (String::from("a,b\n"), 0, 0);
+    while text.len() < 40 << 20 {
+        text += &format!("{rows},\"{}\n{rows},\"\n", "x".repeat(rows % 1_000));
+        (rows, sum) = (rows + 1, sum + rows);
+    }
+    let server = Server::start();
+    let blocks = text.len() >> 20;
+    server.put("bucket/t.csv", text);
+    let mut session = session(&server, None);
+    assert_eq!(
+        run(&mut session, "select count(*), sum(a) from 's3://bucket/t.csv'"),
+        [format!("{rows} {sum}")]
+    );
+    let reads = server.log().iter().filter(|request| request.is_read()).count();
+    // Some more for the sample from which the types come.
+    assert!(reads < blocks + 16, "{reads} requests for {blocks} blocks");
+}
+
+#[test]
 fn the_queries_of_tpch_over_objects_are_those_over_files() {
     let folder = tempfile::tempdir().unwrap();
     tpch(folder.path(), 0.01);

@@ -1,12 +1,13 @@
 //! Scans of text formats: files are cut into blocks, each a morsel, at the ends of records.
 //!
 //! A record belongs to the block that its first byte lies in. Where a block begins inside quotes is found by counting
-//! quotes in the blocks before it, once each, by whichever worker needs it first.
+//! quotes in the blocks before it, once each, by whoever has its bytes first.
 
 pub(crate) mod cells;
+mod quotes;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use crate::scan::file::{Conjunct, FileScan, check_nulls, filter_and_project, rea
 use crate::stream_util::{Cutter, Packer};
 
 use cells::Cells;
+use quotes::{Block, Counting, Quotes};
 
 /// Bytes of a block: enough to be worth a morsel, few enough to share a small file out.
 pub(crate) const BLOCK_BYTES: u64 = 1 << 20;
@@ -165,10 +167,10 @@ struct TextRun {
 struct TextFile {
     path: Arc<str>,
     len: u64,
+    is_remote: bool,
     layout: Layout,
     constants: Vec<Option<ArrayRef>>,
-    /// For each block, whether the number of quotes in it is odd.
-    odd: Mutex<Vec<Option<bool>>>,
+    quotes: Arc<Quotes>,
 }
 
 impl Source for TextScan {
@@ -203,9 +205,10 @@ impl Source for TextScan {
             files.push(TextFile {
                 path: path.clone(),
                 len,
+                is_remote: reader.is_remote(),
                 layout,
                 constants,
-                odd: Mutex::new(vec![None; blocks]),
+                quotes: Quotes::new(blocks),
             });
         }
         Ok(Arc::new(OpenTextRun(Arc::new(TextRun {
@@ -228,6 +231,11 @@ impl SourceRun for OpenTextRun {
         self.0.morsels.len()
     }
 
+    /// Else a reader would fetch all blocks before its own, to count their quotes, before others read them.
+    fn in_order(&self) -> bool {
+        self.0.format.quote().is_some() && self.0.files.iter().any(|file| file.is_remote)
+    }
+
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         let run = self.0.clone();
         let (file, range) = run
@@ -235,7 +243,12 @@ impl SourceRun for OpenTextRun {
             .get(morsel)
             .cloned()
             .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
-        let cells = vec![Cells::default(); run.files[file].layout.read.len()];
+        let TextFile { layout, quotes, .. } = &run.files[file];
+        let cells = vec![Cells::default(); layout.read.len()];
+        let mut counting = Counting::new(quotes.clone());
+        if run.format.quote().is_some() && run.format.may_split() {
+            counting.claim(block_of(layout, &range));
+        }
         Ok(Box::new(TextReader {
             source: None,
             bytes: Vec::new(),
@@ -243,6 +256,7 @@ impl SourceRun for OpenTextRun {
             position: None,
             starts: Vec::new(),
             cells,
+            counting,
             packer: Packer::new(run.run.context.chunk_rows()),
             reservation: Reservation::new(run.run.context.clone()),
             cutter: Cutter::default(),
@@ -267,6 +281,7 @@ struct TextReader {
     /// Where the records in `cells` start in the file.
     starts: Vec<u64>,
     cells: Vec<Cells>,
+    counting: Counting,
     packer: Packer,
     reservation: Reservation,
     cutter: Cutter,
@@ -335,6 +350,11 @@ impl TextReader {
                 let beyond = (self.range.end + BEYOND_BYTES).min(len);
                 self.source()?.prefetch(&[self.base..beyond])?;
                 self.extend(self.range.end - self.base)?;
+                // Before anything else is waited for: others may wait for this.
+                if let Some(quote) = self.run.format.quote() {
+                    let block = block_of(&self.run.files[self.file].layout, &self.range);
+                    self.counting.counted(block, is_odd(&self.bytes[usize::from(!first)..], quote));
+                }
             } else {
                 self.extend(BLOCK_BYTES)?;
             }
@@ -372,34 +392,35 @@ impl TextReader {
     fn inside_quotes(&mut self) -> Result<bool, Stop> {
         let Some(quote) = self.run.format.quote() else { return Ok(false) };
         let first = self.run.files[self.file].layout.header_bytes;
-        let blocks = ((self.range.start - first) / BLOCK_BYTES) as usize;
+        let blocks = block_of(&self.run.files[self.file].layout, &self.range);
         let block_range = |block: usize| {
             let start = first + block as u64 * BLOCK_BYTES;
             start..start + BLOCK_BYTES
         };
-        let known = |run: &TextRun, file: usize, block: usize| {
-            run.files[file].odd.lock().unwrap_or_else(PoisonError::into_inner)[block]
-        };
-        let mut inside = false;
-        for block in 0..blocks {
-            let odd = match known(&self.run, self.file, block) {
-                Some(odd) => odd,
-                None => {
-                    self.run.run.context.check()?;
-                    let source = self.source()?;
-                    if source.is_remote() {
-                        let next = (block..blocks).take(BLOCKS_AHEAD);
-                        let unknown = next.filter(|&next| known(&self.run, self.file, next).is_none());
-                        source.prefetch(&unknown.map(block_range).collect::<Vec<_>>())?;
-                    }
-                    let bytes = self.fetch(block_range(block))?;
-                    let odd = bytes.iter().filter(|byte| **byte == quote).count() % 2 == 1;
-                    let file = &self.run.files[self.file];
-                    file.odd.lock().unwrap_or_else(PoisonError::into_inner)[block] = Some(odd);
-                    odd
+        let (mut inside, mut block) = (false, 0);
+        while block < blocks {
+            let remote = self.run.files[self.file].is_remote;
+            let mine = self.counting.counts(block);
+            match self.run.files[self.file].quotes.block(block) {
+                Block::Counted(odd) => {
+                    inside ^= odd;
+                    block += 1;
+                    continue;
                 }
-            };
-            inside ^= odd;
+                Block::Counting(token) if remote && !mine => return Err(Stop::Blocked(token)),
+                Block::Unknown if remote => {
+                    let mut claimed = (block..blocks).take(BLOCKS_AHEAD).collect::<Vec<_>>();
+                    claimed.retain(|ahead| self.counting.claim(*ahead));
+                    let ranges: Vec<_> = claimed.into_iter().map(block_range).collect();
+                    self.source()?.prefetch(&ranges)?;
+                    continue;
+                }
+                // To read a local file again is cheaper than to wait.
+                Block::Counting(_) | Block::Unknown => {}
+            }
+            self.run.run.context.check()?;
+            let odd = is_odd(&self.fetch(block_range(block))?, quote);
+            self.counting.counted(block, odd);
         }
         Ok(inside)
     }
@@ -532,6 +553,15 @@ impl Reader for TextReader {
             Err(Stop::Error(error)) => Err(error),
         }
     }
+}
+
+/// The number, within its file, of the block that a morsel is.
+fn block_of(layout: &Layout, range: &Range<u64>) -> usize {
+    ((range.start - layout.header_bytes) / BLOCK_BYTES) as usize
+}
+
+fn is_odd(bytes: &[u8], quote: u8) -> bool {
+    bytes.iter().filter(|byte| **byte == quote).count() % 2 == 1
 }
 
 /// The line, from 1, that byte `offset` of a file lies on.
