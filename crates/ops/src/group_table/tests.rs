@@ -383,7 +383,7 @@ fn parts_that_are_passed_on_make_the_whole() {
                 (name.clone(), record(merge, vec![Expr::field(name)], vec![]))
             });
             let merged: Vec<_> = merged.collect();
-            let params = Params::new().with("keys", Value::names(&["ki"])).with("aggregates", merged);
+            let params = Params::new().with("keys", Value::names(["ki"])).with("aggregates", merged);
             let root = plan.add("reduce_by_key", &[parts], params);
             for (chunk_rows, workers) in SETTINGS {
                 let found = plan.run(root, chunk_rows, workers).unwrap();
