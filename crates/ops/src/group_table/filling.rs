@@ -98,18 +98,20 @@ impl Filling {
         self.table.memory() + self.packed.memory()
     }
 
-    /// Starts afresh, after this many groups have been taken and the store was cleared.
-    pub(super) fn restart(&mut self, groups: usize) {
+    /// Starts afresh, after the groups have been taken.
+    pub(super) fn restart(&mut self) -> Result<()> {
+        let groups = self.table.store.groups();
         let has_reduced = self.rows * 16 >= groups * REDUCTION_MIN_SIXTEENTHS;
         self.straight = match self.straight {
             0 if !has_reduced && self.spec.program.is_flat() => STRAIGHT_FILLS,
             0 => 0,
             left => left - 1,
         };
-        self.table.forget();
+        self.table.clear()?;
         self.direct.clear();
         self.rows = 0;
         self.distinct = true;
+        Ok(())
     }
 
     /// The group of each row, into `self.groups`.

@@ -262,8 +262,7 @@ impl GroupingWorker {
                 self.partition_bytes += last.memory().saturating_sub(before);
             }
         }
-        store.clear()?;
-        self.filling.restart(groups);
+        self.filling.restart()?;
         self.flushes += 1;
         Ok(())
     }

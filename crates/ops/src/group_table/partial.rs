@@ -52,13 +52,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Held {
     /// All groups as one chunk; the table starts afresh.
     fn pass_on(&mut self, run: &Run) -> Result<Chunk> {
-        let store = &mut self.filling.table.store;
-        let groups = store.groups();
-        let chunk = store.finish()?;
-        store.clear()?;
-        self.filling.restart(groups);
+        let chunk = self.filling.table.store.finish()?;
+        self.filling.restart()?;
         self.reservation.resize(self.filling.memory() + bytes(&chunk))?;
-        run.counters.add("passed_on", groups as u64);
+        run.counters.add("passed_on", chunk.rows() as u64);
         Ok(chunk)
     }
 }

@@ -152,9 +152,10 @@ impl Table {
         Ok(())
     }
 
-    /// Forgets where groups are, after the store was cleared.
-    pub(crate) fn forget(&mut self) {
+    /// Forgets all groups, keeping the memory.
+    pub(crate) fn clear(&mut self) -> Result<()> {
         self.slots.fill(0);
+        self.store.clear()
     }
 
     /// Bytes of slots, records and strings: what has to fit into a cache.
