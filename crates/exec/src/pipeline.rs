@@ -141,15 +141,16 @@ impl PipelineState {
 
     /// No job of this phase is running, parked or left.
     pub(crate) fn phase_is_over(&self) -> bool {
-        let nothing_left = match self.phase {
+        let nothing_left = || match self.phase {
             Phase::Running => {
-                let nothing_left = self.satisfied || self.chains.iter().all(|chain| chain.morsels.is_empty());
-                nothing_left && self.running_before == 0
+                let no_morsel = || self.chains.iter().all(|chain| chain.morsels.is_empty());
+                self.running_before == 0 && (self.satisfied || no_morsel())
             }
             Phase::Tasks => self.tasks.is_empty() && self.after.is_none(),
             _ => false,
         };
-        self.active == 0 && self.parked.is_empty() && nothing_left
+        // Asked for every job: what is quickly told comes first.
+        self.active == 0 && self.parked.is_empty() && nothing_left()
     }
 
     /// Drops everything that holds memory.

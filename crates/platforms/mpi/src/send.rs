@@ -171,8 +171,11 @@ impl SinkRun for SendRun {
             let (shared, heap_words) = (worker.shared.clone(), worker.heap_words.clone());
             worker.outgoing.flush(&mut |partition, packet| shared.send(partition, packet, &heap_words))?;
         }
+        let chunk_rows = self.0.run.context.chunk_rows();
         if let Some(flow) = &self.0.flow {
+            // What there is to read has been read from the beginning.
             flow.end()?;
+            return Ok(Finish { tasks: Vec::new(), output: chunks_source(Vec::new(), chunk_rows) });
         }
         let Lowered { roles, partitioning, layout, step, .. } = &self.0.lowered;
         let sent = Sent {
@@ -183,7 +186,7 @@ impl SinkRun for SendRun {
             packets: self.0.packets.iter().map(|packets| packets.load(Ordering::Relaxed)).collect(),
         };
         let chunk = Chunk::new(vec![Column::Handles(vec![Handle::new(Arc::new(sent))].into())], 1);
-        let output = chunks_source(vec![chunk], self.0.run.context.chunk_rows());
+        let output = chunks_source(vec![chunk], chunk_rows);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
