@@ -96,17 +96,24 @@ need_mpi() {
     done
 }
 
+# go_program MODULE VERSION: the program of a Go module, built once; sets $program to it.
+go_program() {
+    local name=${1##*/}
+    local home="$target/go/$name-$2"
+    program="$home/$name"
+    [ ! -x "$program" ] || return 0
+    need_packages go=golang
+    say "building $name $2 (minutes)"
+    GOPATH="$target/go" GOBIN="$home" GOFLAGS=-modcacherw go install "$1@$2"
+}
+
 # The version of MinIO that smart storage is tested against.
 minio_version=v0.0.0-20260212201848-7aac2a2c5b7c
 
 # need_minio: MinIO, built as a Go module; sets $minio to the program.
 need_minio() {
-    minio="$target/go/$minio_version/minio"
-    [ ! -x "$minio" ] || return 0
-    need_packages go=golang
-    say "building MinIO $minio_version (minutes)"
-    GOPATH="$target/go" GOBIN="$target/go/$minio_version" GOFLAGS=-modcacherw \
-        go install "github.com/minio/minio@$minio_version"
+    go_program github.com/minio/minio "$minio_version"
+    minio=$program
 }
 
 # The version of Azurite that Azure's store is tested against; newer ones want Node.js 22.
@@ -127,12 +134,8 @@ fake_gcs_version=v1.56.1
 
 # need_fake_gcs: fake-gcs-server, built as a Go module; sets $fake_gcs to the program.
 need_fake_gcs() {
-    fake_gcs="$target/go/fake-gcs-$fake_gcs_version/fake-gcs-server"
-    [ ! -x "$fake_gcs" ] || return 0
-    need_packages go=golang
-    say "building fake-gcs-server $fake_gcs_version (minutes)"
-    GOPATH="$target/go" GOBIN="$target/go/fake-gcs-$fake_gcs_version" GOFLAGS=-modcacherw \
-        go install "github.com/fsouza/fake-gcs-server@$fake_gcs_version"
+    go_program github.com/fsouza/fake-gcs-server "$fake_gcs_version"
+    fake_gcs=$program
 }
 
 # with_mpi NAME COMMAND…: runs it with the MPI called NAME (mpich or openmpi): cargo builds against it, mpiexec is its own,
