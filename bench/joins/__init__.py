@@ -1,0 +1,1 @@
+"""Join orders and estimates, measured: see bench/README.md."""
