@@ -39,6 +39,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--suites", default="tpch,generated", help="tpch, generated or both, by commas")
     parser.add_argument("--sf", type=float, default=0.1, help="scale factor of TPC-H (default 0.1)")
     parser.add_argument("--queries", type=int, default=40, help="generated queries (default 40)")
+    parser.add_argument("--scale", type=int, default=1, help="how many times larger the large generated tables are (default 1)")
     parser.add_argument("--seed", type=int, default=1, help="seed of data, queries and random orders (default 1)")
     parser.add_argument("--orders", type=int, default=200, help="random orders beyond seven units (default 200)")
     parser.add_argument("--only", default="", help="names of queries, by commas")
@@ -52,7 +53,7 @@ def arguments() -> argparse.Namespace:
 def duckdb_tables(connection, suite: str, options: argparse.Namespace, data: Path) -> list[Region]:
     """Makes the tables of a suite, as DuckDB's own and as files; its queries."""
     if suite == "generated":
-        shop.generate(connection, data, options.seed)
+        shop.generate(connection, data, options.seed, options.scale)
         return shop.queries(options.queries, options.seed, connection)
     ensure_data(options.tessera, "tpch", options.sf, data)
     copies = {"n1": "nation", "n2": "nation", "l1": "lineitem", "l2": "lineitem", "l3": "lineitem"}
@@ -176,13 +177,14 @@ def main() -> int:
     suites = {}
     with tempfile.TemporaryDirectory(prefix="orders-") as scratch:
         for suite in options.suites.split(","):
-            data = (options.data or Path(scratch)) / suite
+            data = (options.data or Path(scratch)) / (f"tpch-{options.sf:g}" if suite == "tpch" else f"generated-{options.scale}")
             connection = duckdb.connect()
             # DuckDB 2.0.0 fails an assertion ("dict-surviving cache") in TPC-H's q07 otherwise.
             connection.execute("SET enable_caching_operators = false")
             connection.execute("SET threads = 2; SET memory_limit = '6GB'; SET temp_directory = ''")
             rows = []
-            kept = data.parent / f"{suite}-{options.sf if suite == 'tpch' else options.seed}-sizes.json"
+            of = options.sf if suite == "tpch" else f"{options.seed}x{options.scale}"
+            kept = data.parent / f"{suite}-{of}-sizes.json"
             counted = counted_before(kept)
             for region in duckdb_tables(connection, suite, options, data):
                 if only and region.name not in only:
@@ -202,6 +204,7 @@ def main() -> int:
         "command": shlex.join(["bench/orders.py", *sys.argv[1:]]),
         "machine": machine.describe(options.tessera),
         "seed": options.seed,
+        "scale": options.scale,
         "orders": options.orders,
         "suites": suites,
     }

@@ -88,7 +88,7 @@ def of_duckdb(connection, region: Region) -> Chosen:
         kind = node["type"]
         info = node.get("extra_info") or {}
         if not inputs and "Table" in info:
-            leaves = frozenset([info["Table"].split(".")[-1]])
+            leaves = frozenset([info["Table"].split(".")[-1].strip('"')])
         elif "AGGREGATE" in kind or "GROUP_BY" in kind:
             leaves, joins = frozenset(["#"]), []
         elif "JOIN" in kind or kind == "CROSS_PRODUCT":

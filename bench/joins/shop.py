@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .region import Region, Sizes, Unit
 
-# Rows of each table; `zipf` draws keys so that a few are most of them, `pick` evenly.
+# Rows of each table, of the larger ones times the scale; `zipf` draws keys so that a few are most of them, `pick` evenly.
 TABLES = {
     "continent": (6, ""),
     "climate": (5, ""),
@@ -15,7 +15,7 @@ TABLES = {
     "city": (1200, "country_id := zipf(60), size := least(9, 1200 / (id + 20)), zone := (country_id + size) % 8"),
     "customer": (
         20000,
-        "city_id := zipf(1200), tier := least(4, (20000 / (id + 400))), spend := tier * 250 + pick(300), "
+        "city_id := zipf(1200), tier := least(4, ({customer} / (id + {customer} / 50))), spend := tier * 250 + pick(300), "
         "age := 18 + pick(60), segment := (tier * 3 + city_id % 3) % 9",
     ),
     "maker": (70, "country_id := zipf(60), grade := id % 7"),
@@ -24,7 +24,7 @@ TABLES = {
     "product": (
         6000,
         "brand_id := zipf(400), category_id := (brand_id * 7 + pick(5)) % 45, class := category_id / 5, "
-        "price := class * 100 + pick(90), rank := least(9, 6000 / (id + 60))",
+        "price := class * 100 + pick(90), rank := least(9, {product} / (id + {product} / 100))",
     ),
     "store": (300, "city_id := zipf(1200), format := id % 4, area := format * 500 + pick(400)"),
     "day": (1100, "year := id / 365, month := (id % 365) / 31, weekday := id % 7, season := month / 3"),
@@ -36,22 +36,23 @@ TABLES = {
     "page": (2500, "device_id := zipf(25), depth := pick(6), kind := (device_id + depth) % 5"),
     "sales": (
         30000,
-        "customer_id := zipf(20000), product_id := (zipf(6000) + customer_id / 40) % 6000, store_id := zipf(300), "
+        "customer_id := zipf({customer}), product_id := (zipf({product}) + customer_id / 40) % {product}, store_id := zipf(300), "
         "day_id := greatest(0, 1099 - zipf(1100)), promo_id := (product_id + pick(4)) % 60, quantity := 1 + pick(9)",
     ),
     "visit": (
         20000,
-        "customer_id := zipf(20000), page_id := zipf(2500), day_id := greatest(0, 1099 - zipf(1100)), seconds := pick(600)",
+        "customer_id := zipf({customer}), page_id := zipf(2500), day_id := greatest(0, 1099 - zipf(1100)), seconds := pick(600)",
     ),
-    "review": (10000, "customer_id := zipf(20000), product_id := pick(6000), stars := least(5, 1 + customer_id % 4 + pick(2))"),
-    "stock": (12000, "product_id := pick(6000), warehouse_id := zipf(80), amount := pick(100)"),
-    "shipment": (24000, "sales_id := pick(30000), carrier_id := zipf(15), warehouse_id := zipf(80), days := carrier_id % 5 + pick(3)"),
-    "refund": (5000, "sales_id := zipf(30000), reason_id := zipf(20), amount := reason_id * 10 + pick(50)"),
+    "review": (10000, "customer_id := zipf({customer}), product_id := pick({product}), stars := least(5, 1 + customer_id % 4 + pick(2))"),
+    "stock": (12000, "product_id := pick({product}), warehouse_id := zipf(80), amount := pick(100)"),
+    "shipment": (24000, "sales_id := pick({sales}), carrier_id := zipf(15), warehouse_id := zipf(80), days := carrier_id % 5 + pick(3)"),
+    "refund": (5000, "sales_id := zipf({sales}), reason_id := zipf(20), amount := reason_id * 10 + pick(50)"),
 }
 
 ROWS_MIN, ROWS_MAX = 20, 3_000_000
 
 FACTS = {"sales", "visit", "review", "stock", "shipment", "refund"}
+SCALED = FACTS | {"customer", "product"}
 
 # Conditions that say nearly the same twice, or that the frequent keys satisfy more often than the rare ones.
 FILTERS = {
@@ -91,12 +92,13 @@ def keys() -> list[tuple[str, str]]:
     return found
 
 
-def generate(connection, directory: Path, seed: int) -> None:
+def generate(connection, directory: Path, seed: int, scale: int = 1) -> None:
     """Makes the tables in DuckDB and as Parquet files."""
     directory.mkdir(parents=True, exist_ok=True)
-    for table, (rows, columns) in TABLES.items():
-        inner = f"SELECT range AS id FROM range({rows})"
-        for number, column in enumerate(part.strip() for part in split(columns)):
+    rows = {table: count * (scale if table in SCALED else 1) for table, (count, _) in TABLES.items()}
+    for table, (_, columns) in TABLES.items():
+        inner = f"SELECT range AS id FROM range({rows[table]})"
+        for number, column in enumerate(part.strip() for part in split(columns.format(**rows))):
             name, _, expression = column.partition(" := ")
             salt = f"'{table}{number}/{seed}'"
             uniform = f"(hash(id, {salt}) % 1000003 / 1000003.0)"
