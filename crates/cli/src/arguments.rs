@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -95,6 +96,9 @@ struct EngineLine {
     /// Whether stores filter objects themselves: wherever they can be trusted with it, or where it pays
     #[arg(long, value_name = "off|auto|on", value_parser = smart_storage, default_value = "off")]
     smart_storage: SmartStorage,
+    /// Where samples of tables are kept for later runs; off: nowhere [default: tessera in XDG_CACHE_HOME, or in ~/.cache]
+    #[arg(long, value_name = "DIRECTORY|off")]
+    statistics_cache: Option<PathBuf>,
     /// Cancel a statement after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     deadline: Option<Duration>,
@@ -421,8 +425,20 @@ fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
     let mut config = Config { database, deadline, mpi_exchange, smart_storage, ..Config::default() };
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
+    config.statistics_cache = match engine.statistics_cache {
+        Some(directory) => Some(directory).filter(|directory| directory.as_os_str() != "off"),
+        None => cache_directory(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")),
+    };
     config.chunk_rows = engine.chunk_rows.map_or(config.chunk_rows, usize::from);
     config
+}
+
+/// The user's cache directory for this program, if the environment tells (XDG Base Directory Specification: a relative path counts
+/// for nothing).
+fn cache_directory(cache: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    let cache = cache.and_then(absolute).or_else(|| Some(home.and_then(absolute)?.join(".cache")));
+    Some(cache?.join("tessera"))
 }
 
 #[cfg(test)]
@@ -442,6 +458,20 @@ mod tests {
             [Input::Text("a".into()), Input::File("b".into()), Input::Text("c".into()), Input::Stdin];
         assert_eq!(query.inputs, expected);
         assert_eq!((query.config.threads, query.config.database), (2, Some("db".into())));
+    }
+
+    #[test]
+    fn samples_are_kept_where_the_user_keeps_caches() {
+        let directory = |cache: Option<&str>, home: Option<&str>| {
+            cache_directory(cache.map(OsString::from), home.map(OsString::from))
+        };
+        assert_eq!(directory(Some("/c"), Some("/h")), Some("/c/tessera".into()));
+        assert_eq!(directory(Some("c"), Some("/h")), Some("/h/.cache/tessera".into()));
+        assert_eq!(directory(None, None), None);
+        let (Command::Query(query), _) = from(["tessera", "--statistics-cache", "off"]).unwrap() else {
+            panic!("not a query")
+        };
+        assert_eq!(query.config.statistics_cache, None);
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub struct Node {
     pub nested: Vec<Plan>,
     /// The output type its author expects; the verifier rejects the plan when it derives another.
     pub expected: Option<Tuple>,
+    /// How many tuples the planner expects it to yield, for people to compare; part of no text form, and nothing depends on
+    /// it.
+    pub estimated_rows: Option<u64>,
 }
 
 /// A DAG of sub-operators. Nodes stand in topological order: inputs before their consumers.
@@ -112,7 +115,14 @@ impl Builder {
         params: Params,
         nested: Vec<Plan>,
     ) -> NodeId {
-        self.push(Node { operator: operator.into(), inputs: inputs.to_vec(), params, nested, expected: None })
+        self.push(Node {
+            operator: operator.into(),
+            inputs: inputs.to_vec(),
+            params,
+            nested,
+            expected: None,
+            estimated_rows: None,
+        })
     }
 
     /// Adds a node as it is.

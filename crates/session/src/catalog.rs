@@ -8,7 +8,7 @@ use tessera_files::FileFormat;
 use tessera_sql::{Catalog, CreateExternalTable, Table};
 use tessera_types::{Error, Result};
 
-use crate::source::{Source, Stamps, params_of_options};
+use crate::source::{Sampler, Source, Stamps, params_of_options};
 use crate::storage::Storage;
 
 /// Schemas that mean the database directory.
@@ -27,6 +27,8 @@ pub(crate) struct FileCatalog {
     external: BTreeMap<String, Source>,
     views: BTreeMap<String, Arc<str>>,
     described: Mutex<HashMap<String, Described>>,
+    /// What reads a few rows of each table for estimates; none when that is switched off.
+    sampler: Option<Sampler>,
 }
 
 #[derive(Debug)]
@@ -55,7 +57,16 @@ impl FileCatalog {
             external: BTreeMap::new(),
             views: BTreeMap::new(),
             described: Mutex::new(HashMap::new()),
+            sampler: None,
         })
+    }
+
+    /// Lets tables be sampled for estimates, or no longer.
+    pub(crate) fn sample(&mut self, sampler: Option<Sampler>) {
+        if sampler.is_some() != self.sampler.is_some() {
+            self.described.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+            self.sampler = sampler;
+        }
     }
 
     /// Remembers files under a name.
@@ -175,7 +186,9 @@ impl FileCatalog {
         {
             return Ok(known.table.clone());
         }
-        let table = Arc::new(source.describe(&self.storage)?);
+        let mut table = source.describe(&self.storage)?;
+        table.sample = self.sampler.as_ref().and_then(|sampler| sampler.sample(&table, &stamps));
+        let table = Arc::new(table);
         if described.len() >= CACHED_TABLES_MAX {
             described.clear();
         }

@@ -31,6 +31,8 @@ pub struct Config {
     pub mpi_exchange: tessera_platform_mpi::Way,
     /// When stores are asked to filter objects themselves.
     pub smart_storage: SmartStorage,
+    /// The directory in which samples of tables are kept for other processes; nowhere if there is none.
+    pub statistics_cache: Option<PathBuf>,
     /// Every statement is cancelled when it has run this long.
     pub deadline: Option<Duration>,
 }
@@ -46,6 +48,7 @@ impl Default for Config {
             stores: Vec::new(),
             mpi_exchange: tessera_platform_mpi::Way::default(),
             smart_storage: SmartStorage::Off,
+            statistics_cache: None,
             deadline: None,
         }
     }

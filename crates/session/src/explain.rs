@@ -98,9 +98,11 @@ pub(crate) fn bytes(count: u64) -> String {
 pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> String {
     let note = |path: &[usize]| {
         let node = node_at(profile, path)?;
+        let estimate = plan_node_at(plan, path).and_then(|node| node.estimated_rows);
         let mut note = format!(
-            "{} rows, {}, {}",
+            "{} rows{}, {}, {}",
             node.rows,
+            estimate.map_or(String::new(), |estimate| beside(estimate, node.rows)),
             bytes(node.bytes),
             duration(Duration::from_nanos(node.nanoseconds))
         );
@@ -110,7 +112,45 @@ pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> Str
         }
         Some(note)
     };
-    format!("{}\n{}", text::annotate(plan, &note), summary.text(profile))
+    let (wrong, all) = far_off(plan, profile);
+    let wrong = match wrong {
+        0 => String::new(),
+        wrong => format!("-- estimates: {wrong} of {all} are off by more than {FAR_OFF:.0}x\n"),
+    };
+    format!("{}\n{}{wrong}", text::annotate(plan, &note), summary.text(profile))
+}
+
+/// Estimates that are off by more than this factor are marked.
+const FAR_OFF: f64 = 10.0;
+
+/// By which factor an estimate is off, in either direction; a row more or less counts for nothing.
+fn off(estimate: u64, rows: u64) -> f64 {
+    let (estimate, rows) = (estimate.max(1) as f64, rows.max(1) as f64);
+    (estimate / rows).max(rows / estimate)
+}
+
+/// What was estimated, to stand behind the rows that there were.
+fn beside(estimate: u64, rows: u64) -> String {
+    match off(estimate, rows) {
+        off if off > FAR_OFF => format!(" (!! {estimate} estimated, off by {off:.0}x)"),
+        _ => format!(" ({estimate} estimated)"),
+    }
+}
+
+/// How many of the plan's estimates are far off, and how many there are.
+fn far_off(plan: &Plan, profile: &Profile) -> (usize, usize) {
+    let mut counts = (0, 0);
+    for (node, measured) in plan.nodes.iter().zip(&profile.nodes) {
+        if let Some(estimate) = node.estimated_rows {
+            counts.0 += usize::from(off(estimate, measured.rows) > FAR_OFF);
+            counts.1 += 1;
+        }
+        for (plan, profile) in node.nested.iter().zip(&measured.nested) {
+            let (wrong, all) = far_off(plan, profile);
+            counts = (counts.0 + wrong, counts.1 + all);
+        }
+    }
+    counts
 }
 
 /// The node at a [`tessera_plan::text::Note`]'s path.
@@ -160,9 +200,16 @@ fn plan_json(plan: &Plan, profile: Option<&Profile>) -> Json {
         object.insert("operator".to_string(), Json::from(&*node.operator));
         object.insert("inputs".to_string(), node.inputs.iter().map(|input| input.0).collect());
         object.insert("text".to_string(), Json::from(node_text(node)));
+        if let Some(estimate) = node.estimated_rows {
+            object.insert("estimated_rows".to_string(), estimate.into());
+        }
         let measured = profile.and_then(|profile| profile.nodes.get(position));
         if let Some(measured) = measured {
             object.insert("rows".to_string(), measured.rows.into());
+            if let Some(off) = node.estimated_rows.map(|estimate| off(estimate, measured.rows)) {
+                object.insert("estimate_off".to_string(), ((off * 100.0).round() / 100.0).into());
+                object.insert("estimate_far_off".to_string(), (off > FAR_OFF).into());
+            }
             object.insert("bytes".to_string(), measured.bytes.into());
             object.insert("time_ms".to_string(), milliseconds(Duration::from_nanos(measured.nanoseconds)));
             let counters = measured.counters.iter().map(|(name, value)| (name.to_string(), (*value).into()));

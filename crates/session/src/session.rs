@@ -21,13 +21,14 @@ use crate::config::Config;
 use crate::explain::{self, Summary};
 use crate::result::{QueryResult, StatementResult};
 use crate::settings::{SETTINGS, Values};
+use crate::source::Sampler;
 use crate::stack::with_big_stack;
 use crate::storage::Storage;
 
 /// One user's tables, settings and statements.
 #[derive(Debug)]
 pub struct Session {
-    registry: Registry,
+    registry: Arc<Registry>,
     /// Where statements run.
     platform: Arc<dyn Platform>,
     /// Whose plans can be explained.
@@ -35,6 +36,7 @@ pub struct Session {
     engine: Engine,
     storage: Storage,
     catalog: FileCatalog,
+    sampler: Sampler,
     initial: Values,
     values: Values,
     cancel: Cancel,
@@ -131,13 +133,18 @@ impl Session {
         explained.iter().chain([&platform]).try_for_each(|other| other.set(EXCHANGE, exchange))?;
         let storage = Storage::new(config.stores);
         registry.register(storage.select_request());
+        let registry = Arc::new(registry);
+        let mut catalog = FileCatalog::new(config.database, storage.clone())?;
+        let sampler = Sampler::new(registry.clone(), storage.clone(), config.statistics_cache);
+        catalog.sample(values.samples.then(|| sampler.clone()));
         let cancel = Cancel { stores: storage.interrupt(), ..Cancel::default() };
         Ok(Session {
             registry,
             platform,
             explained,
             engine: Engine::new(values.threads)?,
-            catalog: FileCatalog::new(config.database, storage.clone())?,
+            catalog,
+            sampler,
             storage,
             initial: values.clone(),
             values,
@@ -280,6 +287,7 @@ impl Session {
             .iter()
             .chain([&self.platform])
             .try_for_each(|platform| platform.set(EXCHANGE, exchange))?;
+        self.catalog.sample(changed.samples.then(|| self.sampler.clone()));
         self.values = changed;
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 const THREADS_MAX: usize = 1024;
 
 /// What can be set, by name, and what it means.
-pub(crate) const SETTINGS: [(&str, &str); 8] = [
+pub(crate) const SETTINGS: [(&str, &str); 9] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("chunk_rows", "most tuples in a chunk, 1 to 2048"),
@@ -27,6 +27,10 @@ pub(crate) const SETTINGS: [(&str, &str); 8] = [
         "smart_storage",
         "on: stores filter objects themselves where they can be trusted with it; auto: where it pays; off",
     ),
+    (
+        "statistics",
+        "samples: estimates look at a few rows of each table too; metadata: only at what files say of themselves",
+    ),
     ("time_zone", "the time zone of now() and of conversions"),
 ];
 
@@ -39,6 +43,7 @@ pub(crate) struct Values {
     pub(crate) deadline: Option<Duration>,
     pub(crate) mpi_exchange: Way,
     pub(crate) smart_storage: SmartStorage,
+    pub(crate) samples: bool,
     pub(crate) planning: tessera_sql::Settings,
 }
 
@@ -53,6 +58,7 @@ impl Values {
             deadline: config.deadline,
             mpi_exchange: config.mpi_exchange,
             smart_storage: config.smart_storage,
+            samples: true,
             planning: tessera_sql::Settings::default(),
         };
         values.check()?;
@@ -105,6 +111,17 @@ impl Values {
                     Error::semantic(format!("smart_storage is off, auto or on, not '{value}'"))
                 })?;
             }
+            "statistics" => {
+                changed.samples = match value.to_ascii_lowercase().as_str() {
+                    "samples" => true,
+                    "metadata" => false,
+                    _ => {
+                        return Err(Error::semantic(format!(
+                            "statistics is samples or metadata, not '{value}'"
+                        )));
+                    }
+                }
+            }
             "time_zone" | "timezone" => changed.planning.time_zone = value.into(),
             _ => return Err(unknown(name)),
         }
@@ -124,6 +141,7 @@ impl Values {
             "join_order" => if self.planning.join_order { "cost" } else { "written" }.to_string(),
             "mpi_exchange" => self.mpi_exchange.to_string(),
             "smart_storage" => self.smart_storage.name().to_string(),
+            "statistics" => if self.samples { "samples" } else { "metadata" }.to_string(),
             "time_zone" | "timezone" => self.planning.time_zone.to_string(),
             _ => return Err(unknown(name)),
         })
@@ -164,6 +182,7 @@ mod tests {
             ("memory", "10"),
             ("mpi_exchange", "x"),
             ("smart_storage", "much"),
+            ("statistics", "none"),
         ] {
             assert!(values.set(name, value).is_err(), "{name} = {value}");
         }

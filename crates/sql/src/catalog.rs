@@ -5,6 +5,8 @@ use std::sync::Arc;
 use tessera_plan::{Params, Scalar};
 use tessera_types::{Result, Tuple};
 
+use crate::sample::Sample;
+
 /// Tables by name.
 pub trait Catalog: Sync {
     /// The table a reference means, `None` when there is none. A reference is the name in parts (`schema`, `name`), or
@@ -41,6 +43,8 @@ pub struct Table {
     pub filters: bool,
     /// What is known of its values.
     pub statistics: Statistics,
+    /// Some of its rows, where they can be read without much ado.
+    pub sample: Option<Arc<Sample>>,
 }
 
 /// What is known of a table's values; estimates, never relied on for answers.

@@ -31,11 +31,13 @@ mod raise;
 mod recursion;
 mod reduce;
 mod relation;
+mod sample;
 mod statement;
 mod types;
 
 pub use catalog::{Catalog, ColumnStatistics, Statistics, Table};
 pub use parse::{ParsedStatement, SQL_DEPTH_MAX, parse};
+pub use sample::{Draw, Drawn, Sample};
 pub use statement::{
     CopyTo, CreateExternalTable, CreateTableAs, Explain, ExplainFormat, Planned, Settings, Statement, plan,
 };

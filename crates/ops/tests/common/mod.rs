@@ -73,7 +73,14 @@ fn edge(tuple: Tuple) -> Edge {
 fn lower(operator: &str, params: Params, input: &Edge, inputs: usize) -> Result<(Operator, Edge)> {
     let registry = tessera_ops::standard_registry();
     let nodes = vec![tessera_plan::NodeId(0); inputs];
-    let node = Node { operator: operator.into(), inputs: nodes, params, nested: Vec::new(), expected: None };
+    let node = Node {
+        operator: operator.into(),
+        inputs: nodes,
+        params,
+        nested: Vec::new(),
+        expected: None,
+        estimated_rows: None,
+    };
     let inputs = std::slice::from_ref(input);
     let parameters = Tuple::empty();
     let implementation = registry.implementation(operator)?;

@@ -48,6 +48,7 @@ fn fuse_verified(plan: &Plan, verified: &Verified) -> Result<Plan> {
                     params,
                     nested: Vec::new(),
                     expected: None,
+                    estimated_rows: node.estimated_rows,
                 }));
             }
         }

@@ -31,8 +31,9 @@ pub fn push_filters(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
         if !is_scan || readers[old_input.index()] != 1 {
             return Ok(out.push(node));
         }
-        let (scan, rest) =
+        let (mut scan, rest) =
             split(below, node.params.expr("predicate")?, &plan.parameters, catalogue.functions())?;
+        scan.estimated_rows = node.estimated_rows;
         let scan = out.push(scan);
         if rest.is_empty() {
             return Ok(scan);

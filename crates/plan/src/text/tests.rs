@@ -343,7 +343,7 @@ fn plan_of(nested: BoxedStrategy<Vec<Plan>>) -> BoxedStrategy<Plan> {
                 let values: Vec<(Arc<str>, Value)> = values;
                 values.into_iter().for_each(|(name, value)| params.set(name, value));
                 let inputs = inputs.into_iter().map(|input| NodeId(input % position as u32)).collect();
-                Node { operator, inputs, params, nested, expected }
+                Node { operator, inputs, params, nested, expected, estimated_rows: None }
             };
             Plan {
                 parameters,

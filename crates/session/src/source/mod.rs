@@ -1,5 +1,7 @@
 //! Sources: what files say of themselves, as tables for the front end.
 
+mod draw;
+mod kept;
 mod parquet;
 mod sampled;
 mod stamp;
@@ -13,6 +15,7 @@ use tessera_types::{Error, Field, Result, Tuple};
 
 use crate::storage::{Expanded, Storage};
 
+pub(crate) use draw::Sampler;
 pub(crate) use sampled::params_of_options;
 pub(crate) use stamp::Stamps;
 
@@ -83,6 +86,7 @@ impl Source {
             params,
             filters: true,
             statistics,
+            sample: None,
         })
     }
 

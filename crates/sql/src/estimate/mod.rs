@@ -1,13 +1,21 @@
 //! How many tuples a relation has, and how many distinct values its fields: estimates that order joins and choose the
 //! side that is built. Answers never depend on them.
 
+mod component;
+mod join;
+
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use tessera_plan::{Expr, Scalar};
 use tessera_types::Atom;
 
 use crate::catalog::{ColumnStatistics, Table};
-use crate::relation::{Aggregate, Join, Kind, Name, Relation};
+use crate::relation::{Aggregate, Name, Relation};
+
+use component::Component;
+
+pub(crate) use join::join_profiles;
 
 /// Rows of a table nothing is known of.
 const ROWS_UNKNOWN: f64 = 1_000.0;
@@ -21,11 +29,16 @@ const PATTERN_SHARE: f64 = 0.06;
 /// The share of groups kept by a condition on an aggregate's result.
 const LEAST_SHARE: f64 = 1e-9;
 
+/// Fewer rows of a sample than this say little about a share.
+const FEW_ROWS: f64 = 10.0;
+
 /// What is believed of a relation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Profile {
     pub(crate) rows: f64,
     columns: HashMap<Name, Column>,
+    /// Samples of it, each of the fields of some of its tables; what is in two of them is taken to be independent.
+    components: Vec<Rc<Component>>,
 }
 
 /// How many times the tuples of its first term a recursion is believed to give, and how many tuples one of its runs reads.
@@ -48,6 +61,27 @@ struct Column {
 
 /// What is believed of a relation.
 pub(crate) fn profile(relation: &Relation) -> Profile {
+    visited(relation, &mut |_, _| {})
+}
+
+/// How many tuples a relation and all that it is made of are believed to have, by where they are.
+pub(crate) fn rows_of_all(relation: &Relation) -> HashMap<*const Relation, f64> {
+    let mut rows = HashMap::new();
+    visited(relation, &mut |relation, profile| {
+        rows.insert(std::ptr::from_ref(relation), profile.rows);
+    });
+    rows
+}
+
+/// The profile of a relation; `seen` is told it, and before those of the relations that it is made of.
+fn visited(relation: &Relation, seen: &mut dyn FnMut(&Relation, &Profile)) -> Profile {
+    let profile = visited_inputs(relation, seen);
+    seen(relation, &profile);
+    profile
+}
+
+fn visited_inputs(relation: &Relation, seen: &mut dyn FnMut(&Relation, &Profile)) -> Profile {
+    let mut profile = |relation: &Relation| visited(relation, seen);
     match relation {
         Relation::Scan { table, columns, predicates } => {
             let mut profile = scan(table, columns);
@@ -56,7 +90,7 @@ pub(crate) fn profile(relation: &Relation) -> Profile {
         }
         Relation::Values { tuple, rows } => {
             let count = rows.len() as f64;
-            let mut profile = Profile { rows: count, columns: HashMap::new() };
+            let mut profile = Profile { rows: count, ..Profile::default() };
             for field in tuple.fields() {
                 profile.columns.insert(field.name.clone(), Column::unknown(count));
             }
@@ -70,12 +104,26 @@ pub(crate) fn profile(relation: &Relation) -> Profile {
         Relation::Map { input, exprs } => {
             let input = profile(input);
             let columns = exprs.iter().map(|(name, expr)| (name.clone(), input.column_of(expr))).collect();
-            Profile { rows: input.rows, columns }
+            let renamed: Vec<(Name, Name)> = exprs
+                .iter()
+                .filter_map(|(name, expr)| match expr {
+                    Expr::Field(field) => Some((name.clone(), field.clone())),
+                    _ => None,
+                })
+                .collect();
+            let components = input.components.iter().map(|part| Rc::new(part.renamed(&renamed))).collect();
+            Profile { rows: input.rows, columns, components }
         }
-        Relation::Join(join) => joined(&profile(&join.left), &profile(&join.right), join),
-        Relation::Aggregate(aggregate) => grouped(aggregate),
+        Relation::Join(join) => {
+            let (left, right) = (profile(&join.left), profile(&join.right));
+            let conditions: Vec<&Expr> = join.conditions.iter().collect();
+            join_profiles(&left, &right, join.kind, &conditions, join.mark.as_ref())
+        }
+        Relation::Aggregate(aggregate) => grouped(profile(&aggregate.input), aggregate),
+        Relation::Sort { input, offset: 0, limit: None, .. } => profile(input),
         Relation::Sort { input, offset, limit, .. } | Relation::Limit { input, offset, limit } => {
             let mut profile = profile(input);
+            profile.components.clear();
             let left = (profile.rows - *offset as f64).max(0.0);
             profile.rows = limit.map_or(left, |limit| left.min(limit as f64));
             profile.cap();
@@ -93,7 +141,7 @@ pub(crate) fn profile(relation: &Relation) -> Profile {
                 Column { distinct, domain: distinct, ..Column::unknown(rows) }
             };
             let columns = names.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect();
-            Profile { rows, columns }
+            Profile { rows, columns, components: Vec::new() }
         }
         Relation::Recursive(recursive) => {
             let rows = profile(&recursive.base.0).rows * RECURSION_GROWTH;
@@ -112,11 +160,14 @@ pub(crate) fn profile(relation: &Relation) -> Profile {
 }
 
 fn unknown(names: &mut dyn Iterator<Item = &Name>, rows: f64) -> Profile {
-    Profile { rows, columns: names.map(|name| (name.clone(), Column::unknown(rows))).collect() }
+    let columns = names.map(|name| (name.clone(), Column::unknown(rows))).collect();
+    Profile { rows, columns, components: Vec::new() }
 }
 
 fn scan(table: &Table, columns: &[(Name, usize)]) -> Profile {
-    let rows = table.statistics.rows.unwrap_or(ROWS_UNKNOWN);
+    let sample = table.sample.as_ref().and_then(|sample| Some((sample, sample.size()?)));
+    let sampled_rows = sample.map(|(_, size)| size.table_rows);
+    let rows = sampled_rows.or(table.statistics.rows).unwrap_or(ROWS_UNKNOWN);
     let unknown = ColumnStatistics::default();
     let column = |index: usize| {
         let known = table.statistics.columns.get(index).unwrap_or(&unknown);
@@ -136,15 +187,20 @@ fn scan(table: &Table, columns: &[(Name, usize)]) -> Profile {
             Some(Atom::Boolean) => 2.0,
             _ => rows,
         };
-        let distinct = known
-            .distinct
+        let sampled = sample.and_then(|(sample, _)| Some(sample.values(index)?.distinct));
+        let whole = sample.is_some_and(|(_, size)| size.whole());
+        let distinct = sampled
+            .filter(|_| whole || known.distinct.is_none())
+            .or(known.distinct)
             .or(range)
             .unwrap_or(guess)
             .min(range.unwrap_or(f64::MAX))
             .clamp(1.0, rows.max(1.0));
         Column { distinct, domain: distinct, base: rows, min, max, nulls: known.null_fraction.unwrap_or(0.0) }
     };
-    Profile { rows, columns: columns.iter().map(|(name, index)| (name.clone(), column(*index))).collect() }
+    let component = sample.and_then(|(sample, _)| Component::of(sample, columns));
+    let columns = columns.iter().map(|(name, index)| (name.clone(), column(*index))).collect();
+    Profile { rows, columns, components: component.into_iter().map(Rc::new).collect() }
 }
 
 /// A constant as a number, for ranges.
@@ -232,6 +288,7 @@ impl Profile {
             return self.apply_all(list);
         }
         let share = self.share(predicate);
+        let share = self.apply_to_sample(predicate, share).unwrap_or(share);
         self.scale(share);
         let Expr::Call { function, args } = predicate else { return };
         if let [Expr::Field(name), Expr::Constant(value, atom)] = args.as_slice()
@@ -250,11 +307,27 @@ impl Profile {
         }
     }
 
+    /// Filters the sample that has the predicate's fields; the share that is left. Where that is of few rows, it bounds what is
+    /// believed without it.
+    fn apply_to_sample(&mut self, predicate: &Expr, believed: f64) -> Option<f64> {
+        let fields = predicate.fields();
+        let holds = |component: &&mut Rc<Component>| fields.iter().all(|name| component.has(name));
+        let component = self.components.iter_mut().find(holds)?;
+        let (before, whole) = (component.rows as f64, component.whole);
+        let kept = component.filtered(predicate)?;
+        let after = kept.rows as f64;
+        *component = Rc::new(kept);
+        if before == 0.0 {
+            return None;
+        }
+        Some(if whole || after >= FEW_ROWS { after / before } else { bounded(believed, after, before) })
+    }
+
     /// The share of tuples that satisfy a predicate.
     pub(crate) fn share(&self, predicate: &Expr) -> f64 {
         match predicate {
             Expr::And(list) => {
-                let mut copy = Profile { rows: 1e12, columns: self.columns.clone() };
+                let mut copy = Profile { rows: 1e12, columns: self.columns.clone(), components: Vec::new() };
                 copy.apply_all(list);
                 copy.rows / 1e12
             }
@@ -314,108 +387,42 @@ impl Profile {
     fn merged(&self, other: &Profile, rows: f64) -> Profile {
         let mut columns = self.columns.clone();
         columns.extend(other.columns.iter().map(|(name, column)| (name.clone(), column.clone())));
-        let mut profile = Profile { rows, columns };
+        let components = self.components.iter().chain(&other.components).cloned().collect();
+        let mut profile = Profile { rows, columns, components };
         profile.cap();
         profile
     }
-}
 
-/// Two fields or expressions that a join makes equal.
-fn equality(condition: &Expr) -> Option<(&Expr, &Expr)> {
-    match condition {
-        Expr::Call { function, args } if matches!(&**function, "eq" | "is_not_distinct") => {
-            match args.as_slice() {
-                [a, b] => Some((a, b)),
-                _ => None,
-            }
-        }
-        _ => None,
+    /// The sample that has a field.
+    fn component_of(&self, name: &Name) -> Option<usize> {
+        self.components.iter().position(|component| component.has(name))
     }
 }
 
-/// The share of all pairs of tuples that match these conditions.
-pub(crate) fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
-    let mut other = 1.0;
-    let mut sides: Vec<(Column, Column)> = Vec::new();
-    let both = left.merged(right, left.rows.max(1.0) * right.rows.max(1.0));
-    for condition in conditions {
-        let on_left = |expr: &Expr| expr.fields().iter().any(|name| left.columns.contains_key(name));
-        match equality(condition) {
-            Some((a, b)) if on_left(a) && !on_left(b) => sides.push((left.column_of(a), right.column_of(b))),
-            Some((a, b)) if on_left(b) && !on_left(a) => sides.push((left.column_of(b), right.column_of(a))),
-            _ => other *= both.share(condition),
-        }
-    }
-    let share = match sides.as_slice() {
-        [] => 1.0,
-        [(l, r)] => 1.0 / l.domain.max(r.domain).max(1.0),
-        many => {
-            let product: f64 = many.iter().map(|(l, r)| l.domain.max(r.domain).max(1.0)).product();
-            let base = |side: &dyn Fn(&(Column, Column)) -> f64| many.iter().map(side).fold(1.0, f64::max);
-            // A key of several fields has no more values than the smaller table has tuples.
-            let smaller = base(&|(l, _)| l.base).min(base(&|(_, r)| r.base)).max(1.0);
-            1.0 / product.min(smaller)
-        }
-    };
-    share * other
+/// A share of which only some of so many draws are known, and what is believed without them: not further from what was drawn than
+/// chance brings it, some two standard deviations.
+fn bounded(believed: f64, drawn: f64, draws: f64) -> f64 {
+    let (least, most) = (drawn - 2.0 * drawn.sqrt(), drawn + 2.0 * (drawn + 1.0).sqrt());
+    believed.clamp((least / draws).clamp(0.0, 1.0), (most / draws).clamp(0.0, 1.0))
 }
 
-fn joined(left: &Profile, right: &Profile, join: &Join) -> Profile {
-    let conditions: Vec<&Expr> = join.conditions.iter().collect();
-    join_profiles(left, right, join.kind, &conditions, join.mark.as_ref())
-}
-
-/// What is believed of a join of two relations.
-pub(crate) fn join_profiles(
-    left: &Profile,
-    right: &Profile,
-    kind: Kind,
-    conditions: &[&Expr],
-    mark: Option<&Name>,
-) -> Profile {
-    let pairs = left.rows * right.rows * pair_share(left, right, conditions);
-    match kind {
-        Kind::Inner => left.merged(right, pairs),
-        Kind::Left => left.merged(right, pairs.max(left.rows)),
-        Kind::Full => left.merged(right, pairs.max(left.rows).max(right.rows)),
-        Kind::Single => left.merged(right, left.rows),
-        Kind::Mark => {
-            let mut profile = left.clone();
-            if let Some(mark) = mark {
-                profile.columns.insert(mark.clone(), Column { distinct: 2.0, ..Column::unknown(left.rows) });
-            }
-            profile
-        }
-        Kind::Semi | Kind::Anti => {
-            let mut share: f64 = if conditions.is_empty() { 1.0 } else { 0.5 };
-            let mut keyed = false;
-            for condition in conditions {
-                let Some((a, b)) = equality(condition) else { continue };
-                let on_left = a.fields().iter().any(|name| left.columns.contains_key(name));
-                let (l, r) = if on_left { (a, b) } else { (b, a) };
-                let (l, r) = (left.column_of(l), right.column_of(r));
-                // Distinct values of the right among those of the left.
-                let found = (r.distinct / l.domain.max(1.0)).min(1.0);
-                share = if keyed { share.min(found) } else { found };
-                keyed = true;
-            }
-            if kind == Kind::Anti {
-                share = (1.0 - share).max(0.1);
-            }
-            let mut profile = left.clone();
-            profile.scale(share);
-            profile
-        }
-    }
-}
-
-fn grouped(aggregate: &Aggregate) -> Profile {
-    let input = profile(&aggregate.input);
+fn grouped(input: Profile, aggregate: &Aggregate) -> Profile {
     let keys: Vec<Column> = aggregate.keys.iter().map(|(_, expr)| input.column_of(expr)).collect();
     let mut rows = match keys.len() {
         0 => 1.0,
         _ => keys.iter().map(|key| key.distinct).product::<f64>().min(input.rows.max(1.0)),
     };
+    let names = aggregate.keys.iter().map(|(_, expr)| match expr {
+        Expr::Field(name) => Some(name.clone()),
+        _ => None,
+    });
+    if let Some(names) = names.collect::<Option<Vec<Name>>>()
+        && let Some(first) = names.first()
+        && let Some(position) = input.component_of(first)
+        && let Some(groups) = input.components[position].distinct(&names, input.rows)
+    {
+        rows = if input.components[position].whole { groups } else { groups.min(rows) };
+    }
     if let Some(sets) = &aggregate.sets {
         rows = (rows * sets.len() as f64).min(input.rows.max(1.0) * sets.len() as f64);
     }
@@ -424,7 +431,7 @@ fn grouped(aggregate: &Aggregate) -> Profile {
     for (name, _) in &aggregate.calls {
         columns.insert(name.clone(), Column::unknown(rows));
     }
-    let mut profile = Profile { rows, columns };
+    let mut profile = Profile { rows, columns, components: Vec::new() };
     profile.cap();
     profile
 }

@@ -7,7 +7,6 @@ use tessera_types::{Atom, Field, Result, Tuple};
 
 use super::node::{add, fields_of, with_fields};
 use super::{Level, Lowering, Made};
-use crate::estimate::profile;
 use crate::raise::Types;
 use crate::relation::{Join, Kind, Name, covered};
 
@@ -28,7 +27,8 @@ impl Lowering<'_> {
         let left = self.prune(level, left, &kept)?;
         let right = self.lower(&join.right, &only(&right_names), level)?;
         let right = self.prune(level, right, &kept)?;
-        let flip = keyed.flips(join);
+        let (left_rows, right_rows) = (self.rows(&join.left), self.rows(&join.right));
+        let flip = keyed.can_flip(join) && left_rows < right_rows;
         let (left, left_keys) = self.with_computed(level, left, &keyed.left, "key")?;
         let (right, right_keys) = self.with_computed(level, right, &keyed.right, "key")?;
         let (build, build_keys, stream, stream_keys) =
@@ -37,7 +37,6 @@ impl Lowering<'_> {
         if keyed.null_equal {
             params.set("null_equal", true);
         }
-        let (left_rows, right_rows) = (profile(&join.left).rows, profile(&join.right).rows);
         let (build_rows, stream_rows) = if flip { (left_rows, right_rows) } else { (right_rows, left_rows) };
         params.set("expected_rows", build_rows as i64);
         let table = Tuple::new(vec![Field::collection("table", "hash_table", build.tuple.clone())]);
@@ -80,7 +79,7 @@ impl Lowering<'_> {
         let right = self.prune(level, right, right_needed)?;
         if join.kind == Kind::Inner {
             // The smaller one is the side.
-            let flip = profile(&join.left).rows < profile(&join.right).rows;
+            let flip = self.rows(&join.left) < self.rows(&join.right);
             let (side, stream) = if flip { (left, right) } else { (right, left) };
             if join.conditions.is_empty() {
                 let tuple = side.tuple.concat(&stream.tuple);
@@ -138,12 +137,12 @@ impl Keyed {
         keyed
     }
 
-    /// Whether the left side is built and the right one streams.
-    pub(super) fn flips(&self, join: &Join) -> bool {
+    /// Whether the left side may be built and the right one stream.
+    pub(super) fn can_flip(&self, join: &Join) -> bool {
         match join.kind {
             Kind::Mark | Kind::Single => false,
-            Kind::Anti if join.null_aware => false,
-            _ => profile(&join.left).rows < profile(&join.right).rows,
+            Kind::Anti => !join.null_aware,
+            _ => true,
         }
     }
 }

@@ -10,7 +10,7 @@ mod sort;
 mod union;
 mod unnest;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tessera_plan::{Expr, Node, NodeId, Params, Plan, Value};
@@ -18,6 +18,7 @@ use tessera_types::{Result, Tuple};
 
 use self::node::{add, fields_of, filter, with_fields};
 use self::sort::counted;
+use crate::estimate::{profile, rows_of_all};
 use crate::raise::Types;
 use crate::relation::{Name, Relation};
 
@@ -47,17 +48,20 @@ impl Level {
 #[derive(Debug)]
 pub(crate) struct Lowering<'a> {
     types: Types<'a>,
+    /// How many tuples each relation is believed to have.
+    rows: HashMap<*const Relation, f64>,
     /// Numbers for names that no query can write.
     fresh: usize,
 }
 
 impl<'a> Lowering<'a> {
     pub(crate) fn new(types: Types<'a>) -> Self {
-        Lowering { types, fresh: 0 }
+        Lowering { types, rows: HashMap::new(), fresh: 0 }
     }
 
     /// The plan that yields these fields of a relation, in this order, under these names.
     pub(crate) fn query(&mut self, relation: &Relation, output: &[(Name, Name)]) -> Result<(Plan, Tuple)> {
+        self.rows = rows_of_all(relation);
         let mut level = Level::new(Tuple::empty());
         let needed: HashSet<Name> = output.iter().map(|(_, field)| field.clone()).collect();
         let made = self.lower(relation, &needed, &mut level)?;
@@ -84,7 +88,22 @@ impl<'a> Lowering<'a> {
         Arc::from(format!("{base}${}", self.fresh))
     }
 
+    /// How many tuples a relation is believed to have.
+    fn rows(&self, relation: &Relation) -> f64 {
+        let known = self.rows.get(&std::ptr::from_ref(relation)).copied();
+        known.unwrap_or_else(|| profile(relation).rows)
+    }
+
     fn lower(&mut self, relation: &Relation, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {
+        let made = self.lowered(relation, needed, level)?;
+        // A nested plan runs many times, and what is measured is the sum.
+        if level.parameters.is_empty() {
+            estimated(level, made.id, self.rows(relation));
+        }
+        Ok(made)
+    }
+
+    fn lowered(&mut self, relation: &Relation, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {
         match relation {
             Relation::Scan { table, columns, predicates } => {
                 self.scan(table, columns, predicates, needed, level)
@@ -127,5 +146,20 @@ impl<'a> Lowering<'a> {
             Relation::Work { recursion, columns } => self.work(recursion, columns, needed, level),
             Relation::Unnest { input, lists, outer } => self.unnest(input, lists, *outer, needed, level),
         }
+    }
+}
+
+/// Notes what a node is believed to yield, and those below it that pass on as many tuples as they get.
+fn estimated(level: &mut Level, id: NodeId, rows: f64) {
+    let mut at = Some(id);
+    while let Some(node) = at.and_then(|id| level.nodes.get_mut(id.index())) {
+        if node.estimated_rows.is_some() {
+            return;
+        }
+        node.estimated_rows = Some(rows.round() as u64);
+        at = match (&*node.operator, node.inputs.as_slice()) {
+            ("projection" | "map", [input]) => Some(*input),
+            _ => None,
+        };
     }
 }

@@ -101,7 +101,14 @@ pub(super) fn add_nested(
     nested: Vec<Plan>,
     tuple: Tuple,
 ) -> Made {
-    let node = Node { operator: operator.into(), inputs: inputs.to_vec(), params, nested, expected: None };
+    let node = Node {
+        operator: operator.into(),
+        inputs: inputs.to_vec(),
+        params,
+        nested,
+        expected: None,
+        estimated_rows: None,
+    };
     level.nodes.push(node);
     Made { id: NodeId(level.nodes.len() as u32 - 1), tuple }
 }

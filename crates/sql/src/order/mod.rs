@@ -2,11 +2,14 @@
 //!
 //! A region of inner joins is taken apart into units; semi, anti, mark, left and single joins within it are units too, which
 //! can be applied once the units they read are there. Dynamic programming over connected subgraphs finds the cheapest
-//! tree (Moerkotte and Neumann's problem, solved by enumeration of subsets), greedily beyond [`UNITS_MAX`] units. Costs are tuples:
+//! tree, bushy ones included; where these are too many, trees are joined greedily ([`search`]). Costs are tuples:
 //! those every join yields, and those it builds and probes with. Fields that the region makes equal form classes, so that an implied
 //! equality is an edge like a written one, and counts once.
 
-use std::collections::HashMap;
+mod search;
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use tessera_plan::Expr;
 
@@ -14,8 +17,9 @@ use crate::estimate::{Profile, join_profiles, profile};
 use crate::raise::Types;
 use crate::relation::{Join, Kind, Name, Relation};
 
-/// The most units of a region that are ordered by dynamic programming.
-const UNITS_MAX: usize = 12;
+/// The most units of a region: a set of them is the bits of a word. The joins of a larger one stay as written, and what they join
+/// are regions of their own.
+const UNITS_MAX: usize = 60;
 /// What a tuple costs that goes into a hash table, and one that probes it, where one that comes out costs 1.
 const BUILD_COST: f64 = 2.0;
 const PROBE_COST: f64 = 0.3;
@@ -24,7 +28,50 @@ const PAIR_COST: f64 = 0.05;
 
 /// The relation with its joins in the order that is estimated cheapest.
 pub(crate) fn order_joins(relation: Relation, types: Types<'_>) -> Relation {
+    load_samples(&relation);
     Ordering { types }.order(relation)
+}
+
+/// Draws what estimates of these joins will ask the samples for: the fields that they and predicates read, and keys of groups.
+fn load_samples(relation: &Relation) {
+    fn walk<'r>(relation: &'r Relation, visit: &mut dyn FnMut(&'r Relation)) {
+        visit(relation);
+        relation.inputs().into_iter().for_each(|input| walk(input, visit));
+    }
+    let (mut read, mut joins): (HashSet<Name>, bool) = (HashSet::new(), false);
+    walk(relation, &mut |relation| {
+        joins |= matches!(relation, Relation::Join(_));
+        match relation {
+            Relation::Scan { .. } | Relation::Filter { .. } | Relation::Join(_) => {
+                read.extend(relation.exprs().into_iter().flat_map(Expr::fields));
+            }
+            Relation::Aggregate(aggregate) => {
+                read.extend(aggregate.keys.iter().flat_map(|(_, expr)| expr.fields()));
+            }
+            // What is read above a map stands below it under another name.
+            Relation::Map { exprs, .. } => {
+                read.extend(
+                    exprs
+                        .iter()
+                        .filter(|(name, _)| read.contains(name))
+                        .flat_map(|(_, e)| e.fields())
+                        .collect::<Vec<_>>(),
+                );
+            }
+            _ => {}
+        }
+    });
+    if !joins {
+        return;
+    }
+    walk(relation, &mut |relation| {
+        if let Relation::Scan { table, columns, .. } = relation
+            && let Some(sample) = &table.sample
+        {
+            let wanted = columns.iter().filter(|(name, _)| read.contains(name)).map(|(_, index)| *index);
+            sample.load(&wanted.collect::<Vec<_>>());
+        }
+    });
 }
 
 struct Ordering<'a> {
@@ -47,7 +94,7 @@ enum Unit {
 
 struct Region<'a> {
     units: Vec<Unit>,
-    profiles: Vec<Profile>,
+    profiles: Vec<Rc<Profile>>,
     /// Which unit a field comes from.
     owner: HashMap<Name, usize>,
     predicates: Vec<(Expr, usize)>,
@@ -64,13 +111,15 @@ struct Region<'a> {
 #[derive(Clone)]
 struct Candidate {
     cost: f64,
-    profile: Profile,
+    /// That of the set, whichever way it was joined: orders are compared by the same rows.
+    profile: Rc<Profile>,
     split: Option<(usize, usize)>,
 }
 
 impl Ordering<'_> {
     fn order(&self, mut relation: Relation) -> Relation {
-        let is_region = matches!(&relation, Relation::Join(join) if flattens(join));
+        let is_region =
+            matches!(&relation, Relation::Join(join) if flattens(join)) && units(&relation) <= UNITS_MAX;
         if !is_region {
             for input in relation.inputs_mut() {
                 let taken = std::mem::replace(input, Relation::nothing());
@@ -126,6 +175,16 @@ fn flattens(join: &Join) -> bool {
     !join.correlated && join.kind != Kind::Full
 }
 
+/// How many units a region has.
+fn units(relation: &Relation) -> usize {
+    match relation {
+        Relation::Join(join) if flattens(join) => {
+            units(&join.left) + if join.kind == Kind::Inner { units(&join.right) } else { 1 }
+        }
+        _ => 1,
+    }
+}
+
 impl Region<'_> {
     fn add(&mut self, unit: Unit) {
         let index = self.units.len();
@@ -142,7 +201,7 @@ impl Region<'_> {
             self.hanging |= 1 << index;
         }
         self.profiles.push(match &unit {
-            Unit::Base(relation) | Unit::Hanging { right: relation, .. } => profile(relation),
+            Unit::Base(relation) | Unit::Hanging { right: relation, .. } => Rc::new(profile(relation)),
         });
         self.units.push(unit);
     }
@@ -239,27 +298,39 @@ impl Region<'_> {
         conditions
     }
 
-    /// Joins two sets, if they can be; `cross` allows it without a condition.
+    /// Joins two sets, if they can be; `cross` allows it without a condition, `known` is the set's profile. One that costs no
+    /// less than `bound` is of no interest.
     fn combine(
         &self,
         left: (usize, &Candidate),
         right: (usize, &Candidate),
         cross: bool,
+        known: Option<&Rc<Profile>>,
+        bound: f64,
     ) -> Option<Candidate> {
         let ((left_mask, left), (right_mask, right)) = (left, right);
+        let below = left.cost + right.cost;
+        if below >= bound {
+            return None;
+        }
+        let candidate = |profile: Rc<Profile>, refs: &[&Expr]| {
+            let cost = below + join_cost(left, right, &profile, refs);
+            Some(Candidate { cost, profile, split: Some((left_mask, right_mask)) })
+        };
         let single = right_mask.is_power_of_two().then(|| right_mask.trailing_zeros() as usize);
         if let Some(Unit::Hanging { kind, conditions, mark, required, .. }) =
             single.and_then(|u| self.units.get(u))
         {
-            if required & !left_mask != 0 {
+            if required & !left_mask != 0 || !self.has_base(left_mask) {
                 return None;
             }
             let refs: Vec<&Expr> = conditions.iter().collect();
-            let mut joined = join_profiles(&left.profile, &right.profile, *kind, &refs, mark.as_ref());
-            let after = self.conditions(left_mask, right_mask);
-            joined.apply_all(&after);
-            let cost = left.cost + right.cost + join_cost(left, right, &joined, &refs);
-            return Some(Candidate { cost, profile: joined, split: Some((left_mask, right_mask)) });
+            let joined = known.cloned().unwrap_or_else(|| {
+                let mut joined = join_profiles(&left.profile, &right.profile, *kind, &refs, mark.as_ref());
+                joined.apply_all(&self.conditions(left_mask, right_mask));
+                Rc::new(joined)
+            });
+            return candidate(joined, &refs);
         }
         if !self.has_base(left_mask) || !self.has_base(right_mask) {
             return None;
@@ -271,9 +342,10 @@ impl Region<'_> {
             return None;
         }
         let refs: Vec<&Expr> = conditions.iter().collect();
-        let joined = join_profiles(&left.profile, &right.profile, Kind::Inner, &refs, None);
-        let cost = left.cost + right.cost + join_cost(left, right, &joined, &refs);
-        Some(Candidate { cost, profile: joined, split: Some((left_mask, right_mask)) })
+        let joined = known.cloned().unwrap_or_else(|| {
+            Rc::new(join_profiles(&left.profile, &right.profile, Kind::Inner, &refs, None))
+        });
+        candidate(joined, &refs)
     }
 
     fn has_base(&self, mask: usize) -> bool {
@@ -281,77 +353,11 @@ impl Region<'_> {
     }
 
     fn solve(mut self) -> Relation {
-        let count = self.units.len();
         let late = std::mem::take(&mut self.late);
-        let mut best: HashMap<usize, Candidate> = HashMap::new();
-        for (unit, profile) in self.profiles.iter().enumerate() {
-            best.insert(1 << unit, Candidate { cost: 0.0, profile: profile.clone(), split: None });
-        }
-        let full = (1_usize << count) - 1;
-        if count <= UNITS_MAX {
-            self.exhaustive(&mut best, false);
-            if !best.contains_key(&full) {
-                self.exhaustive(&mut best, true);
-            }
-        } else {
-            self.greedy(&mut best, count);
-        }
+        let best = self.best();
+        let full = (1_usize << self.units.len()) - 1;
         let mut units: Vec<Option<Unit>> = std::mem::take(&mut self.units).into_iter().map(Some).collect();
         self.tree(full, &best, &mut units).filtered(late)
-    }
-
-    fn exhaustive(&self, best: &mut HashMap<usize, Candidate>, cross: bool) {
-        let full = (1_usize << self.units.len()) - 1;
-        for set in 1..=full {
-            if set.is_power_of_two() {
-                continue;
-            }
-            let mut found = best.get(&set).cloned();
-            let mut left = (set - 1) & set;
-            while left > 0 {
-                let right = set & !left;
-                if let (Some(a), Some(b)) = (best.get(&left), best.get(&right))
-                    && found.as_ref().is_none_or(|found| a.cost + b.cost < found.cost)
-                    && let Some(candidate) = self.combine((left, a), (right, b), cross)
-                    && found.as_ref().is_none_or(|found| candidate.cost < found.cost)
-                {
-                    found = Some(candidate);
-                }
-                left = (left - 1) & set;
-            }
-            if let Some(found) = found {
-                best.insert(set, found);
-            }
-        }
-    }
-
-    /// Repeatedly joins the two sets whose join is smallest.
-    fn greedy(&self, best: &mut HashMap<usize, Candidate>, count: usize) {
-        let mut sets: Vec<usize> = (0..count).map(|unit| 1 << unit).collect();
-        while sets.len() > 1 {
-            let mut found: Option<(usize, usize, Candidate)> = None;
-            for cross in [false, true] {
-                for &left in &sets {
-                    for &right in sets.iter().filter(|right| **right != left) {
-                        let (Some(a), Some(b)) = (best.get(&left), best.get(&right)) else { continue };
-                        let Some(candidate) = self.combine((left, a), (right, b), cross) else { continue };
-                        let better = found
-                            .as_ref()
-                            .is_none_or(|(_, _, known)| candidate.profile.rows < known.profile.rows);
-                        if better {
-                            found = Some((left, right, candidate));
-                        }
-                    }
-                }
-                if found.is_some() {
-                    break;
-                }
-            }
-            let Some((left, right, candidate)) = found else { break };
-            sets.retain(|set| *set != left && *set != right);
-            sets.push(left | right);
-            best.insert(left | right, candidate);
-        }
     }
 
     /// The relation of a set of units.

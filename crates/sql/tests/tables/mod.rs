@@ -58,6 +58,7 @@ impl Tables {
             params,
             filters: true,
             statistics,
+            sample: None,
         };
         self.tables.insert(name.to_string(), Arc::new(table));
     }

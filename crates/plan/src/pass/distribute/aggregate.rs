@@ -20,6 +20,7 @@ impl Distributing<'_> {
         let Some((partial, merged)) = parts else { return self.on_first(node) };
         node.params.set("aggregates", partial);
         node.params.set("partial", true);
+        node.estimated_rows = None;
         node.inputs[0] = input.id;
         let part = Placed { id: self.out.push(node), place: Place::Split };
         // Few tuples: cheaper at every worker than at the first and then, perhaps, at every worker.
@@ -46,6 +47,7 @@ impl Distributing<'_> {
                     part.inputs = vec![parts.id];
                     part.params.set("aggregates", partial);
                     part.params.set("partial", true);
+                    part.estimated_rows = None;
                     parts = Placed { id: self.out.push(part), place: Place::Split };
                     node.params.set("aggregates", merged);
                 }

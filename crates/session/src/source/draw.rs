@@ -1,0 +1,313 @@
+//! Samples: a few rows of a table, read by its own scan.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch};
+use tessera_encodings::Chunk;
+use tessera_exec::{Governor, Query};
+use tessera_objects::is_object;
+use tessera_ops::hash::{MULTIPLIER, SEED, fold};
+use tessera_ops::operator::{Lowering, Operator, SourceRun, Step};
+use tessera_ops::{Counters, Registry, Run};
+use tessera_plan::{Edge, Inputs, Node, Order, Traits, Value};
+use tessera_sql::{Draw, Drawn, Sample, Table};
+use tessera_types::{Error, Result, Tuple};
+
+use super::Stamps;
+use super::kept::{Columns, Kept};
+use crate::storage::Storage;
+
+/// A table of at most this many rows is sampled whole, so that keys of a dimension are all there.
+const WHOLE_ROWS_MAX: f64 = 20_000.0;
+/// Rows that are kept of a larger one: a share of 1 in 100 is then known to some 10 %.
+const SAMPLE_ROWS: f64 = 8_000.0;
+/// Morsels that are read of a table: four of 131,072 rows take some 2 ms a column.
+const MORSELS_MAX: usize = 4;
+/// No more is read after this time.
+const TIME_MAX: Duration = Duration::from_millis(30);
+/// How long it is waited for bytes that are not there yet, at a time.
+const WAIT: Duration = Duration::from_millis(5);
+/// The most memory that reading may take.
+const MEMORY_BYTES_MAX: usize = 256 << 20;
+
+/// Reads samples of tables.
+#[derive(Clone)]
+pub(crate) struct Sampler {
+    registry: Arc<Registry>,
+    storage: Storage,
+    /// Where samples are kept for other processes.
+    cache: Option<PathBuf>,
+}
+
+impl fmt::Debug for Sampler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sampler").finish_non_exhaustive()
+    }
+}
+
+/// Draws rows of one table.
+#[derive(Debug)]
+struct ScanDraw {
+    sampler: Sampler,
+    node: Node,
+    tuple: Tuple,
+    /// How many rows the table is said to have.
+    rows: f64,
+    kept: Option<Kept>,
+    state: Mutex<State>,
+}
+
+/// What has been drawn.
+#[derive(Debug, Default)]
+struct State {
+    /// Whether it has been looked at what is kept.
+    looked: bool,
+    /// Where the first draw has read; later ones read the same.
+    places: Option<Places>,
+    columns: Columns,
+}
+
+/// Where sampled rows lie.
+#[derive(Debug, Clone, PartialEq)]
+struct Places {
+    /// Numbers of morsels, and how many rows of each are looked at.
+    morsels: Vec<(usize, usize)>,
+    /// How many morsels there are.
+    all: usize,
+    /// The share of rows that is kept, as a part of 2^32.
+    kept: u64,
+}
+
+impl Sampler {
+    /// Samples are kept in the directory `cache`, if there is one.
+    pub(crate) fn new(registry: Arc<Registry>, storage: Storage, cache: Option<PathBuf>) -> Sampler {
+        Sampler { registry, storage, cache }
+    }
+
+    /// The sample of a table of files; none of objects, which take a round trip for each range.
+    pub(crate) fn sample(&self, table: &Table, stamps: &Stamps) -> Option<Arc<Sample>> {
+        let Some(Value::List(paths)) = table.params.get("paths") else { return None };
+        if paths.iter().any(|path| matches!(path, Value::String(path) if is_object(path))) {
+            return None;
+        }
+        let node = Node {
+            operator: table.operator.clone(),
+            inputs: Vec::new(),
+            params: table.params.clone(),
+            nested: Vec::new(),
+            expected: None,
+            estimated_rows: None,
+        };
+        let (sampler, tuple) = (self.clone(), table.tuple.clone());
+        let rows = table.statistics.rows.unwrap_or(0.0);
+        let reads = format!("{} {:?} {tuple}", table.operator, table.params);
+        let versions = format!("{reads}\n{stamps:?}");
+        let cache = self.cache.as_ref().filter(|_| stamps.unchanged(stamps));
+        let kept = cache.map(|directory| Kept::new(directory, &reads, versions));
+        let draw = ScanDraw { sampler, node, tuple: tuple.clone(), rows, kept, state: Mutex::default() };
+        Some(Arc::new(Sample::new(tuple, Box::new(draw), self.registry.library().clone())))
+    }
+}
+
+impl Draw for ScanDraw {
+    fn draw(&self, columns: &[usize]) -> Option<Drawn> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.looked {
+            state.looked = true;
+            if let Some(found) = self.kept.as_ref().and_then(Kept::load) {
+                state.places = Places::of(&found.places);
+                state.columns = found;
+            }
+        }
+        let missing: Vec<usize> =
+            columns.iter().copied().filter(|column| !state.columns.numbers.contains(column)).collect();
+        if !missing.is_empty() {
+            // What cannot be read is the query's to complain of.
+            self.read_rows(&missing, &mut state).ok()?;
+            if let Some(kept) = &self.kept {
+                kept.save(&state.columns);
+            }
+        }
+        let State { columns: Columns { numbers, drawn, .. }, .. } = &*state;
+        let position = |column: &usize| numbers.iter().position(|known| known == column);
+        let array = |column: &usize| drawn.columns.get(position(column)?).cloned();
+        let columns = columns.iter().map(array).collect::<Option<Vec<_>>>()?;
+        Some(Drawn { columns, ..*drawn })
+    }
+}
+
+impl ScanDraw {
+    /// Adds columns to what has been drawn.
+    fn read_rows(&self, columns: &[usize], state: &mut State) -> Result<()> {
+        let fields = columns.iter().filter_map(|column| self.tuple.fields().get(*column)).cloned();
+        let tuple = Tuple::new(fields.collect::<Vec<_>>());
+        let source = self.source(&tuple, &self.run())?;
+        let all = source.morsels();
+        let known = state.places.clone().filter(|places| places.all == all);
+        let first = known.is_none();
+        let places = known.unwrap_or_else(|| self.places(all));
+        let (sample, read) = sampled(&*source, &places, &tuple, first.then(|| Instant::now() + TIME_MAX))?;
+        let looked_at: usize = read.morsels.iter().map(|(_, rows)| *rows).sum();
+        if first {
+            let complete = read.morsels.len() == all && !read.cut;
+            let least = sample.num_rows() as f64 + 1.0;
+            let table_rows = match complete {
+                true if places.kept >> 32 > 0 => looked_at as f64,
+                _ if self.known_rows() => self.rows.max(least),
+                _ => (looked_at as f64 / read.morsels.len().max(1) as f64 * all as f64).max(least),
+            };
+            let places = Places { morsels: read.morsels, ..places };
+            let drawn = Drawn { columns: Vec::new(), rows: sample.num_rows(), table_rows, even: complete };
+            state.columns = Columns { places: places.numbers(), numbers: Vec::new(), drawn };
+            state.places = Some(places);
+        }
+        if sample.num_rows() != state.columns.drawn.rows {
+            return Err(Error::data("a sample has other rows than before: the table has changed"));
+        }
+        state.columns.numbers.extend(columns);
+        state.columns.drawn.columns.extend(owned(&sample));
+        Ok(())
+    }
+
+    /// Whether the file tells how many rows there are.
+    fn known_rows(&self) -> bool {
+        &*self.node.operator == "parquet_scan"
+    }
+
+    fn places(&self, all: usize) -> Places {
+        let count = all.min(MORSELS_MAX);
+        let morsels = (0..count).map(|number| (number * all / count, usize::MAX)).collect();
+        let rows = self.rows * count as f64 / all.max(1) as f64;
+        let share = if self.rows <= WHOLE_ROWS_MAX { 1.0 } else { (SAMPLE_ROWS / rows).min(1.0) };
+        Places { morsels, all, kept: (share * (1u64 << 32) as f64) as u64 }
+    }
+
+    fn run(&self) -> Run {
+        let (opener, creator) = (self.sampler.storage.opener(), self.sampler.storage.creator());
+        let settings = tessera_exec::Settings { opener, creator, ..Default::default() };
+        Run {
+            context: Query::new(settings, &Governor::new(MEMORY_BYTES_MAX)),
+            parameter_tuple: Tuple::empty(),
+            parameters: Chunk::unit(),
+            counters: Arc::new(Counters::default()),
+        }
+    }
+
+    /// The table's scan of these columns.
+    fn source(&self, columns: &Tuple, run: &Run) -> Result<Arc<dyn SourceRun>> {
+        let mut node = self.node.clone();
+        node.params.set("columns", columns.clone());
+        let (registry, parameters) = (&self.sampler.registry, Tuple::empty());
+        let edge = Edge { tuple: parameters.clone(), traits: Traits::DRIVER, order: Order::Source };
+        let edges = std::slice::from_ref(&edge);
+        let scan = registry.implementation(&node.operator)?;
+        let functions = registry.catalogue().functions();
+        let output =
+            scan.derive(&node, &Inputs { edges, nested: &[], parameters: &parameters, functions })?;
+        let lowering = Lowering {
+            inputs: edges,
+            output: &output,
+            parameters: &parameters,
+            nested: Vec::new(),
+            nested_outputs: Vec::new(),
+            position: 0,
+            library: registry.library(),
+        };
+        match scan.lower(&node, &lowering)? {
+            Operator::Source(source) => source.start(run, &[]),
+            _ => Err(Error::internal(format!("{} is a table's scan and no source", node.operator))),
+        }
+    }
+}
+
+/// What was read of a source.
+struct Read {
+    /// Numbers of morsels, and how many rows were looked at.
+    morsels: Vec<(usize, usize)>,
+    /// Time was over.
+    cut: bool,
+}
+
+/// The sampled rows of a source, until `ends_at`.
+fn sampled(
+    source: &dyn SourceRun,
+    places: &Places,
+    tuple: &Tuple,
+    ends_at: Option<Instant>,
+) -> Result<(RecordBatch, Read)> {
+    let over = || ends_at.is_some_and(|ends_at| Instant::now() > ends_at);
+    let (mut batches, mut read) = (Vec::new(), Read { morsels: Vec::new(), cut: false });
+    for (morsel, limit) in &places.morsels {
+        let mut reader = source.open(*morsel)?;
+        let mut rows = 0;
+        while rows < *limit && !read.cut {
+            match reader.step()? {
+                Step::HasOutput(chunk) => {
+                    let chunk = chunk.compact()?;
+                    let batch = chunk.slice(0, chunk.rows().min(limit - rows)).to_batch(tuple)?;
+                    let kept = (rows..rows + batch.num_rows()).map(|row| places.keeps(*morsel, row));
+                    rows += batch.num_rows();
+                    batches.push(filter_record_batch(&batch, &kept.map(Some).collect::<BooleanArray>())?);
+                    read.cut = over();
+                }
+                Step::Blocked(token) => token.wait(WAIT),
+                Step::NeedInput | Step::Done => break,
+            }
+        }
+        read.morsels.push((*morsel, rows));
+        if read.cut {
+            break;
+        }
+    }
+    Ok((concat_batches(&Arc::new(tuple.arrow_schema()?), &batches)?, read))
+}
+
+impl Places {
+    /// As numbers, to be kept.
+    fn numbers(&self) -> Vec<u64> {
+        let morsels = self.morsels.iter().flat_map(|(morsel, rows)| [*morsel as u64, *rows as u64]);
+        [self.all as u64, self.kept].into_iter().chain(morsels).collect()
+    }
+
+    /// What [`Places::numbers`] has made.
+    fn of(numbers: &[u64]) -> Option<Places> {
+        let ([all, kept], morsels) = numbers.split_first_chunk()?;
+        let morsels = morsels.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1] as usize)).collect();
+        Some(Places { morsels, all: *all as usize, kept: *kept })
+    }
+
+    /// Whether a row of a morsel is sampled: by its number, so that every draw has the same rows.
+    fn keeps(&self, morsel: usize, row: usize) -> bool {
+        let word = fold(SEED ^ (morsel as u64) << 40 ^ row as u64, MULTIPLIER);
+        word >> 32 < self.kept
+    }
+}
+
+/// The columns, without the rest of the buffers that strings stand in.
+fn owned(batch: &RecordBatch) -> Vec<ArrayRef> {
+    let own = |array: &ArrayRef| match array.as_string_view_opt() {
+        Some(strings) => Arc::new(strings.gc()) as ArrayRef,
+        None => array.clone(),
+    };
+    batch.columns().iter().map(own).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn about_the_wanted_share_of_rows_is_kept() {
+        for share in [0.01, 0.2, 1.0] {
+            let kept = (share * (1u64 << 32) as f64) as u64;
+            let places = Places { morsels: vec![(0, 7), (2, 9)], all: 3, kept };
+            let found = (0..100_000).filter(|row| places.keeps(2, *row)).count() as f64 / 1e5;
+            assert!((found - share).abs() < 0.01, "{found} of {share}");
+            assert_eq!(Places::of(&places.numbers()), Some(places));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Samples that outlive the process: a file for each table in a cache directory.
+//!
+//! A file is named by a hash of what reads the table, and holds the versions of its files, so that a table that has changed is
+//! sampled anew. Nothing relies on it: one that is damaged, old or of another version of this program is as good as none, and one
+//! that cannot be written is not. Files appear whole, by renaming.
+//!
+//! Layout: [`MAGIC`], length and text of the versions, rows of the table (a float's bits), 1 for an even sample, where the rows lie
+//! and the numbers of the columns (each a list, its length first), rows, the columns as an Arrow stream, and a hash of all that; numbers are
+//! 8 bytes, the lowest first.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema};
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use tessera_ops::hash::word_of_bytes;
+use tessera_sql::Drawn;
+
+const MAGIC: &[u8; 8] = b"TESSTAT1";
+/// A larger file is no sample.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+/// The most files in the directory; when one more comes, all go. Each is some 100 KiB.
+const FILES_MAX: usize = 4_096;
+
+/// Where the sample of one version of a table is kept.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    file: PathBuf,
+    versions: String,
+}
+
+/// Columns that were drawn, by their numbers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Columns {
+    /// Where the rows lie, in the words of who draws them.
+    pub(super) places: Vec<u64>,
+    pub(super) numbers: Vec<usize>,
+    pub(super) drawn: Drawn,
+}
+
+impl Kept {
+    /// The place of a table: `reads` says how it is read, `versions` which versions its files are of.
+    pub(super) fn new(directory: &Path, reads: &str, versions: String) -> Kept {
+        Kept { file: directory.join(format!("{:016x}.sample", word_of_bytes(reads.as_bytes()))), versions }
+    }
+
+    /// What is kept, if it is of these versions and not damaged.
+    pub(super) fn load(&self) -> Option<Columns> {
+        if std::fs::metadata(&self.file).ok()?.len() > FILE_BYTES_MAX {
+            return None;
+        }
+        let bytes = std::fs::read(&self.file).ok()?;
+        let (body, hash) = bytes.split_last_chunk::<8>()?;
+        if u64::from_le_bytes(*hash) != word_of_bytes(body) {
+            return None;
+        }
+        let mut rest = body.strip_prefix(MAGIC)?;
+        let length = number(&mut rest)? as usize;
+        let (versions, mut rest) = rest.split_at_checked(length)?;
+        if versions != self.versions.as_bytes() {
+            return None;
+        }
+        let table_rows = f64::from_bits(number(&mut rest)?);
+        let even = number(&mut rest)? == 1;
+        let places = list(&mut rest)?;
+        let numbers: Vec<usize> = list(&mut rest)?.into_iter().map(|number| number as usize).collect();
+        let rows = number(&mut rest)? as usize;
+        let batch = StreamReader::try_new(rest, None).ok()?.next()?.ok()?;
+        let columns = batch.columns().to_vec();
+        let fits = columns.len() == numbers.len() && columns.iter().all(|column| column.len() == rows);
+        fits.then_some(Columns { places, numbers, drawn: Drawn { columns, rows, table_rows, even } })
+    }
+
+    /// Keeps a sample; whether it could.
+    pub(super) fn save(&self, sample: &Columns) -> bool {
+        self.written(sample).is_some()
+    }
+
+    fn written(&self, sample: &Columns) -> Option<()> {
+        let Drawn { columns, rows, table_rows, even } = &sample.drawn;
+        let mut bytes = MAGIC.to_vec();
+        let mut put = |number: u64| bytes.extend(number.to_le_bytes());
+        put(self.versions.len() as u64);
+        bytes.extend(self.versions.as_bytes());
+        let mut put = |number: u64| bytes.extend(number.to_le_bytes());
+        put(table_rows.to_bits());
+        put(u64::from(*even));
+        put(sample.places.len() as u64);
+        sample.places.iter().for_each(|number| put(*number));
+        put(sample.numbers.len() as u64);
+        sample.numbers.iter().for_each(|number| put(*number as u64));
+        put(*rows as u64);
+        let field = |(number, array): (usize, &ArrayRef)| {
+            Field::new(number.to_string(), array.data_type().clone(), true)
+        };
+        let schema = Arc::new(Schema::new(columns.iter().enumerate().map(field).collect::<Vec<_>>()));
+        let options = RecordBatchOptions::new().with_row_count(Some(*rows));
+        let batch = RecordBatch::try_new_with_options(schema.clone(), columns.clone(), &options).ok()?;
+        let mut writer = StreamWriter::try_new(&mut bytes, &schema).ok()?;
+        writer.write(&batch).ok()?;
+        writer.finish().ok()?;
+        drop(writer);
+        bytes.extend(word_of_bytes(&bytes).to_le_bytes());
+        let directory = self.file.parent()?;
+        std::fs::create_dir_all(directory).ok()?;
+        make_room(directory);
+        // Two processes may write the same sample at once.
+        let unfinished = self.file.with_extension(format!("{}.tmp", std::process::id()));
+        let done =
+            std::fs::write(&unfinished, &bytes).and_then(|()| std::fs::rename(&unfinished, &self.file));
+        if done.is_err() {
+            drop(std::fs::remove_file(&unfinished));
+        }
+        done.ok()
+    }
+}
+
+/// Takes a number off the front.
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let (first, rest) = bytes.split_first_chunk::<8>()?;
+    *bytes = rest;
+    Some(u64::from_le_bytes(*first))
+}
+
+fn list(bytes: &mut &[u8]) -> Option<Vec<u64>> {
+    let count = number(bytes)?;
+    (0..count).map(|_| number(bytes)).collect()
+}
+
+/// Removes the files of a directory that has become too full, those of processes that ended early among them.
+fn make_room(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    if files.len() < FILES_MAX {
+        return;
+    }
+    let ours = |file: &&PathBuf| file.extension().is_some_and(|end| end == "sample" || end == "tmp");
+    files.iter().filter(ours).for_each(|file| drop(std::fs::remove_file(file)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int64Array, StringViewArray};
+
+    fn sample() -> Columns {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from(vec![Some(1), None, Some(3)])),
+            Arc::new(StringViewArray::from(vec![Some("a"), Some("longer than twelve bytes"), None])),
+        ];
+        let drawn = Drawn { columns, rows: 3, table_rows: 70.0, even: true };
+        Columns { places: vec![1, 2, 3], numbers: vec![4, 1], drawn }
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_for_the_same_versions_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::new(&folder.path().join("new"), "scan of x", "1".to_string());
+        assert!(kept.load().is_none());
+        assert!(kept.save(&sample()));
+        let found = kept.load().unwrap();
+        assert_eq!(found.places, [1, 2, 3]);
+        assert_eq!((found.numbers, found.drawn.rows, found.drawn.table_rows), (vec![4, 1], 3, 70.0));
+        assert_eq!(found.drawn.columns, sample().drawn.columns);
+        assert!(Kept::new(&folder.path().join("new"), "scan of x", "2".to_string()).load().is_none());
+        assert!(Kept::new(&folder.path().join("new"), "scan of y", "1".to_string()).load().is_none());
+    }
+
+    #[test]
+    fn a_damaged_file_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::new(folder.path(), "x", "1".to_string());
+        assert!(kept.save(&sample()));
+        let whole = std::fs::read(&kept.file).unwrap();
+        for position in (0..whole.len()).step_by(7) {
+            let mut bytes = whole.clone();
+            bytes[position] ^= 0x10;
+            std::fs::write(&kept.file, &bytes).unwrap();
+            assert!(kept.load().is_none(), "{position}");
+            std::fs::write(&kept.file, &whole[..position]).unwrap();
+            assert!(kept.load().is_none(), "{position}");
+        }
+        assert!(!Kept::new(&kept.file, "x", "1".to_string()).save(&sample()), "a directory that is a file");
+    }
+}

@@ -1,0 +1,265 @@
+//! Sampled tuples of a relation, and what they say of predicates, joins and groups.
+//!
+//! A component is a sample of a relation made of one or more tables: each of its rows names a row of each table's sample. Joining
+//! two components joins what was sampled (as in Leis et al., Cardinality Estimation Done Right: Index-Based Join Sampling, 2017, with
+//! samples in the place of indexes), so that what is correlated within a table or along a key stays so. Where one side is
+//! sampled whole, as most dimensions are, the pairs found are a fair share of all; where both are parts of tables whose rows all
+//! had the same chance, too, if enough were found.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tessera_ops::hash::{SEED, combine};
+use tessera_plan::Expr;
+
+use crate::relation::{Kind, Name};
+use crate::sample::{NO_ROW, NO_WORD, Sample, distinct, select};
+
+/// The most rows of a joined component: of more, a part is kept. Joining costs some 20 ns a row, for each set of units
+/// that join ordering looks at.
+const ROWS_MAX: usize = 2_000;
+
+/// Sampled tuples of a relation.
+#[derive(Debug)]
+pub(crate) struct Component {
+    parts: Vec<Part>,
+    /// How many there are.
+    pub(crate) rows: usize,
+    /// All tuples of the relation are there.
+    pub(crate) whole: bool,
+    /// Every tuple of the relation had the same chance to be there.
+    pub(crate) even: bool,
+    words: RefCell<HashMap<Name, Option<Rc<Vec<u64>>>>>,
+    indexes: RefCell<HashMap<Vec<Name>, Rc<Index>>>,
+}
+
+/// A table in a component.
+#[derive(Debug, Clone)]
+struct Part {
+    sample: Arc<Sample>,
+    columns: Vec<(Name, usize)>,
+    rows: Rc<Vec<u32>>,
+}
+
+/// The rows of each key.
+#[derive(Debug, Default)]
+struct Index {
+    /// Where its rows begin, and how many there are.
+    keys: HashMap<u64, (u32, u32), BuildHasherDefault<Hashed>>,
+    rows: Vec<u32>,
+}
+
+/// Keys are hashes already.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = combine(self.0, u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = word;
+    }
+}
+
+/// What joining two components has found.
+pub(crate) struct Joined {
+    /// Pairs that match.
+    pub(crate) pairs: f64,
+    /// Rows of the left one that have a match.
+    pub(crate) matched: f64,
+    pub(crate) component: Component,
+}
+
+impl Component {
+    /// The rows of a table's sample, if there is one.
+    pub(crate) fn of(sample: &Arc<Sample>, columns: &[(Name, usize)]) -> Option<Component> {
+        let size = sample.size()?;
+        let rows = (0..size.rows as u32).collect();
+        let part = Part { sample: sample.clone(), columns: columns.to_vec(), rows: Rc::new(rows) };
+        Some(Component::new(vec![part], size.rows, size.whole(), size.even))
+    }
+
+    fn new(parts: Vec<Part>, rows: usize, whole: bool, even: bool) -> Component {
+        Component { parts, rows, whole, even, words: RefCell::default(), indexes: RefCell::default() }
+    }
+
+    /// Whether it has values of a field.
+    pub(crate) fn has(&self, name: &Name) -> bool {
+        self.part(name).is_some_and(|(part, column)| part.sample.values(column).is_some())
+    }
+
+    fn part(&self, name: &Name) -> Option<(&Part, usize)> {
+        self.parts.iter().find_map(|part| {
+            let (_, column) = part.columns.iter().find(|(known, _)| known == name)?;
+            Some((part, *column))
+        })
+    }
+
+    /// The same rows, with these fields under these names.
+    pub(crate) fn renamed(&self, names: &[(Name, Name)]) -> Component {
+        let part = |part: &Part| {
+            let new = names.iter().filter_map(|(new, old)| {
+                let (_, column) = part.columns.iter().find(|(known, _)| known == old)?;
+                Some((new.clone(), *column))
+            });
+            Part { columns: new.collect(), ..part.clone() }
+        };
+        Component::new(self.parts.iter().map(part).collect(), self.rows, self.whole, self.even)
+    }
+
+    /// A hash of each value of a field.
+    fn words(&self, name: &Name) -> Option<Rc<Vec<u64>>> {
+        if let Some(known) = self.words.borrow().get(name) {
+            return known.clone();
+        }
+        let words = self.part(name).and_then(|(part, column)| {
+            let values = part.sample.values(column)?;
+            let word = |row: &u32| values.words.get(*row as usize).copied().unwrap_or(NO_WORD);
+            Some(Rc::new(part.rows.iter().map(word).collect::<Vec<_>>()))
+        });
+        self.words.borrow_mut().insert(name.clone(), words.clone());
+        words
+    }
+
+    /// A hash of the values of several fields; of none where one is NULL.
+    fn keys(&self, names: &[Name]) -> Option<Rc<Vec<u64>>> {
+        let [first, others @ ..] = names else { return None };
+        let first = self.words(first)?;
+        if others.is_empty() {
+            return Some(first);
+        }
+        let mut keys = first.as_ref().clone();
+        for name in others {
+            for (key, word) in keys.iter_mut().zip(self.words(name)?.iter()) {
+                let known = *key != NO_WORD && *word != NO_WORD;
+                *key = if known { combine(combine(SEED, *key), *word) } else { NO_WORD };
+            }
+        }
+        Some(Rc::new(keys))
+    }
+
+    fn index(&self, names: &[Name]) -> Option<Rc<Index>> {
+        if let Some(known) = self.indexes.borrow().get(names) {
+            return Some(known.clone());
+        }
+        let words = self.keys(names)?;
+        let mut index = Index { rows: vec![0; words.len()], ..Index::default() };
+        for word in words.iter().filter(|word| **word != NO_WORD) {
+            index.keys.entry(*word).or_default().1 += 1;
+        }
+        let mut next = 0;
+        for (start, count) in index.keys.values_mut() {
+            (*start, next) = (next, next + *count);
+            *count = 0;
+        }
+        for (row, word) in words.iter().enumerate() {
+            if let Some((start, count)) = index.keys.get_mut(word).filter(|_| *word != NO_WORD) {
+                index.rows[(*start + *count) as usize] = row as u32;
+                *count += 1;
+            }
+        }
+        let index = Rc::new(index);
+        self.indexes.borrow_mut().insert(names.to_vec(), index.clone());
+        Some(index)
+    }
+
+    /// The rows at these positions, [`NO_ROW`] for a row of NULLs.
+    fn at(&self, positions: &[u32]) -> Vec<Part> {
+        let row = |part: &Part, position: &u32| part.rows.get(*position as usize).copied().unwrap_or(NO_ROW);
+        let part = |part: &Part| Part {
+            rows: Rc::new(positions.iter().map(|position| row(part, position)).collect()),
+            ..part.clone()
+        };
+        self.parts.iter().map(part).collect()
+    }
+
+    /// The rows that satisfy a predicate; nothing where it cannot be evaluated here.
+    pub(crate) fn filtered(&self, predicate: &Expr) -> Option<Component> {
+        let fields = predicate.fields();
+        if fields.is_empty() || !crate::relation::parameters(predicate).is_empty() {
+            return None;
+        }
+        let column = |name: &Name| {
+            let (part, column) = self.part(name)?;
+            part.sample.field(column, name, &part.rows)
+        };
+        let columns = fields.iter().map(column).collect::<Option<Vec<_>>>()?;
+        let kept = select(predicate, columns, self.parts.first()?.sample.library())?;
+        Some(Component::new(self.at(&kept), kept.len(), self.whole, self.even))
+    }
+
+    /// How many distinct values these fields have together among `rows` tuples of which these are some.
+    pub(crate) fn distinct(&self, names: &[Name], rows: f64) -> Option<f64> {
+        if self.rows == 0 {
+            return None;
+        }
+        let index = self.index(names)?;
+        let found = index.keys.len() as f64;
+        if self.whole {
+            return Some(found.max(1.0));
+        }
+        let once = index.keys.values().filter(|(_, count)| *count == 1).count() as f64;
+        Some(distinct(found, once, self.rows as f64, rows))
+    }
+
+    /// The rows joined with those of another component where fields of either are equal.
+    pub(crate) fn joined(&self, right: &Component, kind: Kind, keys: &[(Name, Name)]) -> Option<Joined> {
+        let (own, others): (Vec<Name>, Vec<Name>) = keys.iter().cloned().unzip();
+        let (words, index) = (self.keys(&own)?, right.index(&others)?);
+        let found: Vec<(u32, u32)> =
+            words.iter().map(|word| index.keys.get(word).copied().unwrap_or_default()).collect();
+        let pairs: usize = found.iter().map(|(_, count)| *count as usize).sum();
+        let matched = found.iter().filter(|(_, count)| *count > 0).count();
+        let (mut lefts, mut rights) = (Vec::new(), Vec::new());
+        let every = match kind {
+            Kind::Semi | Kind::Anti => {
+                let keeps = |count: u32| (count > 0) == (kind == Kind::Semi);
+                let kept = found.iter().zip(0..).filter(|((_, count), _)| keeps(*count));
+                lefts.extend(kept.map(|(_, row)| row));
+                1
+            }
+            _ => {
+                let outer = kind == Kind::Left;
+                let all = pairs + if outer { words.len() - matched } else { 0 };
+                let every = all.div_ceil(ROWS_MAX).max(1);
+                let mut at = 0;
+                for ((start, count), row) in found.iter().zip(0..) {
+                    if *count == 0 && outer {
+                        if at % every == 0 {
+                            lefts.push(row);
+                            rights.push(NO_ROW);
+                        }
+                        at += 1;
+                    }
+                    // The first that is a multiple of `every`, counted over all pairs.
+                    let mut nth = (every - at % every) % every;
+                    while nth < *count as usize {
+                        lefts.push(row);
+                        rights.push(index.rows[*start as usize + nth]);
+                        nth += every;
+                    }
+                    at += *count as usize;
+                }
+                every
+            }
+        };
+        let mut parts = self.at(&lefts);
+        if !matches!(kind, Kind::Semi | Kind::Anti) {
+            parts.extend(right.at(&rights));
+        }
+        let whole = self.whole && right.whole && every == 1;
+        let component = Component::new(parts, lefts.len(), whole, self.even && right.even);
+        Some(Joined { pairs: pairs as f64, matched: matched as f64, component })
+    }
+}

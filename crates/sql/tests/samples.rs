@@ -1,0 +1,131 @@
+//! Estimates that samples make better: what is correlated within a table, along a key, or frequent.
+
+mod tables;
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array};
+use tessera_ops::{Registry, standard_registry};
+use tessera_sql::{Catalog, Draw, Drawn, Sample, Settings, Statement, Table, parse, plan};
+use tessera_types::Result;
+
+use tables::Tables;
+
+/// A table whose sample is every `nth` of its rows.
+#[derive(Debug)]
+struct Every {
+    rows: i64,
+    nth: usize,
+    columns: Vec<fn(i64) -> i64>,
+}
+
+impl Draw for Every {
+    fn draw(&self, columns: &[usize]) -> Option<Drawn> {
+        let of = |column: &usize| -> ArrayRef {
+            Arc::new((0..self.rows).step_by(self.nth).map(self.columns[*column]).collect::<Int64Array>())
+        };
+        let columns: Vec<ArrayRef> = columns.iter().map(of).collect();
+        let rows = self.rows as usize / self.nth;
+        Some(Drawn { columns, rows, table_rows: self.rows as f64, even: true })
+    }
+}
+
+#[derive(Debug)]
+struct Sampled {
+    tables: Vec<Arc<Table>>,
+}
+
+impl Catalog for Sampled {
+    fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
+        Ok(self.tables.iter().find(|table| [table.name.as_str()] == reference).cloned())
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        self.tables.iter().map(|table| table.name.clone()).collect()
+    }
+}
+
+/// Facts of which most are of few keys, and a dimension that is there whole. Twice the facts, and a part of them.
+fn catalog(registry: &Registry, sampled: bool) -> Sampled {
+    let mut described = Tables::default();
+    let mut made = Vec::new();
+    let facts: Vec<fn(i64) -> i64> = vec![|i| i, |i| if i % 10 < 6 { 0 } else { i % 100 }, |i| i % 7];
+    let keys: Vec<fn(i64) -> i64> = vec![|i| i, |i| i / 10, |i| i / 10 * 2];
+    for (name, tuple, rows, nth, columns) in [
+        ("fact", "<id: int64, key: int64, seven: int64>", 10_000, 5, facts),
+        ("dim", "<k: int64, a: int64, b: int64>", 100, 1, keys),
+    ] {
+        let ranges: &[(&str, i128, i128)] = match name {
+            "fact" => &[("id", 0, 9_999), ("key", 0, 99), ("seven", 0, 6)],
+            _ => &[("k", 0, 99), ("a", 0, 9), ("b", 0, 18)],
+        };
+        described.add(name, tuple, rows as f64, ranges);
+        let mut table = described.table(&[name]).unwrap().unwrap().as_ref().clone();
+        let draw = Box::new(Every { rows, nth, columns });
+        let sample = Sample::new(table.tuple.clone(), draw, registry.library().clone());
+        table.sample = sampled.then(|| Arc::new(sample));
+        made.push(Arc::new(table));
+    }
+    Sampled { tables: made }
+}
+
+/// The estimated rows of the first node with this operator, with and without samples.
+fn estimates(sql: &str, operator: &str) -> (u64, u64) {
+    let registry = standard_registry();
+    let of = |sampled: bool| {
+        let catalog = catalog(&registry, sampled);
+        let Statement::Query(planned) =
+            plan(&parse(sql).unwrap()[0], &catalog, &registry, &Settings::default()).unwrap()
+        else {
+            panic!("{sql}");
+        };
+        let node = planned.plan.nodes.iter().find(|node| &*node.operator == operator);
+        node.and_then(|node| node.estimated_rows).unwrap_or_else(|| panic!("{operator} in {sql}"))
+    };
+    (of(true), of(false))
+}
+
+#[test]
+fn a_frequent_key_is_seen_in_a_join() {
+    // 6,000 of the facts have key 0, and the other 4,000 40 keys.
+    let (with, without) = estimates("SELECT id, b FROM fact, dim WHERE key = k AND k = 0 AND a = 0", "probe");
+    assert!((5_000..7_500).contains(&with), "{with}");
+    assert!(without < 1_000, "{without}");
+}
+
+#[test]
+fn conditions_that_say_the_same_are_counted_once() {
+    let sql = "SELECT id, b FROM fact, dim WHERE key = k AND a = 3 AND b = 6 AND k >= 30 AND k < 40";
+    let (with, without) = estimates(sql, "parquet_scan");
+    assert_eq!((with, without), (with.min(10_000), without));
+    let (with, without) = estimates(sql, "probe");
+    // Keys 36 to 39 have 100 facts each.
+    assert!((200..800).contains(&with), "{with}");
+    assert!(without < 100, "{without}");
+}
+
+#[test]
+fn semi_and_anti_joins_keep_what_the_sample_does() {
+    let exists = |no: &str| {
+        format!("SELECT id FROM fact WHERE {no} EXISTS (SELECT 1 FROM dim WHERE k = key AND b = 0)")
+    };
+    let keeps = |sql: &str, operator: &str| estimates(sql, operator).0;
+    let kept = keeps(&exists(""), "probe");
+    let dropped = keeps(&exists("NOT"), "probe");
+    assert!((5_500..7_500).contains(&kept), "{kept}");
+    assert!((2_500..4_500).contains(&dropped), "{dropped}");
+}
+
+#[test]
+fn an_outer_join_keeps_what_has_no_match() {
+    let (with, _) = estimates("SELECT id, b FROM fact LEFT JOIN dim ON k = key AND b = 4", "probe");
+    assert!((9_900..10_100).contains(&with), "{with}");
+}
+
+#[test]
+fn groups_of_several_keys_are_those_that_occur_together() {
+    let (with, without) =
+        estimates("SELECT a, b, count(*) FROM fact, dim WHERE key = k GROUP BY a, b", "reduce_by_key");
+    assert!(with <= 12, "{with}");
+    assert!(without >= 90, "{without}");
+}
