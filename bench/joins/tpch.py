@@ -36,7 +36,11 @@ def regions(folder: Path) -> list[Region]:
             "q02",
             sql(2),
             [
-                *_units("part supplier partsupp nation region", part="part.p_size = 15 AND part.p_type LIKE '%BRASS'", region="region.r_name = 'EUROPE'"),
+                *_units(
+                    "part supplier partsupp nation region",
+                    part="part.p_size = 15 AND part.p_type LIKE '%BRASS'",
+                    region="region.r_name = 'EUROPE'",
+                ),
                 Unit("least", cheapest, leaves=aggregated),
             ],
             [

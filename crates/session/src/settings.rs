@@ -27,10 +27,7 @@ pub(crate) const SETTINGS: [(&str, &str); 9] = [
         "smart_storage",
         "on: stores filter objects themselves where they can be trusted with it; auto: where it pays; off",
     ),
-    (
-        "statistics",
-        "samples: estimates look at a few rows of each table too; metadata: only at what files say of themselves",
-    ),
+    ("statistics", "samples: estimates look at a few rows of each table, too; metadata: at what files say"),
     ("time_zone", "the time zone of now() and of conversions"),
 ];
 

@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn field(number: usize) -> Expr {
-        Expr::field(&format!("x{number}"))
+        Expr::field(format!("x{number}"))
     }
 
     /// Calls `check` with a region of so many units that these predicates connect.
