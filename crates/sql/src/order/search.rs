@@ -312,7 +312,7 @@ mod tests {
         let expected = [
             (chain, (n * n * n - n) / 6),
             (star, (n - 1) << (n - 2)),
-            (clique, (3_usize.pow(7) - (1 << (n + 1)) + 1) / 2),
+            (clique, (3_usize.pow(7) >> 1) + 1 - (1 << n)),
         ];
         for (edges, pairs) in expected {
             let edges: Vec<&[usize]> = edges.iter().map(|edge| &edge[..]).collect();
