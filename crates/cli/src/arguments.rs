@@ -78,6 +78,9 @@ struct EngineLine {
     /// Memory budget of a statement, such as 4GB or 512MiB (default: 80 % of the machine's)
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<usize>,
+    /// Directory for what does not fit into the memory budget (default: that of temporary files)
+    #[arg(long, value_name = "DIR")]
+    temp_directory: Option<PathBuf>,
     /// Most tuples in a chunk, 1 to 2048 (for tests)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048))]
     chunk_rows: Option<u16>,
@@ -429,6 +432,7 @@ fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
         Some(directory) => Some(directory).filter(|directory| directory.as_os_str() != "off"),
         None => cache_directory(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")),
     };
+    config.temp_directory = engine.temp_directory.unwrap_or(config.temp_directory);
     config.chunk_rows = engine.chunk_rows.map_or(config.chunk_rows, usize::from);
     config
 }

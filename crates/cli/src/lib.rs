@@ -42,6 +42,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(serverless::worker(None));
     }
     let (command, place) = arguments::parse();
+    allocator::keep_budget(command.config().memory_bytes);
     match place {
         arguments::Place::Local => ExitCode::from(run(command, Arc::new(Local))),
         arguments::Place::Mpi { ranks } => ExitCode::from(launch::ranks(&command, ranks)),

@@ -81,6 +81,7 @@ impl Engine {
     /// The first error of any sub-operator; all others are stopped.
     pub fn run(&self, program: &Arc<Program>, query: Arc<Query>) -> Result<Arc<Collected>> {
         query.workers.store(self.workers(), Ordering::Relaxed);
+        query.expect_states(program.spilling_states());
         let execution =
             Execution::new(program.clone(), Chunk::unit(), query as Arc<dyn Context>, self.workers())?;
         self.shared.add(&execution);

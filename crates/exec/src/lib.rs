@@ -43,7 +43,7 @@ pub mod profile;
 pub use engine::Engine;
 pub use part::InShare;
 pub use program::Program;
-pub use query::{FileCreator, FileOpener, Governor, Query, Settings};
+pub use query::{FileCreator, FileOpener, Governor, Query, ScratchMaker, Settings};
 
 /// A plan that a platform's driver has sent to this process, and how it is to run.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tessera_ops::{Context, Output, RangeReader, Reader, Share, SourceRun};
+use tessera_ops::{Context, Output, RangeReader, Reader, Scratch, Share, SourceRun};
 use tessera_types::Result;
 
 /// What else can end a query's part in this process; fails when it has.
@@ -59,6 +59,18 @@ impl Context for InShare {
 
     fn memory_bytes(&self) -> usize {
         self.query.memory_bytes()
+    }
+
+    fn may_hold(&self, held: usize, more: usize) -> bool {
+        self.query.may_hold(held, more)
+    }
+
+    fn state_begins(&self) {
+        self.query.state_begins();
+    }
+
+    fn scratch(&self) -> Result<Arc<dyn Scratch>> {
+        self.query.scratch()
     }
 
     fn share(&self) -> Share {

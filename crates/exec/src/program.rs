@@ -118,6 +118,13 @@ impl Program {
         self.pipelines.pipelines.len() + nested.sum::<usize>()
     }
 
+    /// How many of its sub-operators have state that can leave memory, those of nested plans counted once each.
+    pub(crate) fn spilling_states(&self) -> usize {
+        let spills = |operator: &&Operator| matches!(operator, Operator::Sink(sink) if sink.spills());
+        let nested = self.nested.iter().flatten().map(|nested| nested.program.spilling_states());
+        self.operators.iter().filter(spills).count() + nested.sum::<usize>()
+    }
+
     /// The figures of all runs so far, here and in other processes.
     pub fn profile(&self) -> Profile {
         self.profile_with(true)

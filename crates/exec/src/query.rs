@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tessera_encodings::CHUNK_ROWS_MAX;
-use tessera_ops::{Context, Output, RangeReader};
+use tessera_ops::{Context, Output, RangeReader, Scratch};
 use tessera_types::{Code, Error, Result};
 
 /// Opens files and objects by path.
@@ -14,6 +14,14 @@ pub type FileOpener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeReader>> + Send + 
 
 /// Starts files and objects by path; they appear when they are committed.
 pub type FileCreator = Arc<dyn Fn(&str) -> Result<Box<dyn Output>> + Send + Sync>;
+
+/// Makes files for what leaves memory.
+pub type ScratchMaker = Arc<dyn Fn() -> Result<Arc<dyn Scratch>> + Send + Sync>;
+
+/// State that can leave memory holds at most this part of the budget, in quarters; the rest is for what passes through.
+const STATE_QUARTERS: usize = 3;
+/// Of the budget divided by the number of states, each may always hold one part in so many.
+const FLOOR_SHARE: usize = 4;
 
 /// The process's memory budget; every query's bytes are counted here too.
 #[derive(Debug)]
@@ -93,6 +101,8 @@ pub struct Settings {
     pub opener: FileOpener,
     /// Starts the files that materialise sub-operators write.
     pub creator: FileCreator,
+    /// Where state goes that does not fit into memory; nowhere when there is none: the query then fails.
+    pub scratch: Option<ScratchMaker>,
 }
 
 impl Default for Settings {
@@ -106,6 +116,7 @@ impl Default for Settings {
             deadline: None,
             opener: Arc::new(no_opener),
             creator: Arc::new(no_creator),
+            scratch: None,
         }
     }
 }
@@ -127,6 +138,9 @@ pub struct Query {
     cancelled: AtomicBool,
     ends_at: Option<Instant>,
     pub(crate) workers: AtomicUsize,
+    /// States that can leave memory, in all, and those that have not begun.
+    states: AtomicUsize,
+    states_to_come: AtomicUsize,
 }
 
 impl Query {
@@ -139,7 +153,15 @@ impl Query {
             cancelled: AtomicBool::new(false),
             ends_at,
             workers: AtomicUsize::new(1),
+            states: AtomicUsize::new(0),
+            states_to_come: AtomicUsize::new(0),
         })
+    }
+
+    /// So many states that can leave memory are to be expected.
+    pub(crate) fn expect_states(&self, states: usize) {
+        self.states.store(states, Ordering::Relaxed);
+        self.states_to_come.store(states, Ordering::Relaxed);
     }
 
     /// Ends the query at the next chunk; Ctrl-C and a closed connection come here.
@@ -179,6 +201,30 @@ impl Context for Query {
 
     fn workers(&self) -> usize {
         self.workers.load(Ordering::Relaxed)
+    }
+
+    /// Every state may hold its floor, whoever holds the rest; beyond it, as long as those to come find theirs free.
+    fn may_hold(&self, held: usize, more: usize) -> bool {
+        if self.settings.scratch.is_none() || self.governor.limit_bytes == usize::MAX {
+            return true;
+        }
+        let for_states = self.governor.limit_bytes / 4 * STATE_QUARTERS;
+        let floor = for_states / FLOOR_SHARE / self.states.load(Ordering::Relaxed).max(1);
+        let to_come = self.states_to_come.load(Ordering::Relaxed);
+        held + more <= floor || self.governor.used_bytes() + more + to_come * floor <= for_states
+    }
+
+    fn state_begins(&self) {
+        // Nested plans begin theirs again and again: none are left to come then.
+        let one_less = |left: usize| left.checked_sub(1);
+        let _ = self.states_to_come.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+    }
+
+    fn scratch(&self) -> Result<Arc<dyn Scratch>> {
+        match &self.settings.scratch {
+            Some(scratch) => scratch(),
+            None => Err(Error::unsupported("this query has no scratch directory")),
+        }
     }
 
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {

@@ -35,6 +35,23 @@ pub trait Context: Send + Sync + std::fmt::Debug {
         usize::MAX
     }
 
+    /// Whether state that can leave memory, and holds `held` bytes now, may hold `more`. Where not, some of it is to leave first;
+    /// what has to stay asks [`Context::grow`] alone.
+    fn may_hold(&self, _held: usize, _more: usize) -> bool {
+        true
+    }
+
+    /// State that can leave memory begins: until then a share is kept free for it.
+    fn state_begins(&self) {}
+
+    /// A file for what leaves memory; it is gone with its last reference, however the process ends.
+    ///
+    /// # Errors
+    /// There is no scratch directory, or it cannot be written to.
+    fn scratch(&self) -> Result<Arc<dyn Scratch>> {
+        Err(Error::unsupported("this run has no scratch directory for what does not fit into memory"))
+    }
+
     /// Which part of the leaves' morsels this process reads, where several run one plan.
     fn share(&self) -> Share {
         Share::default()
@@ -53,6 +70,21 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     fn create(&self, path: &str) -> Result<Box<dyn Output>> {
         Err(Error::unsupported(format!("cannot write '{path}': this run has no storage to write to")))
     }
+}
+
+/// A file for what leaves memory, written and read by several workers at once.
+pub trait Scratch: Send + Sync + std::fmt::Debug {
+    /// Appends bytes; gives where they begin.
+    ///
+    /// # Errors
+    /// The file system is full or gone; the message says what to do.
+    fn append(&self, bytes: &[u8]) -> Result<u64>;
+
+    /// Bytes that were appended.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn read(&self, start: u64, len: usize) -> Result<Vec<u8>>;
 }
 
 /// One of `count` equal parts.

@@ -20,11 +20,14 @@ mod physical;
 pub mod registry;
 pub mod rows;
 pub mod scan;
+mod spill;
 pub mod stream_util;
 #[cfg(test)]
 mod testing;
 
-pub use context::{Context, Counters, Output, RangeReader, Read, Reservation, Run, Share, Token, Traffic};
+pub use context::{
+    Context, Counters, Output, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic,
+};
 pub use operator::{
     Collected, Finish, Lowering, NestedPlan, Operator, Reader, Sink, SinkRun, SinkWorker, Source, SourceRun,
     Step, Stream, StreamRun, StreamWorker, SubOperator, Task,

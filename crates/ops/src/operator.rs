@@ -171,6 +171,11 @@ pub trait StreamWorker: Send {
 
 /// A lowered sub-operator that consumes its input whole.
 pub trait Sink: Send + Sync + Debug {
+    /// Whether its state can leave memory when the budget is spoken for.
+    fn spills(&self) -> bool {
+        false
+    }
+
     /// Starts a run. `sides` are the inputs other than the streaming one, in order.
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>>;
 }

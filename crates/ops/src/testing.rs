@@ -21,7 +21,7 @@ use crate::operator::{
     StreamRun, StreamWorker, SubOperator,
 };
 use crate::stream_util::{ChunksReader, collected_source};
-use crate::{Context, RangeReader, Registry, Run};
+use crate::{Context, RangeReader, Registry, Run, Scratch};
 
 /// Chunk sizes and numbers of workers that every sub-operator is tested with.
 pub(crate) const SETTINGS: [(usize, usize); 5] = [(1, 1), (7, 1), (7, 3), (2048, 1), (2048, 4)];
@@ -34,6 +34,10 @@ pub(crate) struct TestContext {
     budget: usize,
     used: AtomicUsize,
     pub(crate) cancelled: AtomicBool,
+    /// What states that can leave memory may hold together.
+    state_budget: usize,
+    /// Scratch files, one after the other.
+    scratch: Arc<Mutex<Vec<u8>>>,
 }
 
 impl TestContext {
@@ -42,8 +46,27 @@ impl TestContext {
     }
 
     pub(crate) fn with_budget(chunk_rows: usize, workers: usize, budget: usize) -> Arc<Self> {
+        Arc::new(Self::make(chunk_rows, workers, budget, usize::MAX))
+    }
+
+    /// A context in which states that can leave memory hold at most this much in all.
+    pub(crate) fn with_state_budget(chunk_rows: usize, workers: usize, state_budget: usize) -> Arc<Self> {
+        Arc::new(Self::make(chunk_rows, workers, usize::MAX / 2, state_budget))
+    }
+
+    fn make(chunk_rows: usize, workers: usize, budget: usize, state_budget: usize) -> Self {
         let (used, cancelled) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Arc::new(TestContext { chunk_rows, workers, budget, used, cancelled })
+        TestContext { chunk_rows, workers, budget, used, cancelled, state_budget, scratch: Arc::default() }
+    }
+
+    /// Bytes that have left memory so far.
+    pub(crate) fn spilled(&self) -> usize {
+        self.scratch.lock().unwrap().len()
+    }
+
+    /// Flips the bits of a byte that was written.
+    pub(crate) fn damage(&self, at: usize) {
+        self.scratch.lock().unwrap()[at] ^= 0xff;
     }
 
     /// Memory that is counted at the moment.
@@ -82,8 +105,46 @@ impl Context for TestContext {
         self.workers
     }
 
+    fn memory_bytes(&self) -> usize {
+        self.state_budget
+    }
+
+    fn may_hold(&self, _held: usize, more: usize) -> bool {
+        self.used() + more <= self.state_budget
+    }
+
+    fn scratch(&self) -> Result<Arc<dyn Scratch>> {
+        Ok(Arc::new(TestScratch(self.scratch.clone())))
+    }
+
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
         Err(Error::io(format!("{path} does not exist in a test")))
+    }
+}
+
+/// All scratch files as one, in memory.
+#[derive(Debug)]
+struct TestScratch(Arc<Mutex<Vec<u8>>>);
+
+impl Scratch for TestScratch {
+    fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let mut all = self.0.lock().unwrap();
+        all.extend(bytes);
+        Ok((all.len() - bytes.len()) as u64)
+    }
+
+    fn read(&self, start: u64, len: usize) -> Result<Vec<u8>> {
+        Ok(self.0.lock().unwrap()[start as usize..start as usize + len].to_vec())
+    }
+}
+
+/// A run of a node without parameters.
+pub(crate) fn run_in(context: &Arc<TestContext>) -> Run {
+    Run {
+        context: context.clone(),
+        parameter_tuple: Tuple::empty(),
+        parameters: Chunk::unit(),
+        counters: Arc::default(),
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Config {
     pub threads: usize,
     /// The memory budget of a statement, in bytes.
     pub memory_bytes: usize,
+    /// Where state goes that does not fit into the budget.
+    pub temp_directory: PathBuf,
     /// The most tuples in a chunk: 1 to 2,048.
     pub chunk_rows: usize,
     /// The directory, or prefix of a store, whose files and folders are the tables.
@@ -43,6 +45,7 @@ impl Default for Config {
             threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             // The rest is left to what the budget does not count: file buffers, plans, other programs.
             memory_bytes: machine_memory_bytes().unwrap_or(MEMORY_BYTES_FALLBACK) / 10 * 8,
+            temp_directory: std::env::temp_dir(),
             chunk_rows: CHUNK_ROWS_MAX,
             database: None,
             stores: Vec::new(),

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Platform, Program, Query, Sent};
+use tessera_files::ScratchFile;
 use tessera_local::Local;
 use tessera_objects::Interrupt;
-use tessera_ops::{Collected, Registry};
+use tessera_ops::{Collected, Registry, Scratch};
 use tessera_plan::{Plan, pass, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
@@ -335,7 +336,9 @@ impl Session {
 
     fn query_settings(&self, chunk_rows: usize, deadline: Option<Duration>) -> tessera_exec::Settings {
         let (opener, creator) = (self.storage.opener(), self.storage.creator());
-        tessera_exec::Settings { chunk_rows, deadline, opener, creator }
+        let directory = self.values.temp_directory.clone();
+        let scratch = move || Ok(Arc::new(ScratchFile::create(&directory)?) as Arc<dyn Scratch>);
+        tessera_exec::Settings { chunk_rows, deadline, opener, creator, scratch: Some(Arc::new(scratch)) }
     }
 
     fn explain(&self, explain: &Explain, started: Instant) -> Result<String> {

@@ -1,5 +1,6 @@
 //! `SET`, `RESET` and `SHOW`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
@@ -13,9 +14,10 @@ use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 const THREADS_MAX: usize = 1024;
 
 /// What can be set, by name, and what it means.
-pub(crate) const SETTINGS: [(&str, &str); 9] = [
+pub(crate) const SETTINGS: [(&str, &str); 10] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
+    ("temp_directory", "directory for what does not fit into the memory budget"),
     ("chunk_rows", "most tuples in a chunk, 1 to 2048"),
     ("deadline", "seconds after which a statement is cancelled; none"),
     ("join_order", "cost: joins ordered by estimated cost; written: as written"),
@@ -36,6 +38,7 @@ pub(crate) const SETTINGS: [(&str, &str); 9] = [
 pub(crate) struct Values {
     pub(crate) threads: usize,
     pub(crate) memory_bytes: usize,
+    pub(crate) temp_directory: PathBuf,
     pub(crate) chunk_rows: usize,
     pub(crate) deadline: Option<Duration>,
     pub(crate) mpi_exchange: Way,
@@ -51,6 +54,7 @@ impl Values {
         let values = Values {
             threads: config.threads,
             memory_bytes: config.memory_bytes,
+            temp_directory: config.temp_directory.clone(),
             chunk_rows: config.chunk_rows,
             deadline: config.deadline,
             mpi_exchange: config.mpi_exchange,
@@ -92,6 +96,7 @@ impl Values {
             "threads" => changed.threads = whole()?,
             "chunk_rows" => changed.chunk_rows = whole()?,
             "memory" => changed.memory_bytes = parse_size(value)?,
+            "temp_directory" => changed.temp_directory = value.into(),
             "deadline" => changed.deadline = deadline(value)?,
             "join_order" => {
                 changed.planning.join_order = match value.to_ascii_lowercase().as_str() {
@@ -134,6 +139,7 @@ impl Values {
             "threads" => self.threads.to_string(),
             "chunk_rows" => self.chunk_rows.to_string(),
             "memory" => self.memory_bytes.to_string(),
+            "temp_directory" => self.temp_directory.display().to_string(),
             "deadline" => self.deadline.map_or("none".to_string(), |d| d.as_secs_f64().to_string()),
             "join_order" => if self.planning.join_order { "cost" } else { "written" }.to_string(),
             "mpi_exchange" => self.mpi_exchange.to_string(),

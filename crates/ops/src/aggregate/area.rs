@@ -28,6 +28,16 @@ impl Area {
         Area { words: Vec::new(), stride, groups: 0 }
     }
 
+    /// An area of these records.
+    pub(crate) fn of_words(words: Vec<u64>, stride: usize) -> Self {
+        Area { groups: words.len() / stride.max(1), words, stride }
+    }
+
+    /// The words of all records.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words[..self.groups * self.stride]
+    }
+
     /// How many groups there are.
     pub(crate) fn groups(&self) -> usize {
         self.groups

@@ -8,7 +8,7 @@ use tessera_types::{Error, Field, Result, Tuple};
 
 use crate::Run;
 use crate::describe;
-use crate::join::{BuildBuffers, PendingTable, TableBuild};
+use crate::join::{BuildBuffers, PendingTable, SpilledBuild, TableBuild};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator,
     downcast_workers,
@@ -24,7 +24,8 @@ pub const TABLE_FIELD: &str = "table";
 ///
 /// * Input `R`; output one tuple `<table: hash_table<R>>`. Blocks. Promises no order.
 /// * `keys`: fields of `R`; `null_equal` = true when NULL keys match each other.
-/// * Memory: the rows (twice while their partition is being copied), their strings, 8 to 16 bytes of directory for each.
+/// * Memory: the rows (twice while their partition is being copied), their strings, 8 to 16 bytes of directory for each. Where that is
+///   more than there may be, partitions by hash leave memory; the probe joins them when it has joined all others.
 /// * Workers fill buffers of their own, partitioned by hash; one task per partition orders them by slot, without locks.
 /// * Source: Birler, Kemper, Neumann, *Robust join processing with diamond hardened joins*, VLDB 2024; Modularis §3.
 #[derive(Debug, Clone, Copy)]
@@ -91,12 +92,22 @@ fn keys(node: &Node, tuple: &Tuple) -> Result<Vec<usize>> {
 }
 
 impl Sink for BuildSink {
+    fn spills(&self) -> bool {
+        crate::spill::spillable(self.layout.tuple())
+    }
+
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        let spilled = self.spills().then(|| SpilledBuild::new(run, &self.layout, &self.keys));
+        if self.spills() {
+            run.context.state_begins();
+        }
         let build = TableBuild {
             layout: self.layout.clone(),
             keys: self.keys.clone(),
             null_equal: self.null_equal,
             hash_mask: u64::MAX,
+            depth: 0,
+            spilled,
             context: run.context.clone(),
         };
         Ok(Arc::new(BuildRun { build: Arc::new(build) }))

@@ -7,13 +7,17 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 
 use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_types::{Error, Result, Tuple};
+use tessera_types::{Code, Error, Result, Tuple};
 
 use super::build::{HASH_TABLE, TABLE_FIELD};
+use super::probe_rounds::numbered;
+use super::probe_spilled::SpilledJoin;
 use crate::Run;
 use crate::context::Reservation;
 use crate::describe;
-use crate::join::{BuildRest, JoinKind, JoinTable, Lookup, Matched, Residual, pairs_chunk, select_positions};
+use crate::join::{
+    Away, BuildRest, JoinKind, JoinTable, Lookup, Matched, Residual, pairs_chunk, select_positions,
+};
 use crate::operator::{
     Collected, Lowering, Operator, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator,
 };
@@ -27,14 +31,16 @@ use crate::stream_util::Packer;
 /// * `keys`: fields of `L`, of the types of the table's keys, in their order.
 /// * `residual`: a condition over the fields of `L` and `R` that a match must satisfy too.
 /// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a NULL on either side makes the comparison unknown.
-/// * Memory: for each worker a chunk's worth; where build tuples are marked, one bit for each.
+/// * Memory: for each worker a chunk's worth; where build tuples are marked, one bit for each. Tuples of partitions of the table that
+///   have left memory leave too, and are joined last, partition by partition.
 /// * Errors: `single` with a second match: "more than one row returned by a subquery".
 /// * Source: Birler, Kemper, Neumann, VLDB 2024; Modularis §3 (Build and Probe).
 #[derive(Debug, Clone, Copy)]
 pub struct Probe;
 
+/// How tuples are joined.
 #[derive(Debug)]
-struct ProbeStream {
+pub(super) struct How {
     keys: Vec<usize>,
     kind: JoinKind,
     residual: Option<Arc<Residual>>,
@@ -43,7 +49,12 @@ struct ProbeStream {
 }
 
 #[derive(Debug)]
-struct ProbeRun {
+struct ProbeStream {
+    how: Arc<How>,
+}
+
+#[derive(Debug)]
+pub(super) struct ProbeRun {
     shared: Arc<Shared>,
 }
 
@@ -51,14 +62,21 @@ struct ProbeRun {
 #[derive(Debug)]
 struct Shared {
     table: Arc<JoinTable>,
-    keys: Vec<usize>,
-    kind: JoinKind,
-    residual: Option<Arc<Residual>>,
-    null_aware: bool,
-    stream: Tuple,
+    how: Arc<How>,
     matched: Arc<Matched>,
     run: Run,
+    /// Tuples whose partitions of the table are not in memory.
+    away: Option<Arc<Away>>,
+    all: BuildTuples,
     _reservation: Reservation,
+}
+
+/// The tuples of a build, in memory and out of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BuildTuples {
+    rows: u64,
+    /// Those with NULL as their first key.
+    null_keys: u64,
 }
 
 struct ProbeWorker {
@@ -133,13 +151,14 @@ impl SubOperator for Probe {
         let residual = residual
             .map(|e| Residual::new(e, &stream, &table.tuple, lowering.parameters, lowering.library))
             .transpose()?;
-        Ok(Operator::Stream(Arc::new(ProbeStream {
+        let how = How {
             keys: describe::keys(&stream, &node.params.names("keys")?, "key")?,
             kind: JoinKind::of(node, &[])?,
             residual: residual.map(Arc::new),
             null_aware: node.params.flag("null_aware")?,
             stream,
-        })))
+        };
+        Ok(Operator::Stream(Arc::new(ProbeStream { how: Arc::new(how) })))
     }
 }
 
@@ -148,22 +167,78 @@ impl Stream for ProbeStream {
         let side = sides.first().ok_or_else(|| Error::internal("a probe without a table"))?.single()?;
         let handle = side.stored().first().map(Column::handles).transpose()?.and_then(|h| h.first());
         let table = handle.ok_or_else(|| Error::internal("a probe without a table"))?.get::<JoinTable>()?;
-        check_keys(&self.stream, &self.keys, table.tuple(), table.keys())?;
-        let marked = if self.kind.marks_build() { table.len() } else { 0 };
+        check_keys(&self.how.stream, &self.how.keys, table.tuple(), table.keys())?;
+        Ok(Arc::new(ProbeRun::new(&self.how, table, run, None)?))
+    }
+}
+
+impl ProbeRun {
+    /// A run over a table, which is a part of `all`, or all there is.
+    pub(super) fn new(
+        how: &Arc<How>,
+        table: Arc<JoinTable>,
+        run: &Run,
+        all: Option<BuildTuples>,
+    ) -> Result<ProbeRun> {
+        let marked = if how.kind.marks_build() { table.len() } else { 0 };
         let mut reservation = Reservation::new(run.context.clone());
         reservation.grow(Matched::bytes(marked))?;
-        let shared = Shared {
-            table,
-            keys: self.keys.clone(),
-            kind: self.kind,
-            residual: self.residual.clone(),
-            null_aware: self.null_aware,
-            stream: self.stream.clone(),
-            matched: Arc::new(Matched::new(marked)),
-            run: run.clone(),
-            _reservation: reservation,
+        let away = match table.spilled() {
+            None => None,
+            Some(spilled) => {
+                if how.null_aware && !how.decides_by_counts() {
+                    return Err(Error::new(
+                        Code::Limit,
+                        "NOT IN (or IN) over several columns needs all of its subquery in memory; \
+                         raise it with --memory SIZE (or SET memory)",
+                    ));
+                }
+                let away = Away::new(table.build(), spilled.gone(), (&how.stream, &how.keys), run)?;
+                run.counters.add("spilled_partitions", u64::from(spilled.gone().count_ones()));
+                Some(Arc::new(away))
+            }
         };
-        Ok(Arc::new(ProbeRun { shared: Arc::new(shared) }))
+        let all = match all {
+            Some(all) => all,
+            None if how.null_aware => BuildTuples {
+                rows: table.len() as u64 + table.spilled().map_or(0, |spilled| spilled.rows()),
+                null_keys: table.rows_with_null_keys()?.len() as u64
+                    + table.spilled().map_or(0, |spilled| spilled.null_key_rows()),
+            },
+            None => BuildTuples { rows: 0, null_keys: 0 },
+        };
+        let (how, run, matched) = (how.clone(), run.clone(), Arc::new(Matched::new(marked)));
+        let shared = Shared { table, how, matched, run, away, all, _reservation: reservation };
+        Ok(ProbeRun { shared: Arc::new(shared) })
+    }
+}
+
+impl How {
+    /// What is yielded.
+    pub(super) fn kind(&self) -> JoinKind {
+        self.kind
+    }
+
+    /// The tuple of the stream.
+    pub(super) fn stream(&self) -> &Tuple {
+        &self.stream
+    }
+
+    /// The same tuples joined to yield another thing.
+    pub(super) fn of_kind(&self, kind: JoinKind) -> Arc<How> {
+        let (keys, residual, stream) = (self.keys.clone(), self.residual.clone(), self.stream.clone());
+        Arc::new(How { keys, kind, residual, null_aware: false, stream })
+    }
+
+    /// The same for stream tuples that carry their numbers.
+    pub(super) fn numbered(&self, kind: JoinKind) -> Arc<How> {
+        let (keys, residual, stream) = (self.keys.clone(), self.residual.clone(), numbered(&self.stream));
+        Arc::new(How { keys, kind, residual, null_aware: false, stream })
+    }
+
+    /// Whether the number of build tuples, and of NULLs among their keys, decides what NULL makes unknown.
+    fn decides_by_counts(&self) -> bool {
+        self.keys.len() == 1 && self.residual.is_none()
     }
 }
 
@@ -194,22 +269,32 @@ impl StreamRun for ProbeRun {
 
     fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
         let shared = &self.shared;
-        if !shared.kind.marks_build() {
-            return Ok(None);
-        }
-        Ok(Some(Arc::new(BuildRest {
+        let rest = || BuildRest {
             table: shared.table.clone(),
             matched: shared.matched.clone(),
-            wanted: shared.kind == JoinKind::BuildSemi,
-            stream: shared.kind.yields_pairs().then(|| shared.stream.clone()),
+            wanted: shared.how.kind == JoinKind::BuildSemi,
+            stream: shared.how.kind.yields_pairs().then(|| shared.how.stream.clone()),
             run: shared.run.clone(),
-        })))
+        };
+        let rest = shared.how.kind.marks_build().then(|| Arc::new(rest()) as Arc<dyn SourceRun>);
+        Ok(match &shared.away {
+            None => rest,
+            Some(away) => {
+                let tuples = (shared.all, shared.table.len());
+                Some(SpilledJoin::source(rest, &shared.how, away, tuples, &shared.run))
+            }
+        })
     }
 }
 
 impl StreamWorker for ProbeWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        self.shared.table.lookup(&chunk, &self.shared.keys, &mut self.lookup)?;
+        let stays = match &self.shared.away {
+            None => Some(chunk),
+            Some(away) => away.put(chunk)?,
+        };
+        let Some(chunk) = stays else { return Ok(()) };
+        self.shared.table.lookup(&chunk, &self.shared.how.keys, &mut self.lookup)?;
         self.found.clear();
         self.found.resize(chunk.rows(), false);
         self.first = true;
@@ -224,7 +309,7 @@ impl StreamWorker for ProbeWorker {
             }
             let Some(input) = self.input.take() else { return Ok(Step::NeedInput) };
             self.shared.run.context.check()?;
-            let more = match self.shared.kind {
+            let more = match self.shared.how.kind {
                 JoinKind::Semi | JoinKind::Anti | JoinKind::Mark => self.decide(&input)?,
                 JoinKind::BuildSemi | JoinKind::BuildAnti => self.mark_build(&input)?,
                 _ => self.pair(&input)?,
@@ -246,7 +331,7 @@ impl ProbeWorker {
     }
 
     fn retain_residual(&mut self, input: &Chunk) -> Result<()> {
-        match &self.shared.residual {
+        match &self.shared.how.residual {
             Some(residual) => residual.retain(input, &*self.shared.table, &mut self.pairs, &self.shared.run),
             None => Ok(()),
         }
@@ -258,11 +343,11 @@ impl ProbeWorker {
         let limit = self.limit();
         shared.table.next_pairs(&mut self.lookup, limit, &mut self.pairs)?;
         self.retain_residual(input)?;
-        if shared.kind.marks_build() {
+        if shared.how.kind.marks_build() {
             self.pairs.rows.iter().for_each(|row| shared.matched.set(*row));
         }
         let (first, done) = (std::mem::replace(&mut self.first, false), self.lookup.is_done());
-        if !shared.kind.keeps_stream() {
+        if !shared.how.kind.keeps_stream() {
             self.yield_pairs(input)?;
             return Ok(!done);
         }
@@ -270,7 +355,7 @@ impl ProbeWorker {
         for position in &self.pairs.positions {
             repeated |= std::mem::replace(&mut self.found[*position as usize], true);
         }
-        shared.kind.check_repeated(repeated)?;
+        shared.how.kind.check_repeated(repeated)?;
         if first && done && !repeated {
             // Every tuple of the input stands once in the output: all in order, in one chunk.
             let mut rows = vec![NO_ROW; input.rows()];
@@ -304,7 +389,7 @@ impl ProbeWorker {
         let shared = self.shared.clone();
         let limit = self.limit();
         shared.table.next_pairs(&mut self.lookup, limit, &mut self.pairs)?;
-        if shared.residual.is_some() {
+        if shared.how.residual.is_some() {
             self.pairs.retain(|row, _| !shared.matched.get(row));
             self.retain_residual(input)?;
         }
@@ -328,12 +413,12 @@ impl ProbeWorker {
             self.retain_residual(input)?;
             self.pairs.positions.iter().for_each(|position| self.found[*position as usize] = true);
         }
-        let unknown = if shared.null_aware { self.unknown(input)? } else { Vec::new() };
+        let unknown = if shared.how.null_aware { self.unknown(input)? } else { Vec::new() };
         let is_unknown = |position: usize| unknown.get(position).copied().unwrap_or(false);
-        if shared.kind == JoinKind::Mark {
+        if shared.how.kind == JoinKind::Mark {
             return self.yield_marks(input, is_unknown).map(|()| false);
         }
-        let wanted = shared.kind == JoinKind::Semi;
+        let wanted = shared.how.kind == JoinKind::Semi;
         let positions: Vec<u32> = (0..input.rows())
             .filter(|position| self.found[*position] == wanted && !is_unknown(*position))
             .map(|position| position as u32)
@@ -366,8 +451,8 @@ impl ProbeWorker {
     fn unknown(&mut self, input: &Chunk) -> Result<Vec<bool>> {
         let shared = self.shared.clone();
         let table = &shared.table;
-        let null_rows = table.rows_with_null_keys()?;
-        let (single, limit) = (shared.keys.len() == 1 && shared.residual.is_none(), self.limit());
+        let (single, limit) = (shared.how.decides_by_counts(), self.limit());
+        let null_rows = if single { &[] } else { table.rows_with_null_keys()? };
         let mut unknown = vec![false; input.rows()];
         self.pairs.clear();
         for position in 0..input.rows() {
@@ -375,11 +460,11 @@ impl ProbeWorker {
                 continue;
             }
             let null_key = self.lookup.has_null_key(position as u32);
-            let candidates = if null_key { table.len() } else { null_rows.len() };
             if single {
-                unknown[position] = candidates > 0;
+                unknown[position] = if null_key { shared.all.rows } else { shared.all.null_keys } > 0;
                 continue;
             }
+            let candidates = if null_key { table.len() } else { null_rows.len() };
             for row in (0..candidates).map(|i| if null_key { i as u64 } else { null_rows[i] }) {
                 self.pairs.push(row, position as u32);
                 if self.pairs.len() == limit {

@@ -11,18 +11,23 @@ use tessera_encodings::{Chunk, Column, concat_chunks, interleave_columns};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Error, Result, Tuple};
 
-use crate::data::sort_keys::{KeyEncoder, checked_keys};
+use super::loser_tree::LoserTree;
+use super::sort_keys::{KeyEncoder, checked_keys};
+use super::sort_spilled::{SpilledOutput, SpilledRuns};
 use crate::describe::{edge, gives_one, wants_all};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator,
     Task,
 };
+use crate::spill::spillable;
 use crate::{Context, Reservation, Run, describe};
 
 /// Fewer tuples than this for each worker are not worth a task of its own.
 const TASK_ROWS_MIN: usize = 16_384;
 /// Keys looked at for each border between tasks: enough that no task gets much more than its share.
 const SAMPLES_PER_BORDER: usize = 64;
+/// Tuples that are not sorted yet take at most this part of the memory budget.
+const UNSORTED_SHARE: usize = 32;
 /// Output chunks in a morsel.
 const MORSEL_CHUNKS: usize = 16;
 /// Bytes of a key that are compared without a look at the key itself.
@@ -33,7 +38,8 @@ const PREFIX_BYTES: usize = 16;
 /// `(b, 1), (a, 2), (b, 0)` with `keys = [{field = k}]` gives `(a, 2), (b, 1), (b, 0)`. The order is PostgreSQL's: NaN above all
 /// numbers, strings by their bytes, NULLs last unless a key says `nulls_first`. Each morsel becomes a sorted run
 /// as it comes; at the end the range of keys is cut where its samples say, and each task merges its part of all runs.
-/// Tuples are gathered when they are read. Holds everything, as runs; ends its pipeline.
+/// Tuples are gathered when they are read. Holds everything, as runs; where that is more than there may be, runs leave memory,
+/// merged, and are merged again when they are read. Ends its pipeline.
 #[derive(Debug)]
 pub struct Sort;
 
@@ -61,18 +67,27 @@ impl SubOperator for Sort {
 #[derive(Debug)]
 pub(crate) struct SortSink {
     encoder: Arc<KeyEncoder>,
+    spills: bool,
 }
 
 impl SortSink {
     pub(crate) fn new(node: &Node, tuple: &Tuple) -> Result<Self> {
-        Ok(SortSink { encoder: Arc::new(KeyEncoder::new(node, tuple)?) })
+        Ok(SortSink { encoder: Arc::new(KeyEncoder::new(node, tuple)?), spills: spillable(tuple) })
     }
 }
 
 impl Sink for SortSink {
+    fn spills(&self) -> bool {
+        self.spills
+    }
+
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let (encoder, context) = (self.encoder.clone(), run.context.clone());
-        Ok(Arc::new(SortRun { encoder, context, runs: Arc::default() }))
+        if self.spills {
+            context.state_begins();
+        }
+        let spilled = self.spills.then(|| SpilledRuns::new(run));
+        Ok(Arc::new(SortRun { encoder, context, runs: Arc::default(), spilled }))
     }
 }
 
@@ -82,11 +97,13 @@ struct SortRun {
     context: Arc<dyn Context>,
     /// One lock per morsel, not per chunk.
     runs: Arc<Mutex<Vec<SortedRun>>>,
+    /// Where runs go that do not fit into memory; none where all must stay.
+    spilled: Option<Arc<SpilledRuns>>,
 }
 
 /// A tuple by the start of its key and its place.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+pub(super) struct Entry {
     prefix: [u64; 2],
     run: u32,
     row: u32,
@@ -96,18 +113,22 @@ struct Entry {
 #[derive(Debug)]
 struct SortedRun {
     position: u64,
+    /// Number among the runs of its morsel.
+    sequence: u32,
     tuples: Chunk,
     /// The keys; absent where the prefix is all of the key.
     keys: Option<Rows>,
     entries: Vec<Entry>,
-    _memory: Reservation,
+    memory: Reservation,
 }
 
 struct SortWorker {
     encoder: Arc<KeyEncoder>,
     context: Arc<dyn Context>,
     runs: Arc<Mutex<Vec<SortedRun>>>,
+    spilled: Option<Arc<SpilledRuns>>,
     position: u64,
+    sequence: u32,
     chunks: Vec<Chunk>,
     rows: usize,
     memory: Reservation,
@@ -119,7 +140,9 @@ impl SinkRun for SortRun {
             encoder: self.encoder.clone(),
             context: self.context.clone(),
             runs: self.runs.clone(),
+            spilled: self.spilled.clone(),
             position: 0,
+            sequence: 0,
             chunks: Vec::new(),
             rows: 0,
             memory: Reservation::new(self.context.clone()),
@@ -130,11 +153,14 @@ impl SinkRun for SortRun {
         for mut worker in workers {
             worker.end()?;
         }
-        let mut runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
-        runs.sort_by_key(|run| run.position);
-        let rows: usize = runs.iter().map(|run| run.entries.len()).sum();
-        let parts = (rows / TASK_ROWS_MIN).clamp(1, self.context.workers());
-        let sorted = Arc::new(Sorted { runs, context: self.context.clone() });
+        let runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        let sorted = Arc::new(Sorted::new(runs, &self.encoder, &self.context));
+        if let Some(spilled) = self.spilled.as_ref().filter(|spilled| !spilled.is_empty()) {
+            let output = SpilledOutput::new(spilled.clone());
+            let (last, prepared) = (sorted, output.clone());
+            return Ok(Finish { tasks: vec![Box::new(move || prepared.prepare(&last))], output });
+        }
+        let parts = (sorted.rows() / TASK_ROWS_MIN).clamp(1, self.context.workers());
         let borders = sorted.borders(parts);
         let output = Arc::new(Output {
             parts: (0..parts).map(|_| OnceLock::new()).collect(),
@@ -156,7 +182,7 @@ impl SinkRun for SortRun {
 
 impl SinkWorker for SortWorker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        self.position = position;
+        (self.position, self.sequence) = (position, 0);
         Ok(())
     }
 
@@ -164,11 +190,14 @@ impl SinkWorker for SortWorker {
         self.context.check()?;
         // Gathered, so that few tuples do not keep a large chunk alive.
         let chunk = chunk.compact()?;
-        self.memory.grow(chunk.value_bytes())?;
+        let bytes = chunk.value_bytes();
+        self.make_room(bytes)?;
+        self.hold(bytes)?;
         self.rows += chunk.rows();
         self.chunks.push(chunk);
-        // Places are 32 bits.
-        if self.rows > (u32::MAX / 2) as usize { self.end() } else { Ok(()) }
+        // Places are 32 bits; and what is sorted takes its memory twice for a moment.
+        let share = self.context.memory_bytes() / UNSORTED_SHARE;
+        if self.rows > (u32::MAX / 2) as usize || self.memory.bytes() > share { self.end() } else { Ok(()) }
     }
 
     fn end(&mut self) -> Result<()> {
@@ -180,7 +209,7 @@ impl SinkWorker for SortWorker {
         let keys = self.encoder.encode(&tuples)?;
         let whole = self.encoder.fixed_bytes().is_some_and(|bytes| bytes <= PREFIX_BYTES);
         let key_bytes = if whole { 0 } else { keys.size() };
-        self.memory.grow(rows * size_of::<Entry>() + key_bytes)?;
+        self.hold(rows * size_of::<Entry>() + key_bytes)?;
         let mut entries: Vec<Entry> = (0..rows)
             .map(|row| Entry { prefix: prefix(keys.row(row).data()), run: 0, row: row as u32 })
             .collect();
@@ -194,9 +223,37 @@ impl SinkWorker for SortWorker {
         }
         let memory = std::mem::replace(&mut self.memory, Reservation::new(self.context.clone()));
         let keys = (!whole).then_some(keys);
-        let run = SortedRun { position: self.position, tuples, keys, entries, _memory: memory };
+        let run =
+            SortedRun { position: self.position, sequence: self.sequence, tuples, keys, entries, memory };
+        self.sequence += 1;
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
         Ok(())
+    }
+}
+
+impl SortWorker {
+    fn hold(&mut self, bytes: usize) -> Result<()> {
+        self.memory.grow(bytes)?;
+        if let Some(spilled) = &self.spilled {
+            spilled.grow(bytes);
+        }
+        Ok(())
+    }
+
+    /// All runs so far leave memory where there is no room for so many bytes.
+    fn make_room(&mut self, bytes: usize) -> Result<()> {
+        let Some(spilled) = self.spilled.clone() else { return Ok(()) };
+        // The tuples that came are still to be sorted: entries, and keys at most as long as they.
+        let more = bytes + self.rows * size_of::<Entry>() + self.memory.bytes();
+        if self.context.may_hold(spilled.held_bytes(), more) {
+            return Ok(());
+        }
+        self.end()?;
+        let runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        if runs.is_empty() {
+            return Ok(());
+        }
+        spilled.write(&Sorted::new(runs, &self.encoder, &self.context))
     }
 }
 
@@ -245,12 +302,42 @@ impl Cursor<'_> {
 
 /// All runs, in the order of the source.
 #[derive(Debug)]
-struct Sorted {
+pub(super) struct Sorted {
     runs: Vec<SortedRun>,
+    encoder: Arc<KeyEncoder>,
     context: Arc<dyn Context>,
 }
 
 impl Sorted {
+    fn new(mut runs: Vec<SortedRun>, encoder: &Arc<KeyEncoder>, context: &Arc<dyn Context>) -> Sorted {
+        runs.sort_by_key(|run| (run.position, run.sequence));
+        Sorted { runs, encoder: encoder.clone(), context: context.clone() }
+    }
+
+    /// How many tuples there are.
+    pub(super) fn rows(&self) -> usize {
+        self.runs.iter().map(|run| run.entries.len()).sum()
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.runs.iter().map(|run| run.memory.bytes()).sum()
+    }
+
+    /// The key of a tuple and its place in the source: bytes that order all tuples of all runs.
+    pub(super) fn whole_key(&self, entry: &Entry) -> Vec<u8> {
+        let run = &self.runs[entry.run as usize];
+        let prefix = (u128::from(entry.prefix[0]) << 64 | u128::from(entry.prefix[1])).to_be_bytes();
+        let mut bytes = match &run.keys {
+            Some(keys) => keys.row(entry.row as usize).data().to_vec(),
+            None => prefix[..self.encoder.fixed_bytes().unwrap_or(0).min(PREFIX_BYTES)].to_vec(),
+        };
+        bytes.extend(run.position.to_be_bytes());
+        bytes.extend(run.sequence.to_be_bytes());
+        bytes.extend(entry.row.to_be_bytes());
+        bytes
+    }
+
     /// Compares two tuples by their keys; `run` counts here, unlike inside a run.
     fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
         a.prefix.cmp(&b.prefix).then_with(|| {
@@ -269,8 +356,7 @@ impl Sorted {
 
     /// Keys that cut all tuples into about equal parts.
     fn borders(&self, parts: usize) -> Arc<[Entry]> {
-        let rows: usize = self.runs.iter().map(|run| run.entries.len()).sum();
-        let step = (rows / (parts * SAMPLES_PER_BORDER)).max(1);
+        let step = (self.rows() / (parts * SAMPLES_PER_BORDER)).max(1);
         let mut samples: Vec<Entry> = if parts > 1 {
             let run = |run: usize| self.of_run(run, 0..self.runs[run].entries.len()).step_by(step);
             (0..self.runs.len()).flat_map(run).collect()
@@ -282,7 +368,7 @@ impl Sorted {
     }
 
     /// The tuples from one border up to (not including) the next, in order.
-    fn merge(&self, from: Option<&Entry>, upto: Option<&Entry>) -> Result<Vec<Entry>> {
+    pub(super) fn merge(&self, from: Option<&Entry>, upto: Option<&Entry>) -> Result<Vec<Entry>> {
         let mut cursors = Vec::new();
         for (run, sorted) in self.runs.iter().enumerate() {
             let place = |border: &Entry| {
@@ -308,30 +394,13 @@ impl Sorted {
             merged.extend(cursors.iter_mut().flat_map(|cursor| std::iter::from_fn(|| cursor.take())));
             return Ok(merged);
         }
-        // Leaf `i` is node `count + i`; node 1 is the root; `losers` has the loser of each inner node.
-        let mut losers = vec![0; count];
-        let mut winners: Vec<usize> = vec![0; 2 * count];
-        for (leaf, node) in (count..2 * count).enumerate() {
-            winners[node] = leaf;
-        }
-        for node in (1..count).rev() {
-            let (left, right) = (winners[2 * node], winners[2 * node + 1]);
-            let left_first = self.is_first(&cursors, left, right);
-            (winners[node], losers[node]) = if left_first { (left, right) } else { (right, left) };
-        }
-        let mut winner = winners[1];
-        while let Some(entry) = cursors[winner].take() {
+        let mut tree = LoserTree::new(count, |a, b| self.is_first(&cursors, a, b));
+        while let Some(entry) = cursors[tree.winner()].take() {
             merged.push(entry);
             if merged.len() % TASK_ROWS_MIN == 0 {
                 self.context.check()?;
             }
-            let mut node = (winner + count) / 2;
-            while node > 0 {
-                if self.is_first(&cursors, losers[node], winner) {
-                    std::mem::swap(&mut losers[node], &mut winner);
-                }
-                node /= 2;
-            }
+            tree.replay(|a, b| self.is_first(&cursors, a, b));
         }
         Ok(merged)
     }
@@ -346,7 +415,7 @@ impl Sorted {
     }
 
     /// The tuples at these places.
-    fn gather(&self, entries: &[Entry]) -> Result<Chunk> {
+    pub(super) fn gather(&self, entries: &[Entry]) -> Result<Chunk> {
         let mut runs: Vec<u32> = entries.iter().map(|entry| entry.run).collect();
         runs.sort_unstable();
         runs.dedup();
@@ -478,6 +547,36 @@ mod tests {
             }
             let expected: Vec<String> = expected.iter().map(|(a, b)| format!("{a} {b}")).collect();
             assert_eq!(rows(&plan.run(root, 2048, 4).unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn runs_that_left_memory_are_merged_in_the_order_of_the_source() {
+        let mut numbers = Numbers::new(12);
+        let lines: Vec<(u64, String, u64)> = (0..30_000)
+            .map(|i| (numbers.below(900), format!("a-rather-long-text-{}", numbers.below(30)), i))
+            .collect();
+        let text: Vec<String> = lines.iter().map(|(a, b, i)| format!("{a} {b} {i}")).collect();
+        for (list, by_text) in
+            [(&[("a", false, false)][..], false), (&[("b", true, false), ("a", true, true)], true)]
+        {
+            let mut plan = TestPlan::new();
+            let table = plan.table(batch("<a: int64, b: string, i: int64>", &text.join("|")));
+            let root = plan.add("sort", &[table], keys(list));
+            let mut expected = lines.clone();
+            match by_text {
+                true => expected.sort_by(|x, y| (&y.1, y.0).cmp(&(&x.1, x.0))),
+                false => expected.sort_by_key(|line| line.0),
+            }
+            let expected: Vec<String> = expected.iter().map(|(a, b, i)| format!("{a} {b} {i}")).collect();
+            // With the smallest budget each chunk is a run: more of them than are merged at once.
+            for (budget, chunk_rows, workers) in [(0, 300, 1), (0, 300, 3), (700_000, 2048, 4)] {
+                let context = TestContext::with_state_budget(chunk_rows, workers, budget);
+                let found = rows(&plan.run_in(root, context.clone()).unwrap());
+                assert!(found == expected, "budget {budget}, chunks of {chunk_rows}, {workers} workers");
+                assert_eq!(context.used(), 0);
+                assert!(context.spilled() > 0, "nothing has left memory");
+            }
         }
     }
 

@@ -18,6 +18,10 @@ const CLUSTERED_GROUPS_MAX: usize = 64;
 /// A full table that took fewer rows per group than this (in sixteenths) did not reduce enough to be worth its probes.
 const REDUCTION_MIN_SIXTEENTHS: usize = 20;
 
+/// A table is at most this part of the memory budget, but this large in any case.
+const TABLE_SHARE: usize = 64;
+const TABLE_BYTES_LEAST: usize = 64 << 10;
+
 /// After this many fills without a table, one is tried again.
 const STRAIGHT_FILLS: usize = 16;
 
@@ -64,9 +68,32 @@ impl Filling {
 
     /// Takes the tuples of a chunk.
     pub(super) fn take(&mut self, chunk: &Chunk) -> Result<()> {
+        let chunk = self.needed(chunk)?;
+        self.take_needed(&chunk)
+    }
+
+    /// The fields of a chunk that are read, without a selection.
+    pub(super) fn needed(&self, chunk: &Chunk) -> Result<Chunk> {
         let stored = chunk.stored();
         let columns = self.spec.inputs.iter().map(|&input| stored[input].clone()).collect();
-        let chunk = chunk.with_stored(columns).compact()?;
+        chunk.with_stored(columns).compact()
+    }
+
+    /// Tuples go elsewhere; gives where they stood.
+    pub(super) fn pass_by(&mut self, rows: usize) -> (u64, u64) {
+        let position = self.position;
+        self.position.1 += rows as u64;
+        position
+    }
+
+    /// Takes tuples that stood at a place.
+    pub(super) fn take_placed(&mut self, position: (u64, u64), needed: &Chunk) -> Result<()> {
+        self.position = position;
+        self.take_needed(needed)
+    }
+
+    /// Takes tuples of the fields that are read.
+    fn take_needed(&mut self, chunk: &Chunk) -> Result<()> {
         let rows = chunk.rows();
         self.assign(&chunk.stored()[..self.spec.keys], rows)?;
         let spec = self.spec.clone();
@@ -81,7 +108,7 @@ impl Filling {
         };
         let groups = Groups { rows, shape, position: self.position };
         if spec.program.len() > 0 {
-            spec.program.update(&mut store.states, &mut store.area, &chunk, &groups, &self.run)?;
+            spec.program.update(&mut store.states, &mut store.area, chunk, &groups, &self.run)?;
         }
         self.position.1 += rows as u64;
         self.rows += rows;
@@ -90,7 +117,8 @@ impl Filling {
 
     /// Whether it no longer fits the cache.
     pub(super) fn is_full(&self) -> bool {
-        self.table.table_bytes() > self.spec.limits.table_bytes_max
+        let share = self.run.context.memory_bytes() / TABLE_SHARE;
+        self.table.table_bytes() > self.spec.limits.table_bytes_max.min(share.max(TABLE_BYTES_LEAST))
     }
 
     /// Bytes held.

@@ -8,15 +8,14 @@ use tessera_types::{Error, Field, Result, Tuple};
 
 use super::filling::Filling;
 use super::keys::KeyLayout;
+use super::spilled::{Part, SpilledGroups, SpilledReader};
 use super::store::Store;
-use super::table::{Hits, PARTITION_BITS, Table};
+use super::table::{Hits, Table};
 use crate::aggregate::{Call, Program};
 use crate::operator::{Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, downcast_workers};
+use crate::spill::{PARTITIONS, partition_of, spillable};
 use crate::stream_util::{ChunksReader, chunks_source};
 use crate::{Collected, Finish, Lowering, Reservation, Run, Task};
-
-/// How many partitions there are.
-const PARTITIONS: usize = 1 << PARTITION_BITS;
 
 /// Rows of a partition that are merged at once.
 const MERGE_ROWS: usize = 2_048;
@@ -26,6 +25,9 @@ const MERGE_BYTES_MAX: usize = 1 << 20;
 
 /// A store of a partition that has this many groups is full.
 const STORE_GROUPS_FULL: usize = 128;
+
+/// Fewer bytes of a partition than this are not worth a block of the scratch file.
+const SPILL_BYTES_MIN: usize = 16 << 10;
 
 /// Sizes that tests make small.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +55,8 @@ pub(crate) struct Grouping {
 pub(super) struct Spec {
     /// The fields that are read, of which the first ones are the keys.
     pub(super) inputs: Vec<usize>,
+    /// The tuple of those fields.
+    pub(super) tuple: Tuple,
     pub(super) keys: usize,
     pub(super) layout: Arc<KeyLayout>,
     pub(super) program: Arc<Program>,
@@ -83,7 +87,7 @@ impl Grouping {
         let layout = Arc::new(KeyLayout::new(&types, limits.hash_mask)?);
         let program =
             Program::bind(calls, outputs, &tuple, lowering.parameters, lowering.library, layout.words())?;
-        let spec = Spec { inputs, keys: keys.len(), layout, program: Arc::new(program), limits };
+        let spec = Spec { inputs, tuple, keys: keys.len(), layout, program: Arc::new(program), limits };
         Ok(Grouping { inner: Arc::new(spec) })
     }
 }
@@ -110,8 +114,16 @@ pub(crate) fn needed(keys: &[usize], calls: &[Call], tuple: &Tuple) -> (Vec<usiz
 }
 
 impl Sink for Grouping {
+    fn spills(&self) -> bool {
+        self.inner.program.is_flat() || spillable(&self.inner.tuple)
+    }
+
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        Ok(Arc::new(GroupingRun { spec: self.inner.clone(), run: run.clone() }))
+        let spilled = Arc::new(SpilledGroups::new(run, &self.inner)?);
+        if self.spills() {
+            run.context.state_begins();
+        }
+        Ok(Arc::new(GroupingRun { spec: self.inner.clone(), run: run.clone(), spilled }))
     }
 }
 
@@ -119,11 +131,14 @@ impl Sink for Grouping {
 struct GroupingRun {
     spec: Arc<Spec>,
     run: Run,
+    spilled: Arc<SpilledGroups>,
 }
 
 #[derive(Debug)]
 struct GroupingWorker {
+    run: Run,
     filling: Filling,
+    spilled: Arc<SpilledGroups>,
     partitions: Vec<Vec<Store>>,
     partition_bytes: usize,
     reservation: Reservation,
@@ -133,6 +148,8 @@ struct GroupingWorker {
 impl SinkRun for GroupingRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         Ok(Box::new(GroupingWorker {
+            run: self.run.clone(),
+            spilled: self.spilled.clone(),
             filling: Filling::new(&self.spec, &self.run)?,
             partitions: Vec::new(),
             partition_bytes: 0,
@@ -150,6 +167,7 @@ impl SinkRun for GroupingRun {
         self.run.counters.add("flushes", flushed as u64);
         let bytes: usize = workers.iter().map(|worker| worker.filling.table.table_bytes()).sum();
         let small = bytes <= self.spec.limits.table_bytes_max.min(MERGE_BYTES_MAX) || workers.len() <= 1;
+        let small = small && !self.spilled.has_raw();
         if flushed == 0 && small && workers.iter().all(|worker| worker.filling.distinct) {
             workers.sort_by_key(|worker| std::cmp::Reverse(worker.filling.table.store.groups()));
             let mut workers = workers.into_iter();
@@ -162,7 +180,8 @@ impl SinkRun for GroupingRun {
             self.run.counters.add("groups", first.filling.table.store.groups() as u64);
             let reservation = Mutex::new(vec![first.reservation]);
             let parts = vec![Mutex::new(vec![first.filling.table.store])];
-            let output = Partitions { spec: self.spec.clone(), run: self.run.clone(), parts, reservation };
+            let (spec, run, spilled) = (self.spec.clone(), self.run.clone(), self.spilled.clone());
+            let output = Partitions { spec, run, parts, reservation, spilled };
             return Ok(Finish { tasks: Vec::new(), output: Arc::new(output) });
         }
         self.run.counters.add("groups_before_merge", groups as u64);
@@ -171,15 +190,16 @@ impl SinkRun for GroupingRun {
             run: self.run.clone(),
             parts: (0..PARTITIONS).map(|_| Mutex::default()).collect(),
             reservation: Mutex::default(),
+            spilled: self.spilled.clone(),
         });
         let task = |mut worker: GroupingWorker| {
             let output = output.clone();
             let task: Task = Box::new(move || {
                 worker.flush()?;
+                worker.account()?;
                 for (part, stores) in output.parts.iter().zip(worker.partitions) {
                     part.lock().unwrap_or_else(PoisonError::into_inner).extend(stores);
                 }
-                worker.reservation.resize(worker.partition_bytes)?;
                 let mut held = output.reservation.lock().unwrap_or_else(PoisonError::into_inner);
                 held.push(worker.reservation);
                 Ok(())
@@ -192,7 +212,7 @@ impl SinkRun for GroupingRun {
 }
 
 /// Merges all groups of a store into a table.
-fn merge_into(spec: &Spec, table: &mut Table, other: &mut Store) -> Result<()> {
+pub(super) fn merge_into(spec: &Spec, table: &mut Table, other: &mut Store) -> Result<()> {
     other.seal()?;
     let flat = spec.program.is_flat();
     let mut hits = Hits::default();
@@ -219,19 +239,71 @@ impl SinkWorker for GroupingWorker {
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
+        if self.leaves(&chunk)? {
+            return Ok(());
+        }
         self.filling.take(&chunk)?;
         if self.filling.is_full() {
             self.flush()?;
         }
-        let bytes = self.filling.memory() + self.partition_bytes;
-        if bytes != self.reservation.bytes() {
-            self.reservation.resize(bytes)?;
-        }
-        Ok(())
+        self.account()
     }
 }
 
 impl GroupingWorker {
+    /// Counts the memory that is held; where that is more than there may be, partitions leave.
+    fn account(&mut self) -> Result<()> {
+        let before = self.reservation.bytes();
+        let mut bytes = self.filling.memory() + self.partition_bytes;
+        if bytes > before && self.filling.spec.program.is_flat() {
+            let fits = |worker: &Self, bytes: usize| {
+                let held = worker.spilled.held_bytes();
+                worker.run.context.may_hold(held, bytes.saturating_sub(before))
+            };
+            if !fits(self, bytes) {
+                self.flush()?;
+                while bytes > before && !fits(self, bytes) && self.spill_one()? {
+                    bytes = self.filling.memory() + self.partition_bytes;
+                }
+            }
+        }
+        if bytes != before {
+            self.reservation.resize(bytes)?;
+            self.spilled.holds(before, bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether the tuples of a chunk leave memory as they are: where states cannot be written, and there is no room for more.
+    fn leaves(&mut self, chunk: &Chunk) -> Result<bool> {
+        let spilled = self.spilled.clone();
+        let Some(raw) = &spilled.raw else { return Ok(false) };
+        // What is in memory stays there until its partition is read: half of the room is left for the groups that come then.
+        let more = chunk.value_bytes() + spilled.held_bytes();
+        if !spilled.has_raw() && self.run.context.may_hold(spilled.held_bytes(), more) {
+            return Ok(false);
+        }
+        spilled.begin_raw();
+        let needed = self.filling.needed(chunk)?;
+        let position = self.filling.pass_by(needed.rows());
+        raw.put(&needed, self.filling.spec.keys, &self.filling.spec.layout, position)?;
+        Ok(true)
+    }
+
+    /// The largest partition leaves, rather one of which groups have left before; whether there was one worth it.
+    fn spill_one(&mut self) -> Result<bool> {
+        let bytes = |stores: &Vec<Store>| stores.iter().map(Store::memory).sum::<usize>();
+        let sizes = self.partitions.iter().map(bytes).enumerate();
+        let worth = sizes.filter(|(_, bytes)| *bytes >= SPILL_BYTES_MIN);
+        let Some((partition, bytes)) = worth.max_by_key(|(at, bytes)| (self.spilled.has(*at), *bytes)) else {
+            return Ok(false);
+        };
+        let stores = std::mem::take(&mut self.partitions[partition]);
+        self.spilled.write(partition, &stores)?;
+        self.partition_bytes -= bytes.min(self.partition_bytes);
+        Ok(true)
+    }
+
     /// Moves all groups to their partitions.
     fn flush(&mut self) -> Result<()> {
         let (spec, store) = (self.filling.spec.clone(), &mut self.filling.table.store);
@@ -246,7 +318,7 @@ impl GroupingWorker {
         let mut rows: Vec<Vec<u32>> =
             (0..PARTITIONS).map(|_| Vec::with_capacity(groups / PARTITIONS * 2)).collect();
         for group in 0..groups {
-            rows[(store.area.record(group)[0] >> (64 - PARTITION_BITS)) as usize].push(group as u32);
+            rows[partition_of(store.area.record(group)[0])].push(group as u32);
         }
         for (stores, rows) in self.partitions.iter_mut().zip(&rows) {
             if rows.is_empty() {
@@ -276,6 +348,8 @@ struct Partitions {
     parts: Vec<Mutex<Vec<Store>>>,
     /// What the workers reserved for the parts.
     reservation: Mutex<Vec<Reservation>>,
+    /// What has left memory.
+    spilled: Arc<SpilledGroups>,
 }
 
 impl Partitions {
@@ -301,6 +375,13 @@ impl SourceRun for Partitions {
         let mut stores = std::mem::take(&mut *part.lock().unwrap_or_else(PoisonError::into_inner));
         let mut reservation = Reservation::new(self.run.context.clone());
         let held: usize = stores.iter().map(Store::memory).sum();
+        let (blocks, raw) = self.spilled.take(morsel)?;
+        if !blocks.is_empty() || !raw.is_empty() {
+            self.release(held)?;
+            let part = Part { stores, blocks, raw, depth: 0 };
+            let (spec, run, spilled) = (self.spec.clone(), self.run.clone(), self.spilled.clone());
+            return Ok(Box::new(SpilledReader::new(spec, run, spilled, part)));
+        }
         let chunk = match (stores.len(), self.parts.len()) {
             (0, _) => None,
             // The only store of a run that was never flushed has distinct keys.

@@ -3,7 +3,7 @@
 //! A worker groups what it sees in a table of its own that fits into its cache. When the table is full, its groups flow
 //! out to 64 partitions, by the top bits of their hash, and it starts afresh; if most tuples make a group of
 //! their own, the table is passed by. In the end each partition is merged by itself, when it is read.
-//! Groups are partitioned from the start, so that whole partitions can leave memory. Where parts are grouped before they cross to
+//! Groups are partitioned from the start, so that whole partitions can leave memory (`spilled.rs`), or, where states cannot be written, tuples before they are grouped (`raw.rs`). Where parts are grouped before they cross to
 //! other workers, what flows out is passed on instead.
 
 mod direct;
@@ -11,6 +11,8 @@ mod filling;
 mod grouping;
 mod keys;
 mod partial;
+mod raw;
+mod spilled;
 mod store;
 mod table;
 #[cfg(test)]

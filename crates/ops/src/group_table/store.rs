@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use tessera_encodings::{Chunk, Column};
-use tessera_types::Result;
+use tessera_types::{Error, Result};
 
 use super::keys::{KeyLayout, Keys};
 use crate::aggregate::{Area, Pairs, Program, States};
@@ -93,6 +93,31 @@ impl Store {
         let mut columns = self.layout.unpack(&self.area, std::mem::take(&mut self.heap))?;
         columns.extend(self.program.finish(&mut self.states, &mut self.area)?);
         Ok(Chunk::new(columns.into_iter().map(Column::Plain).collect(), rows))
+    }
+
+    /// All groups as bytes; their states must be flat.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let words = self.area.words();
+        let mut bytes = Vec::with_capacity(8 + words.len() * 8 + self.heap.len());
+        bytes.extend((self.groups() as u64).to_le_bytes());
+        words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        bytes.extend(&self.heap);
+        bytes
+    }
+
+    /// Groups that were encoded.
+    ///
+    /// # Errors
+    /// The bytes are not those of groups of this kind.
+    pub(crate) fn decode(layout: Arc<KeyLayout>, program: Arc<Program>, bytes: &[u8]) -> Result<Store> {
+        let wrong = || Error::internal("groups that were written cannot be read back");
+        let (groups, rest) = bytes.split_first_chunk().ok_or_else(wrong)?;
+        let record_bytes = (u64::from_le_bytes(*groups) as usize).checked_mul(program.stride() * 8);
+        let (records, heap) = record_bytes.and_then(|at| rest.split_at_checked(at)).ok_or_else(wrong)?;
+        let (words, _) = records.as_chunks();
+        let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let area = Area::of_words(words, program.stride());
+        Ok(Store { states: program.make()?, area, layout, program, heap: heap.to_vec() })
     }
 
     /// Bytes of the records and their strings.

@@ -8,9 +8,7 @@ use super::keys::{KeyLayout, Keys};
 use super::store::Store;
 use crate::aggregate::Program;
 use crate::rows::prefetch;
-
-/// The partition of a group is in this many bits at the top of its hash.
-pub(crate) const PARTITION_BITS: u32 = 6;
+use crate::spill::PARTITION_BITS;
 
 /// How many rows ahead slots and records are asked for.
 const SLOT_AHEAD: usize = 16;
@@ -30,6 +28,8 @@ pub(crate) struct Table {
     /// The groups.
     pub(crate) store: Store,
     slots: Vec<u64>,
+    /// Bits at the top of the hash that all groups have in common, or that do not count.
+    skipped_bits: u32,
 }
 
 /// Rows whose group was there already.
@@ -45,7 +45,14 @@ impl Table {
     /// A table without groups, with room for `groups`.
     pub(crate) fn new(layout: Arc<KeyLayout>, program: Arc<Program>, groups: usize) -> Result<Self> {
         let slots = (groups * 2).next_power_of_two().max(SLOTS_MIN);
-        Ok(Table { store: Store::new(layout.clone(), program)?, layout, slots: vec![0; slots] })
+        let store = Store::new(layout.clone(), program)?;
+        Ok(Table { store, layout, slots: vec![0; slots], skipped_bits: PARTITION_BITS })
+    }
+
+    /// A table for groups of a partition that was cut `depth` times more.
+    pub(crate) fn of_cut(layout: Arc<KeyLayout>, program: Arc<Program>, depth: u32) -> Result<Self> {
+        let skipped_bits = PARTITION_BITS * (depth + 1);
+        Ok(Table { skipped_bits, ..Table::new(layout, program, 0)? })
     }
 
     /// A table of keys alone.
@@ -123,7 +130,8 @@ impl Table {
     #[inline(always)]
     fn place(&self, hash: u64) -> usize {
         let bits = self.slots.len().trailing_zeros();
-        ((hash << PARTITION_BITS) >> (64 - bits)) as usize
+        // Rotated, so that something is left of a hash whose bits have all been used.
+        (hash.rotate_left(self.skipped_bits) >> (64 - bits)) as usize
     }
 
     /// Makes room for this many more groups.

@@ -118,6 +118,35 @@ fn many_groups_overflow_the_table() {
 }
 
 #[test]
+fn groups_that_left_memory_are_merged() {
+    let batch = table(6_000, 4_000, 5);
+    // States that can be written, and those that cannot: then tuples leave.
+    let flat = [agg("count", "n"), agg("sum", "vl"), agg("avg", "vw"), agg("max", "vd")];
+    let distinct = Agg { function: "sum", arg: Some("vl"), distinct: true, filter: None };
+    let other = [agg("max", "vt"), agg("min", "vs"), distinct, agg("count", "vd")];
+    for (keys, aggregates) in
+        [(&["ki"][..], &flat), (&["ks", "kd"], &flat), (&["vt"], &flat), (&["ki"], &other)]
+    {
+        let wanted = reference(&batch, keys, aggregates);
+        // Whether partitions are cut again: with most bits of the hash masked, they cannot be.
+        for (budget, limits) in [(0, small(u64::MAX)), (150_000, small(u64::MAX)), (0, small(3))] {
+            let mut plan = TestPlan::new();
+            plan.registry.register(Stressed(limits));
+            let given = plan.table(batch.clone());
+            let root = plan.add("stressed", &[given], params(keys, aggregates));
+            for (chunk_rows, workers) in [(700, 1), (2048, 3)] {
+                let context = TestContext::with_state_budget(chunk_rows, workers, budget);
+                let found = plan.run_in(root, context.clone()).unwrap();
+                let what = format!("keys {keys:?}, budget {budget}, chunks {chunk_rows}, workers {workers}");
+                check(&found, keys.len(), &wanted, &what);
+                assert_eq!(context.used(), 0, "{what}");
+                assert!(context.spilled() > 0, "{what}: nothing has left memory");
+            }
+        }
+    }
+}
+
+#[test]
 fn parts_that_are_passed_on_make_the_whole() {
     let aggregates = [agg("sum", "vl"), agg("count", "vd"), agg("min", "vs"), agg("max", "vt")];
     let merges = ["merge_sum", "merge_count", "min", "max"];
@@ -307,8 +336,13 @@ fn order_within_aggregates() {
         let given = plan.table(batch.clone());
         let params = Params::new().with("keys", Value::names(["ki"])).with("aggregates", aggregates.clone());
         let root = plan.add("stressed", &[given], params);
-        for (chunk_rows, workers) in SETTINGS {
-            let found = plan.run(root, chunk_rows, workers).unwrap();
+        // Without memory for groups, their tuples are written and come back later.
+        let budgets =
+            [usize::MAX, 0].into_iter().flat_map(|budget| SETTINGS.map(|setting| (budget, setting)));
+        for (budget, (chunk_rows, workers)) in budgets {
+            let context = TestContext::with_state_budget(chunk_rows, workers, budget);
+            let found = plan.run_in(root, context.clone()).unwrap();
+            assert_eq!((context.used(), context.spilled() > 0), (0, budget == 0));
             let columns: Vec<Vec<V>> = found.columns().iter().map(values).collect();
             assert_eq!(found.num_rows(), groups.len());
             for row in 0..found.num_rows() {

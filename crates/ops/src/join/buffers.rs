@@ -13,14 +13,24 @@ use crate::rows::{HASH_OFFSET, Incoming, Part, RowLayout, RowsBuilder, SharedPag
 
 use super::directory::Directory;
 use super::heap::{HeapJoiner, Moved};
+use super::spilled::{Held, SpilledBuild};
 use super::table::JoinTable;
+use crate::spill::{PARTITION_BITS, PARTITIONS, partition_of};
 
-/// Partitions of a buffer that has many rows, as a power of two.
-const PARTITION_BITS: u32 = 6;
 /// A buffer with more rows than this partitions those to come.
 const UNPARTITIONED_ROWS_MOST: usize = 65_536;
 /// Rows between two questions whether the query was cancelled.
 const CHECK_ROWS: usize = 65_536;
+/// Rows that are partitioned at once when those together leave.
+const REPARTITIONED_ROWS: u64 = 8_192;
+/// A page of a partition is this part of the memory budget.
+const PAGE_SHARE: usize = 8_192;
+const PAGE_BYTES_MIN: usize = 8 << 10;
+const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Where rows are not partitioned, pages are so many times as long.
+const TOGETHER_PAGES: usize = 16;
+/// Bytes of the directory for a row, at most.
+const DIRECTORY_BYTES: usize = 16;
 
 /// What the table is made of, known before the first row.
 #[derive(Debug)]
@@ -30,15 +40,41 @@ pub(crate) struct TableBuild {
     pub(crate) null_equal: bool,
     /// Which bits of the hash are used; fewer only in tests, to make hashes collide.
     pub(crate) hash_mask: u64,
+    /// How many times partitions have been cut before: the hash is rotated past the bits they have in common.
+    pub(crate) depth: u32,
+    /// Where partitions go that do not fit into memory; none where all must stay.
+    pub(crate) spilled: Option<Arc<SpilledBuild>>,
     pub(crate) context: Arc<dyn Context>,
 }
 
 impl TableBuild {
+    /// The same, with all tuples in memory.
+    pub(crate) fn in_memory(&self) -> TableBuild {
+        TableBuild {
+            layout: self.layout.clone(),
+            keys: self.keys.clone(),
+            null_equal: self.null_equal,
+            hash_mask: self.hash_mask,
+            depth: self.depth,
+            spilled: None,
+            context: self.context.clone(),
+        }
+    }
+
+    /// Bytes of the pages of a partition: small where there is little memory, since all partitions want the next at about the same
+    /// time.
+    fn page_bytes(&self) -> usize {
+        (self.context.memory_bytes() / PAGE_SHARE).clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX)
+    }
+
     /// Hashes of key columns.
     pub(crate) fn hash(&self, keys: &[Column], rows: usize, out: &mut Vec<u64>) -> Result<()> {
         hash_columns(keys, rows, out)?;
         if self.hash_mask != u64::MAX {
             out.iter_mut().for_each(|hash| *hash &= self.hash_mask);
+        }
+        if self.depth > 0 {
+            out.iter_mut().for_each(|hash| *hash = hash.rotate_left(self.depth * PARTITION_BITS));
         }
         Ok(())
     }
@@ -52,6 +88,8 @@ pub(crate) struct BuildBuffers {
     partitions: Vec<RowsBuilder>,
     hashes: Vec<u64>,
     selections: Vec<Vec<u32>>,
+    /// As the other workers know it.
+    held: Held,
 }
 
 /// Rows that a task copies: all of a part, or those listed.
@@ -79,20 +117,119 @@ pub(crate) struct PendingTable {
     finished: OnceLock<Arc<JoinTable>>,
 }
 
+/// A builder for rows that are not partitioned.
+fn together(build: &TableBuild) -> RowsBuilder {
+    let page_bytes = build.page_bytes() * TOGETHER_PAGES;
+    RowsBuilder::in_pages(build.layout.clone(), page_bytes, Reservation::new(build.context.clone()))
+}
+
 impl BuildBuffers {
     pub(crate) fn new(build: Arc<TableBuild>) -> BuildBuffers {
-        let builder = RowsBuilder::new(build.layout.clone(), Reservation::new(build.context.clone()));
         BuildBuffers {
+            together: together(&build),
             build,
-            together: builder,
             partitions: Vec::new(),
             hashes: Vec::new(),
             selections: Vec::new(),
+            held: Held::default(),
         }
     }
 
-    /// Adds the tuples of a chunk that count.
+    fn partition(&self) -> RowsBuilder {
+        let reservation = Reservation::new(self.build.context.clone());
+        RowsBuilder::in_pages(self.build.layout.clone(), self.build.page_bytes(), reservation)
+    }
+
+    /// Adds the tuples of a chunk that count. Where memory is short, partitions leave.
     pub(crate) fn push(&mut self, chunk: Chunk) -> Result<()> {
+        let Some(spilled) = self.build.spilled.clone() else { return self.append(&chunk) };
+        self.make_room(&spilled, &chunk)?;
+        self.append(&chunk)?;
+        self.write_gone(&spilled, spilled.block_bytes())?;
+        self.tell_held(&spilled);
+        Ok(())
+    }
+
+    /// Bytes held, and those that the directory and the copy of rows that are together will take.
+    fn held(&self) -> Held {
+        let builders = || self.partitions.iter().chain([&self.together]);
+        let rows: usize = builders().map(RowsBuilder::len).sum();
+        Held {
+            now_bytes: builders().map(RowsBuilder::memory_bytes).sum(),
+            later_bytes: rows * DIRECTORY_BYTES + self.together.memory_bytes(),
+        }
+    }
+
+    /// Tells the other workers.
+    fn tell_held(&mut self, spilled: &SpilledBuild) {
+        let held = self.held();
+        spilled.holds(std::mem::replace(&mut self.held, held), held);
+    }
+
+    /// The largest partitions leave until there is room for a chunk.
+    fn make_room(&mut self, spilled: &SpilledBuild, chunk: &Chunk) -> Result<()> {
+        let strings = if self.build.layout.has_heap() { chunk.value_bytes() } else { 0 };
+        let more = chunk.rows() * (self.build.layout.stride_bytes() + DIRECTORY_BYTES) + strings;
+        let more = more + if self.partitions.is_empty() { 0 } else { PARTITIONS * self.build.page_bytes() };
+        let context = self.build.context.clone();
+        // Partitions of a build that has left are built by all workers at once.
+        let at_once = if self.build.depth > 0 { context.workers() } else { 1 };
+        let fits = || {
+            let held = spilled.held();
+            context.may_hold(held.now_bytes * at_once, (more + held.later_bytes) * at_once)
+        };
+        if fits() {
+            return Ok(());
+        }
+        self.partition_together()?;
+        while !fits() {
+            let worth = self.partitions.iter().map(RowsBuilder::memory_bytes).enumerate();
+            let worth = worth.filter(|(_, bytes)| *bytes >= spilled.block_bytes());
+            let Some((largest, _)) = worth.max_by_key(|(_, bytes)| *bytes) else { break };
+            spilled.leave(largest);
+            self.write(spilled, largest)?;
+            self.tell_held(spilled);
+        }
+        Ok(())
+    }
+
+    /// Writes what there is of a partition.
+    fn write(&mut self, spilled: &SpilledBuild, partition: usize) -> Result<()> {
+        let empty = self.partition();
+        let full = std::mem::replace(&mut self.partitions[partition], empty);
+        if full.is_empty() { Ok(()) } else { spilled.write(partition, &full.seal()) }
+    }
+
+    /// Writes what there is of partitions that have left, where it takes so many bytes.
+    fn write_gone(&mut self, spilled: &SpilledBuild, bytes: usize) -> Result<()> {
+        let gone = spilled.gone();
+        for partition in (0..self.partitions.len()).filter(|partition| gone >> partition & 1 == 1) {
+            if self.partitions[partition].memory_bytes() >= bytes {
+                self.write(spilled, partition)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Partitions the rows that are together.
+    fn partition_together(&mut self) -> Result<()> {
+        if self.partitions.is_empty() {
+            self.partitions = std::iter::repeat_with(|| self.partition()).take(PARTITIONS).collect();
+            self.selections = vec![Vec::new(); PARTITIONS];
+        }
+        if self.together.is_empty() {
+            return Ok(());
+        }
+        let rows = std::mem::replace(&mut self.together, together(&self.build)).seal();
+        let count = rows.len() as u64;
+        for first in (0..count).step_by(REPARTITIONED_ROWS as usize) {
+            self.build.context.check()?;
+            self.append(&rows.chunk(first..(first + REPARTITIONED_ROWS).min(count))?)?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, chunk: &Chunk) -> Result<()> {
         let keys = self.build.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
         self.build.hash(&keys, chunk.rows(), &mut self.hashes)?;
         if let Some(selection) = chunk.selection() {
@@ -102,29 +239,26 @@ impl BuildBuffers {
             places.for_each(|(place, hash)| stored[*place as usize] = *hash);
             self.hashes = stored;
         }
-        let incoming = Incoming::of_chunk(&chunk)?;
+        let incoming = Incoming::of_chunk(chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         if self.partitions.is_empty() && self.together.len() + chunk.rows() <= UNPARTITIONED_ROWS_MOST {
             self.together.append(&incoming, Some(&self.hashes), selection)?;
             return Ok(());
         }
         if self.partitions.is_empty() {
-            let context = &self.build.context;
-            let builder = || RowsBuilder::new(self.build.layout.clone(), Reservation::new(context.clone()));
-            self.partitions = std::iter::repeat_with(builder).take(1 << PARTITION_BITS).collect();
-            self.selections = vec![Vec::new(); 1 << PARTITION_BITS];
+            self.partitions = std::iter::repeat_with(|| self.partition()).take(PARTITIONS).collect();
+            self.selections = vec![Vec::new(); PARTITIONS];
         }
         self.selections.iter_mut().for_each(Vec::clear);
-        let partition = |hash: u64| (hash >> (64 - PARTITION_BITS)) as usize;
         match selection {
             None => {
                 for (row, hash) in self.hashes.iter().enumerate() {
-                    self.selections[partition(*hash)].push(row as u32);
+                    self.selections[partition_of(*hash)].push(row as u32);
                 }
             }
             Some(selection) => {
                 for row in selection {
-                    self.selections[partition(self.hashes[*row as usize])].push(*row);
+                    self.selections[partition_of(self.hashes[*row as usize])].push(*row);
                 }
             }
         }
@@ -141,11 +275,17 @@ impl PendingTable {
     /// Cuts the rows of all workers into tasks. The table is complete when all have run.
     ///
     /// # Errors
-    /// The memory budget is exhausted.
+    /// The memory budget or the scratch directory is exhausted.
     pub(crate) fn new(
         build: Arc<TableBuild>,
-        buffers: Vec<BuildBuffers>,
+        mut buffers: Vec<BuildBuffers>,
     ) -> Result<(Arc<PendingTable>, Vec<Task>)> {
+        if let Some(spilled) = build.spilled.as_ref().filter(|spilled| spilled.gone() != 0) {
+            for buffer in &mut buffers {
+                buffer.partition_together()?;
+                buffer.write_gone(spilled, 0)?;
+            }
+        }
         let partitioned = buffers.iter().any(|buffer| !buffer.partitions.is_empty());
         let partition_bits = if partitioned { PARTITION_BITS } else { 0 };
         let mut shares: Vec<Vec<Share>> = (0..1 << partition_bits).map(|_| Vec::new()).collect();
@@ -182,7 +322,7 @@ impl PendingTable {
         let rows: usize = counts.iter().sum();
         let bits = Directory::bits_for(rows).max(partition_bits);
         let mut reservation = Reservation::new(build.context.clone());
-        reservation.grow(Directory::bytes(bits) + rows * build.layout.stride_bytes())?;
+        reservation.grow(Directory::bytes(bits))?;
         let directory = Arc::new(Directory::new(bits));
         let (pages, writers) = SharedPages::split(build.layout.stride_bytes(), &counts);
         let pending = Arc::new(PendingTable {
@@ -218,6 +358,9 @@ impl PendingTable {
         slots: Range<usize>,
         first_row: u64,
     ) -> Result<()> {
+        // The pages are touched, and so become memory, partition by partition, while those they are copied from go.
+        let mut reservation = Reservation::new(self.build.context.clone());
+        reservation.grow(shares.iter().map(Share::len).sum::<usize>() * self.build.layout.stride_bytes())?;
         for share in &shares {
             let hashes = share.part.pages.field::<u64>(HASH_OFFSET);
             share.each_row(&*self.build.context, |row| self.directory.count(hashes.get(row)))?;
@@ -243,6 +386,7 @@ impl PendingTable {
             })?;
         }
         let mut reservations = self.reservations.lock().unwrap_or_else(PoisonError::into_inner);
+        reservations.push(reservation);
         for share in shares {
             // The rows go, what they refer to stays; parts that other tasks read too go with the last of them.
             if let Ok(mut part) = Arc::try_unwrap(share.part) {

@@ -67,6 +67,12 @@ impl JoinKind {
         matches!(self, JoinKind::Left | JoinKind::Full | JoinKind::Single)
     }
 
+    /// Whether stream tuples must know if they were matched.
+    pub(crate) fn decides_stream(self) -> bool {
+        use JoinKind::{Anti, Full, Left, Mark, Semi, Single};
+        matches!(self, Left | Full | Single | Semi | Anti | Mark)
+    }
+
     /// Whether build tuples must know if they were matched.
     pub fn marks_build(self) -> bool {
         use JoinKind::{BuildAnti, BuildSemi, Full, Right};

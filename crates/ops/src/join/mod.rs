@@ -6,6 +6,7 @@ mod heap;
 mod kind;
 mod matched;
 mod output;
+mod spilled;
 mod table;
 
 pub use kind::JoinKind;
@@ -14,6 +15,7 @@ pub use table::{JoinTable, Lookup};
 pub(crate) use buffers::{BuildBuffers, PendingTable, TableBuild};
 pub(crate) use matched::Matched;
 pub(crate) use output::{BuildRest, BuildSide, Residual, null_columns, pairs_chunk, select_positions};
+pub(crate) use spilled::{Away, SpilledBuild};
 
 #[cfg(test)]
 mod tests;

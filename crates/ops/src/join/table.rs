@@ -11,6 +11,7 @@ use crate::rows::{Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLa
 
 use super::buffers::TableBuild;
 use super::directory::Directory;
+use super::spilled::SpilledBuild;
 
 /// How many directory entries are on their way to the cache at once: the loop around one is about 40 instructions, so that the
 /// processor by itself would look ahead to 10.
@@ -58,6 +59,16 @@ impl JoinTable {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.part.rows == 0
+    }
+
+    /// How it was built.
+    pub(crate) fn build(&self) -> &Arc<TableBuild> {
+        &self.build
+    }
+
+    /// What has left memory, where something has.
+    pub(crate) fn spilled(&self) -> Option<&Arc<SpilledBuild>> {
+        self.build.spilled.as_ref().filter(|spilled| spilled.gone() != 0)
     }
 
     /// The fields that are the keys.

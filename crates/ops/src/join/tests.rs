@@ -190,6 +190,91 @@ fn probes_agree_with_the_reference() {
     }
 }
 
+/// Budgets for the state: nothing may stay, and about a half.
+const STATE_BUDGETS: [usize; 2] = [0, 60_000];
+
+#[test]
+fn probes_of_builds_that_left_memory_agree_with_the_reference() {
+    let mut random = Random(17);
+    for (_, kind) in KINDS {
+        for (keys, atom) in [(1, "int64"), (2, "string")] {
+            for flags in 0..8 {
+                let (residual, null_equal, null_aware) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+                let counted = keys == 1 && !residual;
+                let aware = !null_equal && matches!(kind, JoinKind::Anti | JoinKind::Mark) && counted;
+                if null_aware && !aware {
+                    continue;
+                }
+                let distinct = if kind == JoinKind::Single { 1_000_000 } else { 1_500 };
+                let nulls = random.below(3);
+                let (left, right) =
+                    (random.rows(300, distinct, nulls), random.rows(6_000, distinct, nulls / 2));
+                let case = Case { kind, keys, residual, null_equal, null_aware };
+                let expected = reference(&left, &right, case);
+                let mut plan = TestPlan::new();
+                let (l, r) = sides(&mut plan, &left, &right, atom);
+                let root = probe_plan(&mut plan, l, r, case);
+                for (budget, (chunk_rows, workers)) in
+                    STATE_BUDGETS.into_iter().flat_map(|budget| [(7, 3), (512, 1)].map(|s| (budget, s)))
+                {
+                    let context = TestContext::with_state_budget(chunk_rows, workers, budget);
+                    let found = plan.run_in(root, context.clone());
+                    let what = format!("{case:?} on {atom}, budget {budget}, chunks of {chunk_rows}");
+                    assert_eq!(context.used(), 0, "{what}");
+                    assert!(context.spilled() > 0, "{what}: nothing has left memory");
+                    match (found, &expected) {
+                        (Ok(found), Some(expected)) => {
+                            let mut found = rows(&found);
+                            found.sort();
+                            assert_eq!(&found, expected, "{what}");
+                        }
+                        (Err(error), None) => assert!(error.message().contains("more than one row")),
+                        (found, _) => panic!("{what}: {found:?} where {expected:?} was expected"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn one_key_that_does_not_fit_is_joined_in_rounds() {
+    for (_, kind) in KINDS {
+        for flags in 0..4 {
+            let (residual, null_aware) = (flags & 1 != 0, flags & 2 != 0);
+            if null_aware && (residual || !matches!(kind, JoinKind::Anti | JoinKind::Mark)) {
+                continue;
+            }
+            let mut random = Random(23);
+            let key = |random: &mut Random| (random.below(50) > 0).then(|| (random.below(20) == 0) as i64);
+            let mut side = |rows: usize| -> Vec<Row> {
+                (0..rows).map(|row| vec![key(&mut random), None, Some(row as i64)]).collect()
+            };
+            let (left, right) = (side(20), side(5_000));
+            let case = Case { kind, keys: 1, residual, null_equal: false, null_aware };
+            let expected = reference(&left, &right, case);
+            let mut plan = TestPlan::new();
+            let (l, r) = sides(&mut plan, &left, &right, "int64");
+            let root = probe_plan(&mut plan, l, r, case);
+            for (chunk_rows, workers) in [(100, 1), (2048, 3)] {
+                let context = TestContext::with_state_budget(chunk_rows, workers, 30_000);
+                let found = plan.run_in(root, context.clone());
+                assert_eq!((context.used(), context.spilled() > 0), (0, true));
+                match (found, &expected) {
+                    (Ok(found), Some(expected)) => {
+                        let mut found = rows(&found);
+                        found.sort();
+                        let (few, all) = (found.len(), expected.len());
+                        assert!(found == *expected, "{case:?}, {few} tuples instead of {all}");
+                    }
+                    (Err(error), None) => assert!(error.message().contains("more than one row"), "{error}"),
+                    (found, _) => panic!("{case:?}: {found:?}"),
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn not_in_has_its_three_answers() {
     // 1 NOT IN (): true, even for NULL. 1 NOT IN (2, NULL): unknown. NULL NOT IN (2): unknown.
@@ -316,7 +401,8 @@ fn table_with_mask(rows: i64, distinct: i64, hash_mask: u64) -> Arc<JoinTable> {
     let tuple = Tuple::new(vec![Field::new("k", Atom::Int64), Field::new("v", Atom::Int64)]);
     let layout = RowLayout::new(&tuple).unwrap();
     let context = TestContext::new(2048, 1);
-    let build = Arc::new(TableBuild { layout, keys: vec![0], null_equal: false, hash_mask, context });
+    let (keys, depth, spilled) = (vec![0], 0, None);
+    let build = Arc::new(TableBuild { layout, keys, null_equal: false, hash_mask, depth, spilled, context });
     let mut buffers: Vec<_> = (0..3).map(|_| BuildBuffers::new(build.clone())).collect();
     for first in (0..rows).step_by(1000) {
         let values = first..(first + 1000).min(rows);

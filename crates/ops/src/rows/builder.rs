@@ -42,6 +42,7 @@ pub struct RowsBuilder {
     /// By field; none for a builder that copies every string.
     translations: Vec<Option<Translation>>,
     translates: bool,
+    heap_page_bytes_most: usize,
     reservation: Reservation,
 }
 
@@ -64,8 +65,24 @@ impl RowsBuilder {
             has_nulls: vec![false; layout.fields.len()],
             translations: layout.fields.iter().map(|_| None).collect(),
             translates: true,
+            heap_page_bytes_most: HEAP_PAGE_BYTES_MOST,
             layout,
             reservation,
+        }
+    }
+
+    /// As [`RowsBuilder::new`], in pages of about this many bytes: for one of many builders that grow alike, so that they do not
+    /// take much memory all at once.
+    pub(crate) fn in_pages(
+        layout: Arc<RowLayout>,
+        page_bytes: usize,
+        reservation: Reservation,
+    ) -> RowsBuilder {
+        let shift = (page_bytes.min(PAGE_BYTES) / layout.stride_bytes()).max(16).ilog2();
+        RowsBuilder {
+            pages: Pages::new(layout.stride_bytes(), shift),
+            heap_page_bytes_most: page_bytes.clamp(HEAP_PAGE_BYTES_FIRST, HEAP_PAGE_BYTES_MOST),
+            ..RowsBuilder::new(layout, reservation)
         }
     }
 
@@ -327,7 +344,8 @@ impl RowsBuilder {
                     known => {
                         let bytes = long_bytes(view, buffers)
                             .ok_or_else(|| Error::internal("a string view points outside its buffers"))?;
-                        let view = push_bytes(&mut self.heap, &mut self.reservation, bytes)?;
+                        let most = self.heap_page_bytes_most;
+                        let view = push_bytes(&mut self.heap, most, &mut self.reservation, bytes)?;
                         if let Some(known) = known {
                             *known = view;
                         }
@@ -382,7 +400,7 @@ impl RowsBuilder {
     /// # Errors
     /// The memory budget is exhausted, or there are more than 2 GiB.
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<u128> {
-        push_bytes(&mut self.heap, &mut self.reservation, bytes)
+        push_bytes(&mut self.heap, self.heap_page_bytes_most, &mut self.reservation, bytes)
     }
 
     /// The bytes of a view that [`RowsBuilder::push_bytes`] gave; `view` is borrowed because short ones lie in it.
@@ -462,7 +480,12 @@ fn put<T: Fixed>(
     }
 }
 
-fn push_bytes(heap: &mut Vec<Vec<u8>>, reservation: &mut Reservation, bytes: &[u8]) -> Result<u128> {
+fn push_bytes(
+    heap: &mut Vec<Vec<u8>>,
+    page_bytes_most: usize,
+    reservation: &mut Reservation,
+    bytes: &[u8],
+) -> Result<u128> {
     let len = bytes.len();
     if len <= 12 {
         let mut view = [0u8; 16];
@@ -479,7 +502,7 @@ fn push_bytes(heap: &mut Vec<Vec<u8>>, reservation: &mut Reservation, bytes: &[u
     let room = heap.last().map_or(0, |page| page.capacity() - page.len());
     if room < len {
         let next = HEAP_PAGE_BYTES_FIRST << heap.len().min(16);
-        let capacity = next.min(HEAP_PAGE_BYTES_MOST).max(len);
+        let capacity = next.min(page_bytes_most).max(len);
         reservation.grow(capacity)?;
         heap.push(Vec::with_capacity(capacity));
     }

@@ -3,7 +3,7 @@
 //! A table is a file, a glob pattern, or a directory of files. [`expand`] turns any of these into a sorted list
 //! of paths; [`FileFormat`] tells the format from an extension; [`Partitions`] reads `year=2024/` folders as
 //! columns; [`open`] gives a [`RangeReader`](tessera_ops::RangeReader) that scans read by ranges; [`AtomicFile`] writes
-//! a file whole or not at all.
+//! a file whole or not at all; [`ScratchFile`] keeps what does not fit into memory.
 //!
 //! ```
 //! use tessera_files::{FileFormat, Partitions, expand};
@@ -22,12 +22,14 @@ mod format;
 mod listing;
 mod partitions;
 mod reader;
+mod scratch;
 
 pub use atomic::AtomicFile;
 pub use format::FileFormat;
 pub use listing::{expand, is_pattern, list};
 pub use partitions::{HIVE_NULL, Partitions};
 pub use reader::{FileReader, open};
+pub use scratch::ScratchFile;
 
 use std::io;
 

@@ -1,0 +1,86 @@
+//! Files for what does not fit into memory.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tessera_ops::Scratch;
+use tessera_types::{Error, Result};
+
+/// A file without a name: nothing is left of it when it is closed, also by the end of the process, however that comes.
+#[derive(Debug)]
+pub struct ScratchFile {
+    file: File,
+    directory: PathBuf,
+    end: AtomicU64,
+}
+
+impl ScratchFile {
+    /// Begins a file on the file system of a directory.
+    ///
+    /// # Errors
+    /// The directory does not exist, or may not be written to.
+    pub fn create(directory: &Path) -> Result<ScratchFile> {
+        let file = tempfile::tempfile_in(directory).map_err(|error| no_room(directory, &error))?;
+        Ok(ScratchFile { file, directory: directory.to_path_buf(), end: AtomicU64::new(0) })
+    }
+}
+
+fn no_room(directory: &Path, error: &io::Error) -> Error {
+    let cause = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "no space is left".to_string()
+        }
+        _ => error.to_string(),
+    };
+    Error::io(format!(
+        "the query needs more memory than allowed, and the rest cannot be kept in the temporary directory '{}': {cause}; \
+         name another with --temp-directory DIR (or SET temp_directory), or allow more with --memory SIZE (or SET memory)",
+        directory.display()
+    ))
+}
+
+impl Scratch for ScratchFile {
+    fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let start = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.file.write_all_at(bytes, start).map_err(|error| no_room(&self.directory, &error))?;
+        Ok(start)
+    }
+
+    fn read(&self, start: u64, len: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.file.read_exact_at(&mut bytes, start).map_err(|error| {
+            Error::io(format!(
+                "what was written to the temporary directory '{}' cannot be read back: {error}; check its disk, or give \
+                 another with --temp-directory DIR (or SET temp_directory)",
+                self.directory.display()
+            ))
+        })?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_appended_is_read_and_has_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ScratchFile::create(folder.path()).unwrap();
+        let places = [b"one".as_slice(), b"", b"three"].map(|bytes| (file.append(bytes).unwrap(), bytes));
+        for (start, bytes) in places {
+            assert_eq!(file.read(start, bytes.len()).unwrap(), bytes);
+        }
+        assert!(file.read(6, 100).unwrap_err().message().contains("cannot be read back"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_named() {
+        let message = ScratchFile::create(Path::new("/no/such/folder")).unwrap_err().message().to_string();
+        assert!(message.contains("/no/such/folder") && message.contains("--temp-directory"), "{message}");
+    }
+}
