@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Runs the queries of a suite in little memory: their answers, what they hold, what leaves, and how long they take.
+
+    bench/memory.py --suite tpch --sf 1 --out docs/results/2026-11-22-memory-tpch-sf1
+
+The budget of a query is the larger of 64 MB and a quarter of what it holds without one. Runs in much and in little memory
+alternate; times are medians. Writes OUT.json and OUT.md; exit code 1 if an answer differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from harness.suites import TABLES, check_binary, default_binary, ensure_data, queries
+
+BUDGET_LEAST = 64_000_000
+UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suite", choices=sorted(TABLES), default="tpch", help="queries (default tpch)")
+    parser.add_argument("--sf", type=float, default=1, help="scale factor (default 1)")
+    parser.add_argument("--data", type=Path, help="where the tables are, or are made (default: made for the purpose)")
+    parser.add_argument("--tessera", type=Path, default=default_binary(), help="the program")
+    parser.add_argument("--memory", type=int, help="one budget for all queries, in bytes")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each kind (default 3)")
+    parser.add_argument("--threads", type=int, default=2, help="worker threads (default 2)")
+    parser.add_argument("--out", type=Path, required=True, help="where the results go, without extension")
+    return parser.parse_args()
+
+
+class Runs:
+    """Runs of the program over one database."""
+
+    def __init__(self, options: argparse.Namespace, data: Path) -> None:
+        self.command = [str(options.tessera), str(data), "--threads", str(options.threads), "--format", "csv"]
+
+    def run(self, sql: str, budget: int | None = None) -> tuple[list[str], float, int]:
+        """Lines of the output, seconds, and the most resident bytes."""
+        command = [*self.command, *(["--memory", str(budget)] if budget else []), "-c", sql]
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            began = time.monotonic()
+            started = subprocess.Popen(command, stdout=out, stderr=err)
+            _, status, usage = os.wait4(started.pid, 0)
+            seconds = time.monotonic() - began
+            started.returncode = os.waitstatus_to_exitcode(status)
+            for file in (out, err):
+                file.seek(0)
+            if started.returncode:
+                raise RuntimeError(f"{sql}: {err.read().decode()}")
+            return out.read().decode().splitlines(), seconds, usage.ru_maxrss * 1024
+
+    def figure(self, sql: str, name: str, budget: int | None = None) -> int:
+        """A figure of EXPLAIN ANALYZE, in bytes; 0 where it is not there."""
+        lines, _, _ = self.run(f"explain analyze {sql}", budget)
+        found = re.search(rf"-- {name}: ([0-9.]+) (\w+)", "\n".join(lines))
+        return int(float(found[1]) * UNITS[found[2]]) if found else 0
+
+
+def measure(runs: Runs, sql: str, options: argparse.Namespace, base: int) -> dict:
+    """One query in both ways."""
+    peak = runs.figure(sql, "memory")
+    budget = options.memory or max(BUDGET_LEAST, peak // 4)
+    much, little, resident, same = [], [], 0, True
+    for _ in range(options.repeat):
+        expected, seconds, _ = runs.run(sql)
+        much.append(seconds)
+        found, seconds, bytes_resident = runs.run(sql, budget)
+        little.append(seconds)
+        resident = max(resident, bytes_resident - base)
+        # Ties of an order may stand in any order.
+        same = same and sorted(found) == sorted(expected)
+    return {
+        "peak_bytes": peak,
+        "budget_bytes": budget,
+        "spilled_bytes": runs.figure(sql, "spilled bytes", budget),
+        "resident_bytes": resident,
+        "seconds": much,
+        "seconds_in_budget": little,
+        "ratio": statistics.median(b / a for a, b in zip(much, little)),
+        "same": same,
+    }
+
+
+def page(results: dict[str, dict], options: argparse.Namespace) -> str:
+    """The table."""
+    mib = 1 << 20
+    lines = [
+        f"# {options.suite} at scale factor {options.sf:g} in little memory",
+        "",
+        f"`bench/memory.py --suite {options.suite} --sf {options.sf:g} --repeat {options.repeat}`, {options.threads} threads, "
+        f"{platform.machine()}, {os.cpu_count()} cores. Sizes in MiB; resident memory beyond that of `SELECT 1`; time: median of the ratios "
+        "to the run without a budget beside it.",
+        "",
+        "| query | holds | budget | spilled | resident | seconds | in the budget | ratio | answer |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    for name, one in results.items():
+        sizes = (one[key] / mib for key in ("peak_bytes", "budget_bytes", "spilled_bytes", "resident_bytes"))
+        times = (statistics.median(one[key]) for key in ("seconds", "seconds_in_budget"))
+        lines.append(
+            f"| {name} | " + " | ".join(f"{size:.0f}" for size in sizes) + " | " + " | ".join(f"{time:.2f}" for time in times)
+            + f" | {one['ratio']:.2f} | {'same' if one['same'] else 'DIFFERS'} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Runs everything."""
+    options = arguments()
+    check_binary(options.tessera)
+    with tempfile.TemporaryDirectory(prefix="memory-") as scratch:
+        data = ensure_data(options.tessera, options.suite, options.sf, options.data or Path(scratch) / options.suite)
+        runs = Runs(options, data)
+        base = runs.run("select 1")[2]
+        results = {}
+        for query in queries(options.suite, []):
+            results[query.name] = measure(runs, query.sql, options, base)
+            print(query.name, results[query.name], flush=True)
+    text = page(results, options)
+    options.out.with_suffix(".md").write_text(text)
+    options.out.with_suffix(".json").write_text(json.dumps({"options": {k: str(v) for k, v in vars(options).items() if k not in ("tessera", "data", "out")}, "base_bytes": base, "queries": results}, indent=1) + "\n")
+    print(text)
+    return 0 if all(one["same"] for one in results.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

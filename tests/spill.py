@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Checks queries that need more memory than they may have: their answers, their files, and directories that fail.
+
+    tests/spill.py --tessera target/release/tessera --data data/tpch-0.1
+
+Ends with `N passed, N failed` and exit code 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from checks import Checks
+
+MEMORY = "32MB"
+MANY = "(select l_orderkey * 8 + l_linenumber as k, l_partkey as p, l_shipdate as d, l_extendedprice as x, l_comment as c from lineitem) a"
+OTHER = MANY.replace(") a", ") b")
+
+# Each must give in little memory what it gives in much, and something must leave. Results are small, since they count, too.
+PAIRS = "select count(*), count(a.k), count(b.k), sum(a.k % 1000 * (b.k % 7 + 1)), sum(b.x), min(a.c), max(b.c)"
+GROUPS = "select count(*), sum(k % 1000 * n), min(s), max(s) from"
+QUERIES = {
+    "groups": f"{GROUPS} (select k, count(*) as n, sum(x) as s, avg(x), min(d) from {MANY} group by k) g",
+    "groups of strings": f"{GROUPS} (select c, k, count(x) as n, max(d) as s from {MANY} group by c, k) g",
+    "distinct tuples": f"{GROUPS} (select distinct k, c as s, p as n from {MANY}) g",
+    "strings of groups": f"{GROUPS} (select k % 50000 as k, min(c) as s, count(*) as n, string_agg(c, ',' order by k) as t from {MANY} group by 1) g "
+    "where length(t) > 5",
+    "distinct values of groups": f"{GROUPS} (select p as k, count(distinct c) as n, sum(distinct x) as s from {MANY} group by p) g",
+    "an inner join": f"{PAIRS} from {MANY} join {OTHER} on a.k = b.k",
+    "a left join": f"{PAIRS} from {MANY} left join {OTHER} on a.k = b.k + 8 and b.x > 1000",
+    "a right join": f"{PAIRS} from {MANY} right join {OTHER} on a.k = b.k + 8",
+    "a full join": f"{PAIRS} from {MANY} full join {OTHER} on a.k = b.k + 16",
+    "a semi-join": f"select count(*), sum(k) from {MANY} where exists (select 1 from {OTHER} where a.k = b.k + 8 and a.c <> b.c)",
+    "an anti-join": f"select count(*), sum(k) from {MANY} where not exists (select 1 from {OTHER} where a.k = b.k + 8 and a.c <> b.c)",
+    "NOT IN": f"select count(*), sum(k) from {MANY} where c not in (select c || 'x' from {OTHER} where c is not null)",
+    "NOT IN with NULLs": f"select count(*) from {MANY} where c not in (select nullif(c || 'x', 'x') from {OTHER})",
+    "a sort": f"select k from {MANY} order by x desc, k",
+    "a sort by strings": f"select k from {MANY} order by c, d desc, k",
+    "a join, groups and a sort": f"select k from (select a.k, sum(b.x) as s, max(b.d) as d from {MANY} join {OTHER} on a.k = b.k group by a.k) g order by s, d, k",
+}
+ORDERED = {"a sort", "a sort by strings", "a join, groups and a sort"}
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tessera", type=Path, required=True, help="the program")
+    parser.add_argument("--data", type=Path, required=True, help="tables of TPC-H at scale factor 0.1")
+    parser.add_argument("--kills", type=int, default=10, help="how often a query is killed (default 10)")
+    return parser.parse_args()
+
+
+class Runs:
+    """Runs of the program over one database."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.command = [str(options.tessera), str(options.data), "--format", "csv", "--threads", "2"]
+
+    def start(self, sql: str, *more: str, limit_file: int | None = None) -> subprocess.Popen:
+        """Starts a statement; `limit_file` bytes is the most a file may have."""
+
+        def limit() -> None:
+            if limit_file is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit_file, limit_file))
+
+        command = [*self.command, *more, "-c", sql]
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit, restore_signals=False
+        )
+
+    def run(self, sql: str, *more: str, limit_file: int | None = None) -> tuple[int, str, str]:
+        """Exit code, output, errors."""
+        started = self.start(sql, *more, limit_file=limit_file)
+        out, err = started.communicate(timeout=300)
+        return started.returncode, out, err
+
+
+def answers(runs: Runs, checks: Checks) -> None:
+    """The same in little memory as in much."""
+    with tempfile.TemporaryDirectory(prefix="spill-") as folder:
+        for what, sql in QUERIES.items():
+            much, little = f"{folder}/much.csv", f"{folder}/little.csv"
+            code, _, err = runs.run(f"copy ({sql}) to '{much}'")
+            checks.note(err if code else None, f"{what} in much memory")
+            code, _, err = runs.run(f"copy ({sql}) to '{little}'", "--memory", MEMORY)
+            checks.note(err if code else difference(much, little, what in ORDERED), f"{what} in {MEMORY}")
+            code, plan, err = runs.run(f"explain analyze {sql}", "--memory", MEMORY)
+            checks.note(None if "spilled bytes" in plan else f"nothing has left memory {err}", what)
+
+
+def difference(expected: str, found: str, ordered: bool) -> str | None:
+    """Whether two files have other lines."""
+    first, second = (Path(path).read_text().splitlines() for path in (expected, found))
+    if not ordered:
+        first.sort()
+        second.sort()
+    return None if first == second else f"{len(second)} lines, other than the {len(first)}"
+
+
+def failing_directories(runs: Runs, checks: Checks) -> None:
+    """What a directory that cannot be used does to the query."""
+    sql = QUERIES["an inner join"]
+    with tempfile.TemporaryDirectory(prefix="spill-") as folder:
+        cases = {
+            "a directory that is not there": (f"{folder}/none", None, "No such file"),
+            "a file in the place of the directory": (str(runs.command[0]), None, "directory"),
+            "no space": (folder, 200_000, "no space is left"),
+        }
+        for what, (directory, limit, expected) in cases.items():
+            code, out, err = runs.run(sql, "--memory", MEMORY, "--temp-directory", directory, limit_file=limit)
+            ok = code == 1 and not out and expected in err and "--temp-directory" in err and directory in err
+            checks.note(None if ok else f"exit code {code}, {len(out)} bytes, {err}", what)
+        # The program lives on, and its next statement has the directory to itself.
+        script = f"set memory = '{MEMORY}'; set temp_directory = '{folder}/none'; {sql};"
+        code, _, err = runs.run(script)
+        checks.note(None if code == 1 and "temp_directory" in err else err, "SET temp_directory")
+        checks.note(str(os.listdir(folder)) if os.listdir(folder) else None, "files after errors")
+
+
+def kills(runs: Runs, checks: Checks, count: int) -> None:
+    """Nothing is left of a query that is killed, or seen while it runs."""
+    sql = QUERIES["a join, groups and a sort"]
+    choose = random.Random(7)
+    with tempfile.TemporaryDirectory(prefix="spill-") as folder:
+        began = time.monotonic()
+        runs.run(sql, "--memory", MEMORY, "--temp-directory", folder)
+        takes = time.monotonic() - began
+        for number in range(count):
+            started = runs.start(sql, "--memory", MEMORY, "--temp-directory", folder)
+            time.sleep(choose.random() * takes)
+            seen = os.listdir(folder)
+            started.kill()
+            started.communicate()
+            problem = f"{seen} while it ran, {os.listdir(folder)} after it" if seen or os.listdir(folder) else None
+            checks.note(problem, f"kill {number}")
+
+
+def main() -> int:
+    """Runs everything."""
+    options = arguments()
+    checks = Checks()
+    runs = Runs(options)
+    answers(runs, checks)
+    failing_directories(runs, checks)
+    kills(runs, checks, options.kills)
+    return checks.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
