@@ -25,8 +25,9 @@ pub(super) struct Rounds {
     build: Arc<TableBuild>,
     build_blocks: std::vec::IntoIter<TupleBlock>,
     stream_blocks: Vec<TupleBlock>,
-    /// Whether each stream tuple has found a match, where the join wants to know.
+    /// Whether each stream tuple has found a match, where the join wants to know: then they carry numbers.
     found: Vec<bool>,
+    are_numbered: bool,
     round: Option<PartitionReader>,
     /// Whether the round is the last, of tuples that have found none.
     is_last: bool,
@@ -83,7 +84,8 @@ impl Rounds {
             build,
             build_blocks: build_blocks.into_iter(),
             stream_blocks,
-            found: if how.kind().decides_stream() { vec![false; tuples] } else { Vec::new() },
+            found: vec![false; tuples],
+            are_numbered: how.kind().decides_stream(),
             round: None,
             is_last: false,
         })
@@ -134,7 +136,7 @@ impl Rounds {
 
     /// What of a round's output is the join's.
     fn output(&mut self, chunk: Chunk) -> Result<Option<Chunk>> {
-        if self.is_last || self.found.is_empty() {
+        if self.is_last || !self.are_numbered {
             return Ok(Some(chunk));
         }
         let number = self.how.stream().len();

@@ -26,8 +26,10 @@ const MERGE_BYTES_MAX: usize = 1 << 20;
 /// A store of a partition that has this many groups is full.
 const STORE_GROUPS_FULL: usize = 128;
 
-/// Fewer bytes of a partition than this are not worth a block of the scratch file.
-const SPILL_BYTES_MIN: usize = 16 << 10;
+/// Fewer bytes of a partition than this part of the budget are not worth a block of the scratch file.
+const SPILL_SHARE: usize = 2_048;
+const SPILL_BYTES_MIN: usize = 1 << 10;
+const SPILL_BYTES_MAX: usize = 16 << 10;
 
 /// Sizes that tests make small.
 #[derive(Debug, Clone, Copy)]
@@ -294,7 +296,8 @@ impl GroupingWorker {
     fn spill_one(&mut self) -> Result<bool> {
         let bytes = |stores: &Vec<Store>| stores.iter().map(Store::memory).sum::<usize>();
         let sizes = self.partitions.iter().map(bytes).enumerate();
-        let worth = sizes.filter(|(_, bytes)| *bytes >= SPILL_BYTES_MIN);
+        let least = self.run.context.memory_bytes() / SPILL_SHARE;
+        let worth = sizes.filter(|(_, bytes)| *bytes >= least.clamp(SPILL_BYTES_MIN, SPILL_BYTES_MAX));
         let Some((partition, bytes)) = worth.max_by_key(|(at, bytes)| (self.spilled.has(*at), *bytes)) else {
             return Ok(false);
         };
