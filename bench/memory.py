@@ -3,7 +3,7 @@
 
     bench/memory.py --suite tpch --sf 1 --out docs/results/2026-11-22-memory-tpch-sf1
 
-The budget of a query is the larger of 64 MB and a quarter of what it holds without one. Runs in much and in little memory
+The budget of a query is a quarter of what it holds without one (`--share`), but not less than 64 MB (`--least`). Runs in much and in little memory
 alternate; times are medians. Writes OUT.json and OUT.md; exit code 1 if an answer differs.
 """
 
@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.suites import TABLES, check_binary, default_binary, ensure_data, queries
 
-BUDGET_LEAST = 64_000_000
 UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -37,6 +36,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="where the tables are, or are made (default: made for the purpose)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the program")
     parser.add_argument("--memory", type=int, help="one budget for all queries, in bytes")
+    parser.add_argument("--share", type=float, default=0.25, help="the budget as a share of what a query holds (default 0.25)")
+    parser.add_argument("--least", type=int, default=64_000_000, help="the smallest budget, in bytes (default 64 MB)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each kind (default 3)")
     parser.add_argument("--threads", type=int, default=2, help="worker threads (default 2)")
     parser.add_argument("--out", type=Path, required=True, help="where the results go, without extension")
@@ -74,7 +75,7 @@ class Runs:
 def measure(runs: Runs, sql: str, options: argparse.Namespace, base: int) -> dict:
     """One query in both ways."""
     peak = runs.figure(sql, "memory")
-    budget = options.memory or max(BUDGET_LEAST, peak // 4)
+    budget = options.memory or max(options.least, int(peak * options.share))
     much, little, resident, same = [], [], 0, True
     for _ in range(options.repeat):
         expected, seconds, _ = runs.run(sql)
@@ -99,10 +100,11 @@ def measure(runs: Runs, sql: str, options: argparse.Namespace, base: int) -> dic
 def page(results: dict[str, dict], options: argparse.Namespace) -> str:
     """The table."""
     mib = 1 << 20
+    budget = f"--memory {options.memory}" if options.memory else f"--share {options.share:g} --least {options.least}"
     lines = [
         f"# {options.suite} at scale factor {options.sf:g} in little memory",
         "",
-        f"`bench/memory.py --suite {options.suite} --sf {options.sf:g} --repeat {options.repeat}`, {options.threads} threads, "
+        f"`bench/memory.py --suite {options.suite} --sf {options.sf:g} {budget} --repeat {options.repeat}`, {options.threads} threads, "
         f"{platform.machine()}, {os.cpu_count()} cores. Sizes in MiB; resident memory beyond that of `SELECT 1`; time: median of the ratios "
         "to the run without a budget beside it.",
         "",

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import random
 import shlex
@@ -25,8 +24,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness import machine
+from harness.report import quantile
 from harness.suites import ROOT, TABLES, check_binary, default_binary, ensure_data
-from joins import plans, shop, tpch
+from joins import plans, plot, shop, tpch
 from joins.region import Region, Sizes, best_of_all, best_of_random
 
 ALL_ORDERS_MAX = 7
@@ -42,6 +42,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=int, default=1, help="how many times larger the large generated tables are (default 1)")
     parser.add_argument("--seed", type=int, default=1, help="seed of data, queries and random orders (default 1)")
     parser.add_argument("--orders", type=int, default=200, help="random orders beyond seven units (default 200)")
+    parser.add_argument("--analyze", action="store_true", help="let Tessera ANALYZE the tables first")
     parser.add_argument("--only", default="", help="names of queries, by commas")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
     parser.add_argument("--data", type=Path, help="directory for the tables; a temporary one if not given")
@@ -101,12 +102,6 @@ def measure(region: Region, connection, counted: dict, data: Path, cache: Path, 
     return row
 
 
-def quantile(values: list[float], share: float) -> float:
-    """The value that this share of the values is at most."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]
-
-
 def summary(rows: list[dict]) -> dict:
     """The figures of all queries."""
     found = {}
@@ -130,9 +125,10 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
-def page(result: dict) -> str:
+def page(result: dict, stem: str) -> str:
     """The results as Markdown."""
     about = result["machine"]
+    analyzed = ["", "Tables were read whole by `ANALYZE` before."] if result["analyze"] else []
     lines = [
         "# Join orders and estimates",
         "",
@@ -143,6 +139,9 @@ def page(result: dict) -> str:
         f"chosen order by that of the best: of all orders up to {ALL_ORDERS_MAX} units, of {result['orders']} random ones beyond (where "
         "the chosen one may be better than the best of these). q-errors are of the estimated rows of each join in an engine's own plan. "
         "DuckDB reads tables of its own, with the statistics it keeps of these; Tessera reads Parquet files.",
+        *analyzed,
+        "",
+        f"![join orders, each query]({stem}.svg)",
         "",
         "| queries | engine | orders | within 1.5x | median ratio | worst ratio | median q-error | 95th percentile |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -186,10 +185,14 @@ def main() -> int:
             of = options.sf if suite == "tpch" else f"{options.seed}x{options.scale}"
             kept = data.parent / f"{suite}-{of}-sizes.json"
             counted = counted_before(kept)
-            for region in duckdb_tables(connection, suite, options, data):
+            regions = duckdb_tables(connection, suite, options, data)
+            cache = Path(scratch) / "cache"
+            if options.analyze:
+                plans.analyze(options.tessera, data, cache)
+            for region in regions:
                 if only and region.name not in only:
                     continue
-                row = measure(region, connection, counted, data, Path(scratch) / "cache", options)
+                row = measure(region, connection, counted, data, cache, options)
                 kept.write_text(json.dumps(counted))
                 rows.append(row)
                 told = [
@@ -205,15 +208,18 @@ def main() -> int:
         "machine": machine.describe(options.tessera),
         "seed": options.seed,
         "scale": options.scale,
+        "analyze": options.analyze,
         "orders": options.orders,
         "suites": suites,
     }
     if not options.no_write:
         options.out.mkdir(parents=True, exist_ok=True)
-        stem = options.out / f"{result['machine']['date'][:10]}-orders"
+        kind = "orders" + (f"-x{options.scale}" if options.scale != 1 else "") + ("-analyzed" if options.analyze else "")
+        stem = options.out / f"{result['machine']['date'][:10]}-{kind}"
         Path(f"{stem}.json").write_text(json.dumps(result, indent=1) + "\n")
-        Path(f"{stem}.md").write_text(page(result))
-        print(f"written to {stem}.{{json,md}}")
+        Path(f"{stem}.svg").write_text(plot.of_orders(result["suites"], GOAL))
+        Path(f"{stem}.md").write_text(page(result, stem.name))
+        print(f"written to {stem}.{{json,svg,md}}")
     unread = [row["query"] for part in suites.values() for row in part["queries"] if row["tessera"]["ratio"] is None]
     return 1 if unread else 0
 

@@ -36,6 +36,7 @@ for form in direct radix; do
     same "join-$form" "$(sql_of join-direct)"
     same "group-by-$form" "$(sql_of group-by-direct)"
 done
+same join-filtered "$(sql_of join-filtered)"
 [ ${#tested[@]} = "$(ls "$root"/plans/*.plan | wc -l)" ] || { echo "a plan in plans/ is not tested here" >&2; exit 1; }
 
 # What EXPLAIN prints is a plan: it runs, and gives the same answer again.

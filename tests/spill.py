@@ -9,6 +9,7 @@ Ends with `N passed, N failed` and exit code 1 if anything failed.
 from __future__ import annotations
 
 import argparse
+import filecmp
 import os
 import random
 import resource
@@ -23,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from checks import Checks
 
 MEMORY = "32MB"
+# Less than a quarter of what the smallest of the files has.
+FILE_MEMORY = "16MB"
 MANY = "(select l_orderkey * 8 + l_linenumber as k, l_partkey as p, l_shipdate as d, l_extendedprice as x, l_comment as c from lineitem) a"
 OTHER = MANY.replace(") a", ") b")
 
@@ -56,7 +59,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tessera", type=Path, required=True, help="the program")
     parser.add_argument("--data", type=Path, required=True, help="tables of TPC-H at scale factor 0.1")
-    parser.add_argument("--kills", type=int, default=10, help="how often a query is killed (default 10)")
+    parser.add_argument("--kills", type=int, default=10, help="how often a query is killed, or its directory removed (default 10)")
     return parser.parse_args()
 
 
@@ -98,6 +101,23 @@ def answers(runs: Runs, checks: Checks) -> None:
             checks.note(None if "spilled bytes" in plan else f"nothing has left memory {err}", what)
 
 
+def files(runs: Runs, checks: Checks) -> None:
+    """Files that are larger than the memory, in the order of their tuples."""
+    with tempfile.TemporaryDirectory(prefix="spill-") as folder:
+        copies = {"csv": "csv", "jsonl": "jsonl", "parquet": "csv", "arrow": "csv"}
+        for text in ("csv", "jsonl"):
+            code, _, err = runs.run(f"copy lineitem to '{folder}/much.{text}'")
+            checks.note(err if code else None, f"a {text} file in much memory")
+        for form, text in copies.items():
+            little, again = f"{folder}/little.{form}", f"{folder}/again.{text}"
+            code, _, err = runs.run(f"copy lineitem to '{little}'", "--memory", FILE_MEMORY)
+            if code == 0 and form != text:
+                code, _, err = runs.run(f"copy (select * from '{little}') to '{again}'")
+            same = code == 0 and filecmp.cmp(f"{folder}/much.{text}", again if form != text else little, shallow=False)
+            checks.note(None if same else f"other tuples than in much memory {err}", f"a {form} file in {FILE_MEMORY}")
+            Path(little).unlink(missing_ok=True)
+
+
 def difference(expected: str, found: str, ordered: bool) -> str | None:
     """Whether two files have other lines."""
     first, second = (Path(path).read_text().splitlines() for path in (expected, found))
@@ -114,6 +134,7 @@ def failing_directories(runs: Runs, checks: Checks) -> None:
         cases = {
             "a directory that is not there": (f"{folder}/none", None, "No such file"),
             "a file in the place of the directory": (str(runs.command[0]), None, "directory"),
+            "a file system that takes no files": ("/proc", None, "/proc"),
             "no space": (folder, 200_000, "no space is left"),
         }
         for what, (directory, limit, expected) in cases.items():
@@ -125,6 +146,28 @@ def failing_directories(runs: Runs, checks: Checks) -> None:
         code, _, err = runs.run(script)
         checks.note(None if code == 1 and "temp_directory" in err else err, "SET temp_directory")
         checks.note(str(os.listdir(folder)) if os.listdir(folder) else None, "files after errors")
+
+
+def vanishing(runs: Runs, checks: Checks, count: int) -> None:
+    """The directory goes while the query runs: its files are there still, but there will be no others."""
+    sql = QUERIES["a join, groups and a sort"]
+    choose, failed = random.Random(11), 0
+    with tempfile.TemporaryDirectory(prefix="spill-") as folder:
+        began = time.monotonic()
+        _, expected, _ = runs.run(sql, "--memory", MEMORY)
+        takes = time.monotonic() - began
+        for number in range(count):
+            directory = f"{folder}/{number}"
+            os.mkdir(directory)
+            started = runs.start(sql, "--memory", MEMORY, "--temp-directory", directory)
+            time.sleep(number / count * choose.random() * takes)
+            os.rmdir(directory)
+            out, err = started.communicate(timeout=300)
+            answered = started.returncode == 0 and out == expected
+            refused = started.returncode == 1 and not out and directory in err and "--temp-directory" in err
+            failed += refused
+            checks.note(None if answered or refused else f"exit code {started.returncode}, {err}", f"directory {number} is gone")
+    checks.note(None if failed else "no query has missed its directory", "vanished directories")
 
 
 def kills(runs: Runs, checks: Checks, count: int) -> None:
@@ -151,7 +194,9 @@ def main() -> int:
     checks = Checks()
     runs = Runs(options)
     answers(runs, checks)
+    files(runs, checks)
     failing_directories(runs, checks)
+    vanishing(runs, checks, options.kills)
     kills(runs, checks, options.kills)
     return checks.end()
 

@@ -9,6 +9,11 @@ COLOURS = {"duckdb": "#c98500", "datafusion": "#2a78d6", "polars": "#1baf7a"}
 MEBI = 2**20
 
 
+def quantile(values: list[float], share: float) -> float:
+    """The smallest value that so large a share of all is not above."""
+    return sorted(values)[math.ceil(len(values) * share) - 1]
+
+
 def _median_ms(cell: dict) -> str:
     if cell["error"]:
         return "fails"

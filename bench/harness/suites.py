@@ -63,6 +63,6 @@ def check_binary(binary: Path) -> None:
     """Ends the program with what to do if the binary is not there."""
     if not binary.is_file():
         sys.exit(
-            f"there is no tessera binary at {binary}; build it with 'cargo build --release -p tessera-cli' "
+            f"there is no tessera binary at {binary}; build it with 'cargo build --release -p tessera' "
             "or name one with --tessera"
         )

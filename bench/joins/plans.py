@@ -69,6 +69,13 @@ def of_tessera(binary: Path, data: Path, cache: Path, region: Region) -> Chosen:
     return Chosen(max(regions, key=len, default=[]))
 
 
+def analyze(binary: Path, data: Path, cache: Path) -> None:
+    """Reads all tables whole."""
+    done = subprocess.run([str(binary), str(data), "-c", "ANALYZE"], capture_output=True, text=True, env=environment(cache))
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+
+
 def environment(cache: Path) -> dict:
     """The environment in which what is remembered of tables lies in `cache`."""
     import os

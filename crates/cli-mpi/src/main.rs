@@ -2,7 +2,7 @@
 //! `tessera --platform mpi --ranks 4 …`, which watches over the ranks too.
 
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tessera_cli::Cancel;
 use tessera_platform_mpi::Mpi;
@@ -10,16 +10,14 @@ use tessera_platform_mpi::control::Control;
 use tessera_platform_mpi::world;
 
 fn main() -> ExitCode {
-    let running: Arc<OnceLock<Cancel>> = Arc::default();
+    let running: Arc<Mutex<Running>> = Arc::default();
     let cancelled = running.clone();
-    let control = Control::connect(move || {
-        cancelled.get().map(Cancel::cancel);
-    });
+    let control = Control::connect(move || with(&cancelled, Running::cancel));
     tessera_cli::prepare();
     let ran = world::run(|link| {
         let (index, count) = (link.rank(), link.ranks());
         let part = tessera_cli::Part { platform: Arc::new(Mpi::new(link)), index, count };
-        let code = tessera_cli::part(part, |cancel| drop(running.set(cancel)));
+        let code = tessera_cli::part(part, |session| with(&running, |running| running.begin(session)));
         if index == 0 {
             control.exit(code);
         }
@@ -31,4 +29,31 @@ fn main() -> ExitCode {
     };
     // A launcher knows the code already; a rank that ends with another than 0 makes mpiexec complain.
     if control.done() { ExitCode::SUCCESS } else { ExitCode::from(code) }
+}
+
+/// What there is to cancel; a cancellation that comes before is kept.
+#[derive(Debug, Default)]
+struct Running {
+    session: Option<Cancel>,
+    cancelled: bool,
+}
+
+fn with(running: &Mutex<Running>, act: impl FnOnce(&mut Running)) {
+    act(&mut running.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+impl Running {
+    fn begin(&mut self, session: Cancel) {
+        if self.cancelled {
+            session.cancel_next();
+        }
+        self.session = Some(session);
+    }
+
+    fn cancel(&mut self) {
+        self.cancelled = true;
+        if let Some(session) = &self.session {
+            session.cancel_next();
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, stdin};
 
-use tessera_platform_mpi::launcher;
+use tessera_platform_mpi::launcher::{self, Canceller};
 
 use crate::arguments::Command;
 use crate::failed;
@@ -19,15 +19,16 @@ pub(crate) fn ranks(command: &Command, ranks: usize) -> u8 {
         return EXIT_USAGE;
     }
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let launched = launcher::launch(ranks, &arguments, command.reads_input());
-    let done = launched.and_then(|launched| {
-        let canceller = launched.canceller();
-        let interrupt = Interrupt::listen(move || {
-            canceller.cancel();
-            true
-        });
-        let code = launched.wait()?;
-        Ok(if code != 0 && interrupt.happened() { EXIT_INTERRUPTED } else { code })
+    let canceller = Canceller::default();
+    let cancelled = canceller.clone();
+    let interrupt = Interrupt::listen(move || {
+        cancelled.cancel();
+        true
     });
-    done.unwrap_or_else(|error| failed(&error))
+    let launched = launcher::launch(ranks, &arguments, command.reads_input(), &canceller);
+    match launched.and_then(launcher::Launched::wait) {
+        Ok(code) if code != 0 && interrupt.happened() => EXIT_INTERRUPTED,
+        Ok(code) => code,
+        Err(error) => failed(&error),
+    }
 }

@@ -29,6 +29,10 @@ impl ProgressLine {
             loop {
                 std::thread::sleep(EVERY);
                 match cancel.progress().filter(|progress| progress.elapsed >= QUIET) {
+                    Some(progress) if progress.waiting => shared.show(&format!(
+                        "{:.1} s, waiting for memory that other statements hold",
+                        progress.elapsed.as_secs_f64()
+                    )),
                     Some(progress) => shared.show(&format!(
                         "{:.1} s, {} of {} morsels",
                         progress.elapsed.as_secs_f64(),

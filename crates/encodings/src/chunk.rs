@@ -94,6 +94,11 @@ impl Chunk {
         }
     }
 
+    /// The same tuples without what else is in the buffers that their strings refer to.
+    pub fn with_own_strings(&self) -> Chunk {
+        self.with_stored(self.columns.iter().map(Column::with_own_strings).collect())
+    }
+
     /// Keeps the tuples (of those that count) for which `mask` is true and not NULL.
     pub fn filter(mut self, mask: &BooleanArray) -> Chunk {
         debug_assert_eq!(mask.len(), self.rows());

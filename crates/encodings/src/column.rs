@@ -120,6 +120,14 @@ impl Column {
         })
     }
 
+    /// The values without what else is in the buffers that they refer to, where they are plain strings.
+    pub fn with_own_strings(&self) -> Column {
+        match self {
+            Column::Plain(array) => Column::Plain(own_strings(array)),
+            other => other.clone(),
+        }
+    }
+
     /// `len` values from `offset`, without copying.
     pub fn slice(&self, offset: usize, len: usize) -> Column {
         match self {
@@ -147,6 +155,16 @@ impl Column {
             Column::Dictionary(array) => array.len() * 4,
             Column::Constant(..) | Column::Handles(_) => 16,
         }
+    }
+}
+
+/// The values of an array without what else is in the buffers that they refer to: few strings of a large file's chunk would keep all
+/// of it alive.
+pub fn own_strings(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array.clone(),
     }
 }
 

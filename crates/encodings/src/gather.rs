@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, UInt32Array, new_null_array};
 use arrow::compute;
+use arrow::datatypes::DataType;
 
 use tessera_types::{Error, Result};
 
@@ -47,9 +48,60 @@ pub fn interleave_columns(columns: &[Column], positions: &[(usize, usize)]) -> R
     if let Some(arrays) = shared_dictionary(columns) {
         return Ok(Column::Dictionary(compute::interleave(&arrays, positions)?));
     }
-    let arrays = columns.iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
-    let arrays: Vec<&dyn Array> = arrays.iter().map(|array| &**array).collect();
-    Ok(Column::Plain(compute::interleave(&arrays, positions)?))
+    // Decoding whole columns for a few of their values would cost far more than these do.
+    let sources = columns.iter().map(Source::new).collect::<Result<Vec<_>>>()?;
+    let mut arrays: Vec<&dyn Array> = sources.iter().map(|source| source.values).collect();
+    let no_value = new_null_array(arrays.first().map_or(&DataType::Null, |array| array.data_type()), 1);
+    arrays.push(&*no_value);
+    let places: Vec<(usize, usize)> = positions
+        .iter()
+        .map(|&(c, p)| sources[c].place(p).map_or((sources.len(), 0), |place| (c, place)))
+        .collect();
+    Ok(Column::Plain(compute::interleave(&arrays, &places)?))
+}
+
+/// Where the values of a column are.
+struct Source<'a> {
+    values: &'a dyn Array,
+    places: Places<'a>,
+}
+
+/// What gives the place of a value from its position.
+enum Places<'a> {
+    Same,
+    First,
+    Signed(&'a Int32Array),
+    Unsigned(&'a UInt32Array),
+}
+
+impl Source<'_> {
+    fn new(column: &Column) -> Result<Source<'_>> {
+        Ok(match column {
+            Column::Plain(array) => Source { values: &**array, places: Places::Same },
+            Column::Constant(value, _) => Source { values: &**value, places: Places::First },
+            Column::Dictionary(array) => {
+                let dictionary = array.as_any_dictionary();
+                let (keys, values) = (dictionary.keys(), &**dictionary.values());
+                let places = match (keys.as_primitive_opt(), keys.as_primitive_opt()) {
+                    (Some(keys), _) => Places::Signed(keys),
+                    (_, Some(keys)) => Places::Unsigned(keys),
+                    _ => return Err(Error::internal("a dictionary whose keys have not 32 bits")),
+                };
+                Source { values, places }
+            }
+            Column::Handles(_) => return Err(Error::internal("values and collections are mixed")),
+        })
+    }
+
+    /// The place of the value at a position; nothing for NULL.
+    fn place(&self, position: usize) -> Option<usize> {
+        match self.places {
+            Places::Same => Some(position),
+            Places::First => Some(0),
+            Places::Signed(keys) => keys.is_valid(position).then(|| keys.value(position) as usize),
+            Places::Unsigned(keys) => keys.is_valid(position).then(|| keys.value(position) as usize),
+        }
+    }
 }
 
 /// The tuples of `chunks`, one chunk after the other, without a selection. There must be at least one chunk.
@@ -168,6 +220,26 @@ mod tests {
         let mixed = mixed.plain().unwrap();
         let texts: Vec<_> = mixed.as_string_view().iter().flatten().collect();
         assert_eq!(texts, ["a", "b", "b", "c"]);
+    }
+
+    #[test]
+    fn values_of_several_encodings_are_interleaved() {
+        let dictionary = |keys: Vec<Option<i32>>, values: [&str; 2]| {
+            let values: ArrayRef = Arc::new(StringViewArray::from(values.to_vec()));
+            Column::Dictionary(Arc::new(
+                DictionaryArray::<Int32Type>::try_new(keys.into(), values.clone()).unwrap(),
+            ))
+        };
+        let columns = [
+            dictionary(vec![Some(1), None, Some(0)], ["a", "b"]),
+            Column::Plain(Arc::new(StringViewArray::from(vec![Some("c"), None]))),
+            dictionary(vec![Some(0)], ["d", "e"]),
+            Column::Constant(Arc::new(StringViewArray::from(vec!["f"])), 9),
+        ];
+        let positions = [(3, 8), (0, 0), (0, 1), (1, 1), (2, 0), (1, 0), (0, 2)];
+        let found = interleave_columns(&columns, &positions).unwrap().plain().unwrap();
+        let texts: Vec<_> = found.as_string_view().iter().map(|text| text.unwrap_or("-")).collect();
+        assert_eq!(texts, ["f", "b", "-", "-", "d", "c", "a"]);
     }
 
     #[test]

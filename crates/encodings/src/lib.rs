@@ -10,5 +10,5 @@ mod column;
 mod gather;
 
 pub use chunk::{CHUNK_ROWS_MAX, Chunk, Selection};
-pub use column::{Column, Handle};
+pub use column::{Column, Handle, own_strings};
 pub use gather::{concat_chunks, concat_columns, interleave_columns, repeat_value};

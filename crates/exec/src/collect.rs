@@ -1,11 +1,11 @@
 //! The end of a pipeline that is read by others: its chunks, collected in order.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tessera_encodings::Chunk;
 use tessera_ops::operator::downcast_workers;
 use tessera_ops::stream_util::collected_source;
-use tessera_ops::{Collected, Context, Finish, Reservation, SinkRun, SinkWorker};
+use tessera_ops::{Collected, Context, Finish, Reservation, SinkRun, SinkWorker, lock};
 use tessera_types::Result;
 
 /// Collects a pipeline's output.
@@ -22,18 +22,20 @@ impl Collect {
     }
 
     pub(crate) fn collected(&self) -> Option<Arc<Collected>> {
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.collected).clone()
     }
 }
 
 struct CollectWorker {
     held: Reservation,
+    chunk_rows: usize,
     morsels: Vec<(u64, Vec<Chunk>)>,
 }
 
 impl SinkRun for Collect {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(CollectWorker { held: Reservation::new(self.context.clone()), morsels: Vec::new() }))
+        let (held, chunk_rows) = (Reservation::new(self.context.clone()), self.context.chunk_rows());
+        Ok(Box::new(CollectWorker { held, chunk_rows, morsels: Vec::new() }))
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
@@ -46,8 +48,8 @@ impl SinkRun for Collect {
         morsels.sort_by_key(|(position, _)| *position);
         let chunks = morsels.into_iter().flat_map(|(_, chunks)| chunks).collect();
         let collected = Arc::new(Collected { chunks });
-        *self.collected.lock().unwrap_or_else(PoisonError::into_inner) = Some(collected.clone());
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
+        *lock(&self.collected) = Some(collected.clone());
+        *lock(&self.held) = held;
         let output = collected_source(&collected, self.context.chunk_rows());
         Ok(Finish { tasks: Vec::new(), output })
     }
@@ -60,9 +62,9 @@ impl SinkWorker for CollectWorker {
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        // A selection over few of the stored tuples would keep all of them alive.
-        let sparse = chunk.selection().is_some() && chunk.rows() < chunk.rows_stored() / 2;
-        let chunk = if sparse { chunk.compact()? } else { chunk };
+        // Few of the tuples that are stored, or were, would keep the buffers of all of them alive.
+        let few = chunk.rows() < chunk.rows_stored().max(self.chunk_rows) / 2;
+        let chunk = if few { chunk.compact()?.with_own_strings() } else { chunk };
         self.held.grow(chunk.value_bytes())?;
         if self.morsels.is_empty() {
             self.morsels.push((0, Vec::new()));

@@ -4,15 +4,16 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tessera_encodings::Chunk;
-use tessera_ops::{Collected, Context};
+use tessera_ops::{Collected, Context, lock};
 use tessera_types::{Error, Result};
 
 use crate::execution::{Execution, Worked};
 use crate::program::Program;
 use crate::query::Query;
+use crate::turns::Turns;
 
 /// Stack of a worker: expressions are walked recursively, to `EXPR_DEPTH_MAX` levels.
 const WORKER_STACK_BYTES: usize = 64 << 20;
@@ -27,10 +28,10 @@ pub struct Engine {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What workers share: the runs in progress.
+/// What workers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    executions: Mutex<Vec<Arc<Execution>>>,
+    turns: Turns,
     /// Counts notices, so that a worker that looked and found nothing does not miss one.
     notices: AtomicU64,
     lock: Mutex<()>,
@@ -40,7 +41,8 @@ pub(crate) struct Shared {
 }
 
 thread_local! {
-    static WORKER: RefCell<Option<(Weak<Shared>, usize)>> = const { RefCell::new(None) };
+    /// The engine that the thread works in, and as which worker; none where it is the caller of a run.
+    static WORKER: RefCell<Option<(Weak<Shared>, Option<usize>)>> = const { RefCell::new(None) };
 }
 
 impl Engine {
@@ -50,7 +52,7 @@ impl Engine {
     /// The system gives no more threads.
     pub fn new(workers: usize) -> Result<Engine> {
         let shared = Arc::new(Shared {
-            executions: Mutex::new(Vec::new()),
+            turns: Turns::default(),
             notices: AtomicU64::new(0),
             lock: Mutex::new(()),
             wake: Condvar::new(),
@@ -75,7 +77,9 @@ impl Engine {
         self.shared.worker_count()
     }
 
-    /// Runs a program and waits for its result. The calling thread does no work meanwhile.
+    /// Runs a program and waits for its result. The calling thread does no work of sub-operators meanwhile, other than to begin
+    /// and end that of an executor: a worker that waited for it would be kept from other queries. Any number of threads may
+    /// call; their queries share the workers evenly.
     ///
     /// # Errors
     /// The first error of any sub-operator; all others are stopped.
@@ -84,9 +88,14 @@ impl Engine {
         query.expect_states(program.spilling_states());
         let execution =
             Execution::new(program.clone(), Chunk::unit(), query as Arc<dyn Context>, self.workers())?;
-        self.shared.add(&execution);
-        execution.wait();
-        self.shared.remove(&execution);
+        if program.is_executor() {
+            let before = WORKER.replace(Some((Arc::downgrade(&self.shared), None)));
+            let ran = execution.run_alone();
+            WORKER.set(before);
+            ran?;
+        } else {
+            self.shared.run_waiting(&execution);
+        }
         execution.take_result()
     }
 }
@@ -103,8 +112,8 @@ impl Drop for Engine {
 }
 
 impl Shared {
-    /// The engine the calling thread is a worker of.
-    pub(crate) fn of_this_worker() -> Option<(Arc<Shared>, usize)> {
+    /// The engine the calling thread belongs to, and which worker of it it is, if any.
+    pub(crate) fn of_this_thread() -> Option<(Arc<Shared>, Option<usize>)> {
         WORKER.with_borrow(|worker| {
             let (shared, worker) = worker.as_ref()?;
             Some((shared.upgrade()?, *worker))
@@ -113,6 +122,13 @@ impl Shared {
 
     pub(crate) fn worker_count(&self) -> usize {
         self.workers.load(Ordering::Relaxed)
+    }
+
+    /// Runs to the end with all workers, while the calling thread, which is none, waits.
+    pub(crate) fn run_waiting(self: &Arc<Self>, execution: &Arc<Execution>) {
+        self.add(execution);
+        execution.wait();
+        self.turns.remove(execution);
     }
 
     /// Runs to the end with all workers; the calling worker takes part instead of waiting.
@@ -126,31 +142,31 @@ impl Shared {
                 Worked::Parked => self.sleep(seen, Some(PARKED_WAIT)),
             }
         }
-        self.remove(execution);
+        self.turns.remove(execution);
         Ok(())
     }
 
     fn add(self: &Arc<Self>, execution: &Arc<Execution>) {
         execution.attach(self);
-        self.executions.lock().unwrap_or_else(PoisonError::into_inner).push(execution.clone());
+        self.turns.add(execution);
         self.notify();
     }
 
-    fn remove(&self, execution: &Arc<Execution>) {
-        let mut executions = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
-        executions.retain(|other| !Arc::ptr_eq(other, execution));
+    /// Whether several runs are in progress.
+    pub(crate) fn crowded(&self) -> bool {
+        self.turns.crowded()
     }
 
     /// Wakes every sleeping worker: there may be work.
     pub(crate) fn notify(&self) {
         self.notices.fetch_add(1, Ordering::AcqRel);
-        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(lock(&self.lock));
         self.wake.notify_all();
     }
 
     /// Sleeps until there is a notice after the `seen`-th.
     fn sleep(&self, seen: u64, at_most: Option<Duration>) {
-        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = lock(&self.lock);
         while self.notices.load(Ordering::Acquire) == seen {
             match at_most {
                 Some(at_most) => {
@@ -162,17 +178,19 @@ impl Shared {
         }
     }
 
-    /// A worker's life. The latest run comes first: it may be a nested one that another waits for.
+    /// A worker's life.
     fn work(self: Arc<Self>, worker: usize) {
-        WORKER.set(Some((Arc::downgrade(&self), worker)));
+        WORKER.set(Some((Arc::downgrade(&self), Some(worker))));
         while !self.ending.load(Ordering::Acquire) {
             let seen = self.notices.load(Ordering::Acquire);
-            let executions = self.executions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let turns = self.turns.in_order();
             let mut parked = false;
             let mut worked = false;
-            for execution in executions.iter().rev() {
-                match execution.work_once(worker) {
+            for turn in &turns {
+                let started = Instant::now();
+                match turn.execution.work_once(worker) {
                     Worked::Job => {
+                        self.turns.had(turn, started.elapsed());
                         worked = true;
                         break;
                     }
@@ -180,7 +198,7 @@ impl Shared {
                     Worked::Nothing | Worked::Finished => {}
                 }
             }
-            drop(executions);
+            drop(turns);
             if !worked {
                 self.sleep(seen, parked.then_some(PARKED_WAIT));
             }

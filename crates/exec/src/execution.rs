@@ -7,11 +7,13 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use tessera_encodings::Chunk;
-use tessera_ops::{Collected, Context, Operator, SinkRun, SinkWorker, SourceRun, StreamRun};
+use tessera_ops::{
+    Collected, Context, Operator, Sideways, SinkRun, SinkWorker, SourceRun, StreamRun, Token, interrupt, lock,
+};
 use tessera_plan::NodeId;
 use tessera_plan::pipeline::{End, Start};
 use tessera_types::{Error, Result};
@@ -19,13 +21,18 @@ use tessera_types::{Error, Result};
 use crate::collect::Collect;
 use crate::engine::Shared;
 use crate::lane::{Driven, Lane, Surroundings};
+use crate::last::{Kind, LastJob};
 use crate::part::part;
 use crate::pipeline::{ChainRun, Job, Phase, PipelineState, after, dependencies};
 use crate::program::{Program, wrong_kind};
 use crate::ranges::MorselRanges;
+use crate::turns::SLICE;
 
 /// How long a worker that finds only parked lanes waits before it looks again.
 const PARKED_WAIT: Duration = Duration::from_micros(200);
+
+/// How often a thread that waits for workers to end its run asks whether it was cancelled.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Lanes of a pipeline that may wait at once, for each worker: what is ahead of the workers' reading. Each has state of its own
 /// in every stream and in the sink.
@@ -35,6 +42,7 @@ pub(crate) struct Execution {
     program: Arc<Program>,
     parameters: Chunk,
     context: Arc<dyn Context>,
+    sideways: Arc<Sideways>,
     workers: usize,
     failed: AtomicBool,
     state: Mutex<State>,
@@ -63,10 +71,6 @@ pub(crate) enum Worked {
     Finished,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl std::fmt::Debug for Execution {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Execution").finish_non_exhaustive()
@@ -86,6 +90,7 @@ impl Execution {
             program,
             parameters,
             context,
+            sideways: Arc::default(),
             workers,
             failed: AtomicBool::new(false),
             state: Mutex::new(state),
@@ -111,11 +116,15 @@ impl Execution {
         }
     }
 
-    /// Waits for the end; for threads that are no workers.
+    /// Waits for the end; for threads that are no workers. A run that gets none, since others have them all, can be cancelled, too.
     pub(crate) fn wait(&self) {
         let mut state = lock(&self.state);
         while !state.finished {
-            state = self.finished.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if matches!(self.parked(&mut state), Worked::Finished) {
+                break;
+            }
+            let waited = self.finished.wait_timeout(state, CHECK_INTERVAL);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -150,11 +159,18 @@ impl Execution {
                 Err(worked) => return worked,
             }
         };
-        let pipeline = job.pipeline();
-        let done = catch_unwind(AssertUnwindSafe(|| self.do_job(job)));
-        let done = done.unwrap_or_else(|panic| Err(panic_error(&*panic)));
+        let (pipeline, kind, started) = (job.pipeline(), job.kind(), Instant::now());
+        let mut longest = None;
+        let done = self.guarded(|| self.do_job(job, &mut longest));
+        self.note(&done, pipeline, kind, started, longest);
         self.finish_job(pipeline, done);
         Worked::Job
+    }
+
+    /// Does something in which long kernels hear of a cancellation; a panic becomes an error.
+    fn guarded(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let done = catch_unwind(AssertUnwindSafe(|| interrupt::within(&self.context, work)));
+        done.unwrap_or_else(|panic| Err(panic_error(&*panic)))
     }
 
     /// Nothing but to wait for parked lanes: no chunk is made meanwhile, so that this is where a cancelled query ends.
@@ -165,10 +181,34 @@ impl Execution {
         if state.jobs_running > 0 {
             return Worked::Nothing;
         }
-        state.finished = true;
-        state.pipelines.iter_mut().for_each(PipelineState::clear);
+        self.clear(state);
         self.finished.notify_all();
         Worked::Finished
+    }
+
+    /// Keeps what was done last in a run that has failed.
+    fn note(
+        &self,
+        done: &Result<()>,
+        pipeline: usize,
+        kind: Kind,
+        started: Instant,
+        longest: Option<(NodeId, Duration)>,
+    ) {
+        if done.is_err() || self.failed.load(Ordering::Relaxed) {
+            let (took, cleared) = (started.elapsed(), Duration::ZERO);
+            *lock(&self.program.last) = Some(LastJob { pipeline, kind, took, longest, cleared });
+        }
+    }
+
+    /// Ends a run that has failed.
+    fn clear(&self, state: &mut State) {
+        let started = Instant::now();
+        state.pipelines.iter_mut().for_each(PipelineState::clear);
+        state.finished = true;
+        if let Some(last) = &mut *lock(&self.program.last) {
+            last.cleared = started.elapsed();
+        }
     }
 
     fn find_job(&self, state: &mut State, worker: usize) -> Result<Job, Worked> {
@@ -199,14 +239,12 @@ impl Execution {
         Err(if any_parked { Worked::Parked } else { Worked::Nothing })
     }
 
-    fn do_job(&self, job: Job) -> Result<()> {
+    fn do_job(&self, job: Job, longest: &mut Option<(NodeId, Duration)>) -> Result<()> {
+        self.context.check()?;
         match job {
             Job::Start(pipeline) => self.start(pipeline),
             Job::Advance(pipeline) => self.advance(pipeline),
-            Job::Task { task, .. } => {
-                self.context.check()?;
-                task()
-            }
+            Job::Task { task, .. } => task(),
             Job::Morsel { pipeline, chain, morsel, lane, sink } => {
                 let (chain_run, sink_run) = self.chain(pipeline, chain)?;
                 let mut sink = match sink {
@@ -220,11 +258,15 @@ impl Execution {
                         Lane::new(chain, streams.collect::<Result<_>>()?)
                     }
                 };
+                let morsel = match chain_run.source.order() {
+                    Some(order) if !sink_run.in_order() => order.get(morsel).copied().unwrap_or(morsel),
+                    _ => morsel,
+                };
                 lane.begin(chain_run.source.open(morsel)?);
                 sink.begin(chain_run.positions.start + morsel as u64)?;
-                self.drive(pipeline, lane, sink)
+                self.drive(pipeline, lane, sink, longest)
             }
-            Job::Resume { pipeline, lane, sink } => self.drive(pipeline, lane, sink),
+            Job::Resume { pipeline, lane, sink } => self.drive(pipeline, lane, sink, longest),
         }
     }
 
@@ -237,12 +279,23 @@ impl Execution {
         }
     }
 
-    fn drive(&self, pipeline: usize, mut lane: Lane, mut sink: Box<dyn SinkWorker>) -> Result<()> {
+    fn drive(
+        &self,
+        pipeline: usize,
+        mut lane: Lane,
+        mut sink: Box<dyn SinkWorker>,
+        longest: &mut Option<(NodeId, Duration)>,
+    ) -> Result<()> {
         let (chain_run, sink_run) = self.chain(pipeline, lane.chain)?;
         let stopped = || self.failed.load(Ordering::Relaxed);
-        let around = Surroundings { context: &self.context, sink: &*sink_run, stopped: &stopped };
+        let (shared, started) = (lock(&self.wake).upgrade(), Instant::now());
+        let yields = || shared.as_ref().is_some_and(|shared| shared.crowded()) && started.elapsed() >= SLICE;
+        let around =
+            Surroundings { context: &self.context, sink: &*sink_run, stopped: &stopped, yields: &yields };
         let driven = lane.drive(&mut *sink, &around);
         lane.report(&chain_run.nodes, &self.program.figures);
+        let (level, nanoseconds) = lane.longest;
+        *longest = chain_run.nodes[level].map(|node| (node, Duration::from_nanos(nanoseconds)));
         let driven = driven?;
         if matches!(driven, Driven::Morsel) {
             sink.end()?;
@@ -258,6 +311,11 @@ impl Execution {
             Driven::Satisfied => {
                 pipeline.satisfied = true;
                 pipeline.free_sinks.push(sink);
+            }
+            Driven::Yielded => {
+                let token = Token::new();
+                token.set_ready();
+                pipeline.parked.push((token, lane, sink));
             }
             Driven::Parked(token) => pipeline.parked.push((token, lane, sink)),
             Driven::SinkParked(token) => {
@@ -292,14 +350,14 @@ impl Execution {
                 state.jobs_running += 1;
                 state.pipelines[index].active += 1;
                 drop(state);
-                let done = catch_unwind(AssertUnwindSafe(|| self.advance(index)));
-                let done = done.unwrap_or_else(|panic| Err(panic_error(&*panic)));
+                let started = Instant::now();
+                let done = self.guarded(|| self.advance(index));
+                self.note(&done, index, Kind::Advance, started, None);
                 return self.finish_job(index, done);
             }
         }
         if state.error.is_some() && state.jobs_running == 0 {
-            state.finished = true;
-            state.pipelines.iter_mut().for_each(PipelineState::clear);
+            self.clear(&mut state);
         }
         let finished = state.finished;
         drop(state);
@@ -406,7 +464,8 @@ impl Execution {
     ) -> ChainRun {
         let count = source.morsels();
         self.program.morsels.total.fetch_add(count as u64, Ordering::Relaxed);
-        let morsels = MorselRanges::new(count, self.workers, in_order || source.in_order());
+        let one_range = in_order || source.in_order() || source.order().is_some();
+        let morsels = MorselRanges::new(count, self.workers, one_range);
         ChainRun { source, positions: first..first + count as u64, morsels, streams, nodes }
     }
 
@@ -519,7 +578,7 @@ impl Execution {
     }
 
     fn run(&self, node: NodeId) -> tessera_ops::Run {
-        self.program.run(node, &self.parameters, &self.context)
+        self.program.run(node, &self.parameters, &self.context, &self.sideways)
     }
 
     fn sides(&self, node: NodeId) -> Result<Vec<Arc<Collected>>> {
@@ -541,6 +600,9 @@ impl Execution {
 }
 
 fn panic_error(panic: &(dyn std::any::Any + Send)) -> Error {
+    if let Some(ended) = panic.downcast_ref::<Error>() {
+        return ended.clone();
+    }
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| text.to_string())

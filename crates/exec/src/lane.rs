@@ -21,6 +21,8 @@ pub(crate) struct Lane {
     ended: Option<usize>,
     /// By level; the last one is the sink's.
     figures: Vec<LocalFigures>,
+    /// The longest call since the morsel began: its level and nanoseconds.
+    pub(crate) longest: (usize, u64),
 }
 
 /// How driving a lane ended.
@@ -29,6 +31,8 @@ pub(crate) enum Driven {
     Morsel,
     /// The sink wants no more of this pipeline.
     Satisfied,
+    /// It can go on; others want a turn.
+    Yielded,
     /// It waits for the token.
     Parked(Token),
     /// The sink waits for the token.
@@ -40,18 +44,21 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) context: &'a Arc<dyn Context>,
     pub(crate) sink: &'a dyn SinkRun,
     pub(crate) stopped: &'a dyn Fn() -> bool,
+    /// Whether others have waited for long enough.
+    pub(crate) yields: &'a dyn Fn() -> bool,
 }
 
 impl Lane {
     pub(crate) fn new(chain: usize, streams: Vec<Box<dyn StreamWorker>>) -> Self {
         let figures = vec![LocalFigures::default(); streams.len() + 2];
-        Lane { chain, reader: None, streams, level: 0, ended: None, figures }
+        Lane { chain, reader: None, streams, level: 0, ended: None, figures, longest: (0, 0) }
     }
 
     pub(crate) fn begin(&mut self, reader: Box<dyn Reader>) {
         self.reader = Some(reader);
         self.level = 0;
         self.ended = None;
+        self.longest = (0, 0);
     }
 
     /// Goes on until the morsel is complete or something waits.
@@ -60,6 +67,9 @@ impl Lane {
             around.context.check()?;
             if (around.stopped)() {
                 return Ok(Driven::Satisfied);
+            }
+            if (around.yields)() {
+                return Ok(Driven::Yielded);
             }
             match self.ask()? {
                 Step::HasOutput(chunk) => {
@@ -72,6 +82,7 @@ impl Lane {
                         return Ok(stopped);
                     }
                 }
+                Step::Again => {}
                 Step::Blocked(token) => return Ok(Driven::Parked(token)),
                 Step::NeedInput if self.level > 0 && self.ended != Some(self.level) => self.level -= 1,
                 Step::NeedInput if self.level == 0 => {
@@ -99,8 +110,16 @@ impl Lane {
             (0, None) => Err(Error::internal("a lane without a morsel was driven")),
             (level, _) => self.streams[level - 1].step(),
         };
-        self.figures[self.level].nanoseconds += start.elapsed().as_nanos() as u64;
+        self.took(self.level, start);
         step
+    }
+
+    fn took(&mut self, level: usize, start: Instant) {
+        let nanoseconds = start.elapsed().as_nanos() as u64;
+        self.figures[level].nanoseconds += nanoseconds;
+        if nanoseconds > self.longest.1 {
+            self.longest = (level, nanoseconds);
+        }
     }
 
     /// Hands a chunk to the next level; how the lane stops when the sink wants no more, or none now.
@@ -115,12 +134,12 @@ impl Lane {
             Some(stream) => {
                 stream.push(chunk)?;
                 self.level += 1;
-                self.figures[self.level].nanoseconds += start.elapsed().as_nanos() as u64;
+                self.took(self.level, start);
                 Ok(None)
             }
             None => {
                 sink.push(chunk)?;
-                self.figures[self.level + 1].nanoseconds += start.elapsed().as_nanos() as u64;
+                self.took(self.level + 1, start);
                 if around.sink.satisfied() {
                     return Ok(Some(Driven::Satisfied));
                 }

@@ -3,8 +3,8 @@
 //! A verified plan is *lowered* once to a [`Program`]: operators bound, pipelines cut. The [`Engine`] owns one worker
 //! thread per core; each repeatedly takes a job of some running [`Program`]: begin a pipeline, process a morsel, or run a
 //! task of a finishing sink. Workers take morsels from their own range of a source and steal from each other's
-//! when it is empty. No job waits: a chain of sub-operators that is blocked is parked with its token, and
-//! resumed by whoever finds it ready.
+//! when it is empty. Of several runs, the one that has had the least time is served first. No job waits: a chain of
+//! sub-operators that is blocked is parked with its token, and resumed by whoever finds it ready.
 //!
 //! This room knows no SQL, no file format and no platform: those arrive as sub-operators in the registry.
 //!
@@ -28,18 +28,22 @@
 //! assert_eq!(engine.run(&program, query).unwrap().rows(), 2);
 //! ```
 
+mod admission;
 mod collect;
 mod engine;
 mod execution;
 mod lane;
+mod last;
 mod part;
 mod pipeline;
 mod program;
 mod query;
 mod ranges;
+mod turns;
 
 pub mod profile;
 
+pub use admission::{Admitted, LEAST_BYTES, Memory};
 pub use engine::Engine;
 pub use part::InShare;
 pub use program::Program;

@@ -1,17 +1,20 @@
 //! A plan lowered for running: operators bound, pipelines cut, nested plans lowered inside.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tessera_encodings::Chunk;
-use tessera_ops::{Collected, Context, Counters, Lowering, NestedPlan, Operator, Registry, Run};
-use tessera_plan::pipeline::{Pipelines, cut};
+use tessera_ops::{
+    Collected, Context, Counters, Lowering, NestedPlan, Operator, Registry, Run, Sideways, lock,
+};
+use tessera_plan::pipeline::{Pipelines, Start, cut};
 use tessera_plan::{Edge, Locality, NodeId, Order, Plan, Verified, verify};
 use tessera_types::{Error, Result, Tuple};
 
 use crate::engine::Shared;
 use crate::execution::Execution;
+use crate::last::LastJob;
 use crate::profile::{NodeFigures, NodeProfile, Profile};
 
 /// A plan that can run; it keeps the figures of all its runs.
@@ -28,6 +31,8 @@ pub struct Program {
     /// Of the runs that other processes told of.
     elsewhere: Vec<NodeFigures>,
     pub(crate) morsels: Morsels,
+    /// What was done last in a run that failed.
+    pub(crate) last: Mutex<Option<LastJob>>,
     names: Vec<Arc<str>>,
     nested: Vec<Vec<Arc<Nested>>>,
 }
@@ -102,9 +107,21 @@ impl Program {
             figures: plan.nodes.iter().map(|_| NodeFigures::default()).collect(),
             elsewhere: plan.nodes.iter().map(|_| NodeFigures::default()).collect(),
             morsels: Morsels::default(),
+            last: Mutex::default(),
             names: plan.nodes.iter().map(|node| node.operator.clone()).collect(),
             nested: nested_programs,
         }))
+    }
+
+    /// Whether it is nothing but a sub-operator with a plan of its own.
+    pub(crate) fn is_executor(&self) -> bool {
+        let alone = match &self.pipelines.pipelines[..] {
+            [pipeline] => &pipeline.chains[..],
+            _ => &[],
+        };
+        let [chain] = alone else { return false };
+        let holds_a_plan = |node: NodeId| !self.nested[node.index()].is_empty();
+        chain.streams.is_empty() && matches!(chain.start, Start::Node(node) if holds_a_plan(node))
     }
 
     /// The type of the tuples it yields.
@@ -186,18 +203,36 @@ impl Program {
             .fold(own, |sum, inner| (sum.0 + inner.0, sum.1 + inner.1))
     }
 
+    /// What was done last in a run that failed or was cancelled, of nested plans' runs where there are some: who looks for
+    /// what holds up an end finds it here.
+    pub fn last_job(&self) -> Option<String> {
+        let nested = self.nested.iter().flatten().find_map(|nested| nested.program.last_job());
+        let own = || {
+            let last = lock(&self.last);
+            last.as_ref().map(|last| last.describe(self))
+        };
+        nested.or_else(own)
+    }
+
     pub(crate) fn name(&self, id: NodeId) -> &str {
         &self.names[id.index()]
     }
 
     /// What a node's sub-operator gets when a run starts.
-    pub(crate) fn run(&self, id: NodeId, parameters: &Chunk, context: &Arc<dyn Context>) -> Run {
+    pub(crate) fn run(
+        &self,
+        id: NodeId,
+        parameters: &Chunk,
+        context: &Arc<dyn Context>,
+        sideways: &Arc<Sideways>,
+    ) -> Run {
         let counters: Arc<Counters> = self.figures[id.index()].counters.clone();
         Run {
             context: context.clone(),
             parameter_tuple: self.parameters.clone(),
             parameters: parameters.clone(),
             counters,
+            sideways: sideways.clone(),
         }
     }
 }
@@ -216,11 +251,14 @@ impl NestedPlan for Nested {
     }
 
     fn run_parallel(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected> {
-        match Shared::of_this_worker() {
+        match Shared::of_this_thread() {
             Some((shared, worker)) => {
                 let execution =
                     Execution::new(self.program.clone(), parameters, context.clone(), shared.worker_count())?;
-                shared.run_taking_part(&execution, worker)?;
+                match worker {
+                    Some(worker) => shared.run_taking_part(&execution, worker)?,
+                    None => shared.run_waiting(&execution),
+                }
                 unwrap_collected(execution.take_result()?)
             }
             None => self.run(parameters, context),

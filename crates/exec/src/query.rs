@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tessera_encodings::CHUNK_ROWS_MAX;
-use tessera_ops::{Context, Output, RangeReader, Scratch};
+use tessera_ops::{Context, Interrupt, Output, RangeReader, Scratch};
 use tessera_types::{Code, Error, Result};
+
+use crate::admission::Admitted;
 
 /// Opens files and objects by path.
 pub type FileOpener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeReader>> + Send + Sync>;
@@ -20,21 +21,37 @@ pub type ScratchMaker = Arc<dyn Fn() -> Result<Arc<dyn Scratch>> + Send + Sync>;
 
 /// State that can leave memory holds at most this part of the budget, in quarters; the rest is for what passes through.
 const STATE_QUARTERS: usize = 3;
+/// What states may hold of so many bytes.
+fn for_states(bytes: usize) -> usize {
+    bytes / 4 * STATE_QUARTERS
+}
+
 /// Of the budget divided by the number of states, each may always hold one part in so many.
 const FLOOR_SHARE: usize = 4;
 
-/// The process's memory budget; every query's bytes are counted here too.
+/// A query's memory budget, within that of the process where it was let into one ([`crate::Memory`]).
 #[derive(Debug)]
 pub struct Governor {
     limit_bytes: usize,
     used_bytes: AtomicUsize,
     peak_bytes: AtomicUsize,
+    admitted: Option<Admitted>,
 }
 
 impl Governor {
     /// A budget of this many bytes.
     pub fn new(limit_bytes: usize) -> Arc<Self> {
-        Arc::new(Governor { limit_bytes, used_bytes: AtomicUsize::new(0), peak_bytes: AtomicUsize::new(0) })
+        Governor::with(limit_bytes, None)
+    }
+
+    /// A budget of this many bytes for a query that was let in.
+    pub fn within(limit_bytes: usize, admitted: Admitted) -> Arc<Self> {
+        Governor::with(limit_bytes, Some(admitted))
+    }
+
+    fn with(limit_bytes: usize, admitted: Option<Admitted>) -> Arc<Self> {
+        let (used_bytes, peak_bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Governor { limit_bytes, used_bytes, peak_bytes, admitted })
     }
 
     /// No limit.
@@ -52,11 +69,13 @@ impl Governor {
         self.peak_bytes.load(Ordering::Relaxed)
     }
 
-    fn grow(&self, bytes: usize) -> Result<()> {
+    pub(crate) fn grow(&self, bytes: usize) -> Result<()> {
         let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         let now = before.saturating_add(bytes);
+        // Counted in any case: what others grow by meanwhile is counted from here on.
+        let fits = self.admitted.as_ref().is_none_or(|admitted| admitted.grew(before, now));
         if now > self.limit_bytes {
-            self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.shrink(bytes);
             return Err(Error::new(
                 Code::Limit,
                 format!(
@@ -68,12 +87,28 @@ impl Governor {
                 ),
             ));
         }
+        if let (false, Some(admitted)) = (fits, &self.admitted) {
+            self.shrink(bytes);
+            return Err(Error::new(
+                Code::Limit,
+                format!(
+                    "the memory of this process is spoken for: the query holds {}, {} more asked for, it and the other queries may \
+                     hold {}; run it again when they have ended, or give them smaller budgets (SET memory)",
+                    ByteCount(before),
+                    ByteCount(bytes),
+                    ByteCount(admitted.memory().limit_bytes())
+                ),
+            ));
+        }
         self.peak_bytes.fetch_max(now, Ordering::Relaxed);
         Ok(())
     }
 
-    fn shrink(&self, bytes: usize) {
-        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    pub(crate) fn shrink(&self, bytes: usize) {
+        let before = self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(admitted) = &self.admitted {
+            admitted.shrank(before, before - bytes);
+        }
     }
 }
 
@@ -95,8 +130,8 @@ impl fmt::Display for ByteCount {
 pub struct Settings {
     /// The most tuples in a chunk: 1 to [`CHUNK_ROWS_MAX`].
     pub chunk_rows: usize,
-    /// Cancelled when this has passed.
-    pub deadline: Option<Duration>,
+    /// Ends the query at the next chunk; a session's is that of all its waits.
+    pub interrupt: Arc<Interrupt>,
     /// Opens the files that scans name.
     pub opener: FileOpener,
     /// Starts the files that materialise sub-operators write.
@@ -113,7 +148,7 @@ impl Default for Settings {
             |path: &str| Err(Error::io(format!("cannot write {path}: this query was given no storage")));
         Settings {
             chunk_rows: CHUNK_ROWS_MAX,
-            deadline: None,
+            interrupt: Arc::default(),
             opener: Arc::new(no_opener),
             creator: Arc::new(no_creator),
             scratch: None,
@@ -125,7 +160,7 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("chunk_rows", &self.chunk_rows)
-            .field("deadline", &self.deadline)
+            .field("interrupt", &self.interrupt)
             .finish_non_exhaustive()
     }
 }
@@ -135,8 +170,6 @@ impl fmt::Debug for Settings {
 pub struct Query {
     settings: Settings,
     governor: Arc<Governor>,
-    cancelled: AtomicBool,
-    ends_at: Option<Instant>,
     pub(crate) workers: AtomicUsize,
     /// States that can leave memory, in all, and those that have not begun.
     states: AtomicUsize,
@@ -146,12 +179,9 @@ pub struct Query {
 impl Query {
     /// A query under these settings, counted by this governor.
     pub fn new(settings: Settings, governor: &Arc<Governor>) -> Arc<Self> {
-        let ends_at = settings.deadline.map(|deadline| Instant::now() + deadline);
         Arc::new(Query {
             settings,
             governor: governor.clone(),
-            cancelled: AtomicBool::new(false),
-            ends_at,
             workers: AtomicUsize::new(1),
             states: AtomicUsize::new(0),
             states_to_come: AtomicUsize::new(0),
@@ -164,9 +194,9 @@ impl Query {
         self.states_to_come.store(states, Ordering::Relaxed);
     }
 
-    /// Ends the query at the next chunk; Ctrl-C and a closed connection come here.
+    /// Ends the query at the next chunk.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.settings.interrupt.cancel();
     }
 }
 
@@ -180,15 +210,7 @@ impl Context for Query {
     }
 
     fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            return Err(Error::new(Code::Cancelled, "the query was cancelled"));
-        }
-        match self.ends_at {
-            Some(ends_at) if Instant::now() >= ends_at => {
-                Err(Error::new(Code::Cancelled, "the query took longer than its deadline allows"))
-            }
-            _ => Ok(()),
-        }
+        self.settings.interrupt.check()
     }
 
     fn chunk_rows(&self) -> usize {
@@ -203,15 +225,23 @@ impl Context for Query {
         self.workers.load(Ordering::Relaxed)
     }
 
-    /// Every state may hold its floor, whoever holds the rest; beyond it, as long as those to come find theirs free.
+    /// Every state may hold its floor, whoever holds the rest; beyond it, as long as those to come find theirs free. Where the
+    /// queries side by side hold all but what passes through, the floor is that of what the query was let in with.
     fn may_hold(&self, held: usize, more: usize) -> bool {
         if self.settings.scratch.is_none() || self.governor.limit_bytes == usize::MAX {
             return true;
         }
-        let for_states = self.governor.limit_bytes / 4 * STATE_QUARTERS;
-        let floor = for_states / FLOOR_SHARE / self.states.load(Ordering::Relaxed).max(1);
-        let to_come = self.states_to_come.load(Ordering::Relaxed);
-        held + more <= floor || self.governor.used_bytes() + more + to_come * floor <= for_states
+        let states = self.states.load(Ordering::Relaxed).max(1);
+        let floor = |bytes: usize| for_states(bytes) / FLOOR_SHARE / states;
+        if let Some(admitted) = &self.governor.admitted {
+            let memory = admitted.memory();
+            if memory.used_bytes().saturating_add(more) > for_states(memory.limit_bytes()) {
+                return held + more <= floor(admitted.least_bytes());
+            }
+        }
+        let (limit, to_come) = (self.governor.limit_bytes, self.states_to_come.load(Ordering::Relaxed));
+        held + more <= floor(limit)
+            || self.governor.used_bytes() + more + to_come * floor(limit) <= for_states(limit)
     }
 
     fn state_begins(&self) {

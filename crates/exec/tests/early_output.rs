@@ -7,8 +7,8 @@ use std::time::Duration;
 use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Program, Query, Settings};
 use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Reader, Registry, Run, Sink, SinkRun, SinkWorker, SourceRun, Step,
-    SubOperator, Token,
+    Collected, Finish, Interrupt, Lowering, Operator, Reader, Registry, Run, Sink, SinkRun, SinkWorker,
+    SourceRun, Step, SubOperator, Token,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Plan, Role, text};
 use tessera_types::Result;
@@ -168,7 +168,8 @@ fn rows(plan: &Plan, workers: usize) -> Result<usize> {
     registry.register(Relay);
     let program = Program::lower(plan, &registry)?;
     // Whoever waits for ever fails.
-    let settings = Settings { chunk_rows: 1, deadline: Some(Duration::from_secs(20)), ..Settings::default() };
+    let interrupt = Arc::new(Interrupt::after(Duration::from_secs(20)));
+    let settings = Settings { chunk_rows: 1, interrupt, ..Settings::default() };
     let query = Query::new(settings, &Governor::unlimited());
     Ok(Engine::new(workers)?.run(&program, query)?.rows())
 }

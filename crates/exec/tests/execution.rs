@@ -1,8 +1,8 @@
 //! What the executor promises, shown with sub-operators made for the purpose.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
@@ -10,14 +10,19 @@ use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Program, Query, Settings};
 use tessera_ops::operator::downcast_workers;
 use tessera_ops::{
-    Collected, Context, Finish, Lowering, Operator, Reader, Registry, Run, Sink, SinkRun, SinkWorker, Source,
-    SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator, Token,
+    Collected, Context, Finish, Interrupt, Lowering, Operator, Reader, Registry, Run, Sink, SinkRun,
+    SinkWorker, Source, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator, Token,
 };
 use tessera_plan::{Builder, Descriptor, Edge, Inputs, Node, Order, Params, Plan, Role};
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
 
 const MORSELS: usize = 50;
 const ROWS: usize = 100;
+/// Ends what would wait for ever if a test failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Until then, mode `asleep` keeps its worker.
+static AWAKE: AtomicBool = AtomicBool::new(false);
 
 /// Yields `MORSELS` morsels of one chunk of `ROWS` numbers; what else it does is its `mode`.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +71,9 @@ descriptor!(SlowSum, "slow_sum", [], (1, 1), Role::Sink(0));
 
 impl SubOperator for Numbers {
     fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        let mode = node.params.choice("mode", &["plain", "blocking", "panicking", "failing", "endless"])?;
+        let mode = node
+            .params
+            .choice("mode", &["plain", "blocking", "panicking", "failing", "endless", "asleep"])?;
         Ok(Operator::Source(Arc::new(NumbersSource { mode })))
     }
 }
@@ -113,6 +120,12 @@ impl Reader for NumbersReader {
         match self.mode {
             "panicking" if self.morsel == 20 => panic!("a bug in morsel 20"),
             "failing" if self.morsel == 20 => return Err(Error::data("morsel 20 is damaged")),
+            "asleep" if self.morsel == 0 => {
+                let since = Instant::now();
+                while !AWAKE.load(Ordering::SeqCst) && since.elapsed() < PATIENCE {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
             "endless" => {
                 std::thread::sleep(Duration::from_micros(100));
                 self.context.check()?;
@@ -353,9 +366,58 @@ fn cancelling_and_deadlines_end_a_run() {
     });
     assert_eq!(engine.run(&program, query).unwrap_err().code(), Code::Cancelled);
     thread.join().unwrap();
-    let deadline = Settings { deadline: Some(Duration::from_millis(20)), ..Settings::default() };
+    let interrupt = Arc::new(Interrupt::after(Duration::from_millis(20)));
+    let deadline = Settings { interrupt, ..Settings::default() };
     let error = engine.run(&program, Query::new(deadline, &Governor::unlimited())).unwrap_err();
     assert_eq!(error.code(), Code::Cancelled);
+}
+
+#[test]
+fn a_run_has_its_turn_beside_one_that_does_not_end() {
+    let engine = Engine::new(1).unwrap();
+    let governor = Governor::unlimited();
+    // Without turns it would end first, by its deadline.
+    let interrupt = Arc::new(Interrupt::after(Duration::from_secs(30)));
+    let endless = Query::new(Settings { interrupt, ..Settings::default() }, &governor);
+    std::thread::scope(|scope| {
+        let program = Program::lower(&numbers("endless", 0), &registry()).unwrap();
+        let (engine, query) = (&engine, endless.clone());
+        let hog = scope.spawn(move || engine.run(&program, query).unwrap_err().code());
+        while governor.used_bytes() == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for mode in ["plain", "blocking"] {
+            let program = Program::lower(&numbers(mode, 1), &registry()).unwrap();
+            let query = Query::new(Settings::default(), &Governor::unlimited());
+            let done = engine.run(&program, query);
+            assert_eq!(done.map(|result| result.rows()).ok(), Some(MORSELS * ROWS + 1), "{mode}");
+        }
+        assert!(!hog.is_finished());
+        endless.cancel();
+        assert_eq!(hog.join().unwrap(), Code::Cancelled);
+    });
+}
+
+#[test]
+fn a_run_that_gets_no_worker_can_be_cancelled() {
+    let engine = Engine::new(1).unwrap();
+    let governor = Governor::unlimited();
+    std::thread::scope(|scope| {
+        let program = Program::lower(&numbers("asleep", 0), &registry()).unwrap();
+        let engine = &engine;
+        let query = Query::new(Settings::default(), &Governor::unlimited());
+        let hog = scope.spawn(move || engine.run(&program, query).map(|result| result.rows()));
+        // The only worker sleeps by then; where it does not yet, the test shows less.
+        std::thread::sleep(Duration::from_millis(50));
+        let program = Program::lower(&numbers("plain", 0), &registry()).unwrap();
+        let interrupt = Arc::new(Interrupt::after(Duration::from_millis(50)));
+        let query = Query::new(Settings { interrupt, ..Settings::default() }, &governor);
+        let error = engine.run(&program, query).unwrap_err();
+        assert_eq!(error.code(), Code::Cancelled);
+        assert!(!hog.is_finished(), "it has waited for the worker");
+        AWAKE.store(true, Ordering::SeqCst);
+        assert_eq!(hog.join().unwrap().unwrap(), MORSELS * ROWS);
+    });
 }
 
 #[test]

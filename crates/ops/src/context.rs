@@ -3,12 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tessera_encodings::Chunk;
 use tessera_types::{Error, Result, Tuple};
+
+use crate::sideways::Sideways;
+
+/// What a mutex guards. A panic while it was held has become an error of its query, which is no concern of who comes next.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What the engine offers to a query; implemented by `exec`.
 pub trait Context: Send + Sync + std::fmt::Debug {
@@ -195,13 +202,13 @@ impl Token {
     /// Says that it has come.
     pub fn set_ready(&self) {
         self.inner.ready.store(true, Ordering::Release);
-        drop(self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(lock(&self.inner.lock));
         self.inner.changed.notify_all();
     }
 
     /// Waits at most this long; only for a caller that has nothing else to do.
     pub fn wait(&self, at_most: Duration) {
-        let guard = self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = lock(&self.inner.lock);
         if !self.is_ready() {
             drop(self.inner.changed.wait_timeout(guard, at_most));
         }
@@ -217,7 +224,7 @@ pub struct Counters {
 impl Counters {
     /// Adds to a figure. Not for every chunk: it takes a lock.
     pub fn add(&self, name: &'static str, amount: u64) {
-        *self.values.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += amount;
+        *lock(&self.values).entry(name).or_default() += amount;
     }
 
     /// Adds to a figure that another process tells by name.
@@ -225,7 +232,7 @@ impl Counters {
         /// Names that were told: few, as both processes run one program.
         static TOLD: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
         const TOLD_MAX: usize = 1_000;
-        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&TOLD);
         let known = match told.get(name) {
             Some(known) => known,
             None if told.len() == TOLD_MAX => return,
@@ -240,7 +247,7 @@ impl Counters {
 
     /// The figures so far.
     pub fn get(&self) -> BTreeMap<&'static str, u64> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.values).clone()
     }
 }
 
@@ -255,6 +262,8 @@ pub struct Run {
     pub parameters: Chunk,
     /// The node's figures.
     pub counters: Arc<Counters>,
+    /// What nodes tell others further up their stream.
+    pub sideways: Arc<Sideways>,
 }
 
 impl Run {

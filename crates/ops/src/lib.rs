@@ -13,6 +13,7 @@ pub mod describe;
 pub mod expression;
 mod group_table;
 pub mod hash;
+pub mod interrupt;
 pub mod join;
 pub mod operator;
 pub mod orchestration;
@@ -20,20 +21,23 @@ mod physical;
 pub mod registry;
 pub mod rows;
 pub mod scan;
+mod sideways;
 mod spill;
 pub mod stream_util;
 #[cfg(test)]
 mod testing;
 
 pub use context::{
-    Context, Counters, Output, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic,
+    Context, Counters, Output, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic, lock,
 };
+pub use interrupt::Interrupt;
 pub use operator::{
     Collected, Finish, Lowering, NestedPlan, Operator, Reader, Sink, SinkRun, SinkWorker, Source, SourceRun,
     Step, Stream, StreamRun, StreamWorker, SubOperator, Task,
 };
 pub use registry::Registry;
 pub use scan::{RecordDecoder, RecordFormat};
+pub use sideways::Sideways;
 
 /// A registry with every sub-operator of this room and the whole function library.
 pub fn standard_registry() -> Registry {

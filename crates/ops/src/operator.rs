@@ -18,6 +18,8 @@ pub enum Step {
     NeedInput,
     /// Here is output; ask again.
     HasOutput(Chunk),
+    /// It has worked for a while and has no output yet; ask again. Whoever asks may let others have their turn before.
+    Again,
     /// It waits; ask again when the token is ready.
     Blocked(Token),
     /// Nothing more will come (sources), or no more input is wanted for this morsel (streams).
@@ -125,6 +127,12 @@ pub trait SourceRun: Send + Sync + Debug {
     /// Whether morsels are best begun one after the other, since later ones need what earlier ones find.
     fn in_order(&self) -> bool {
         false
+    }
+
+    /// All morsels in the order in which they are best begun, where that is not their own: the tuples of the first ones may make the
+    /// others needless. Their positions stay what they are.
+    fn order(&self) -> Option<&[usize]> {
+        None
     }
 
     /// Begins a morsel; each is opened exactly once, by any worker.

@@ -3,12 +3,13 @@
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tessera_encodings::{Chunk, Column, concat_chunks, repeat_value};
 use tessera_types::{Error, Result};
 
 use crate::Token;
+use crate::lock;
 use crate::operator::{Collected, Reader, SourceRun, Step, StreamRun, StreamWorker};
 
 /// How many chunks of a finished collection make a morsel: enough work to be worth a trip to the scheduler, little
@@ -263,7 +264,7 @@ impl Later {
 
     fn made(&self) -> &Result<Arc<dyn SourceRun>> {
         self.made.get_or_init(|| {
-            let make = self.make.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let make = lock(&self.make).take();
             let make = make.ok_or_else(|| Error::internal("a source was made twice"))?;
             Ok(chunks_source(make()?, self.chunk_rows))
         })

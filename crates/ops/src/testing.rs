@@ -145,6 +145,7 @@ pub(crate) fn run_in(context: &Arc<TestContext>) -> Run {
         parameter_tuple: Tuple::empty(),
         parameters: Chunk::unit(),
         counters: Arc::default(),
+        sideways: Arc::default(),
     }
 }
 
@@ -414,6 +415,7 @@ impl Compiled {
             parameter_tuple: self.parameters.clone(),
             parameters,
             counters: Arc::default(),
+            sideways: Arc::default(),
         };
         let mut products: Vec<Product> = Vec::new();
         for pipeline in &self.pipelines.pipelines {
@@ -523,6 +525,7 @@ fn drive(
             let mut reader = source.open(morsel)?;
             loop {
                 match reader.step()? {
+                    Step::Again => {}
                     Step::HasOutput(chunk) if chunk.is_empty() => {}
                     Step::HasOutput(chunk) => pass(&mut workers, chunk, &mut **state)?,
                     Step::Blocked(token) => token.wait(Duration::from_millis(10)),
@@ -562,6 +565,7 @@ fn drain(
 ) -> Result<()> {
     loop {
         match first.step()? {
+            Step::Again => {}
             Step::HasOutput(chunk) if chunk.is_empty() => {}
             Step::HasOutput(chunk) => pass(after, chunk, sink)?,
             Step::Blocked(token) => token.wait(Duration::from_millis(10)),

@@ -30,9 +30,21 @@ pub struct Node {
     pub nested: Vec<Plan>,
     /// The output type its author expects; the verifier rejects the plan when it derives another.
     pub expected: Option<Tuple>,
-    /// How many tuples the planner expects it to yield, for people to compare; part of no text form, and nothing depends on
-    /// it.
+    /// How many tuples the planner expects it to yield, for people to compare and for passes that choose what pays; part of no
+    /// text form.
     pub estimated_rows: Option<u64>,
+}
+
+impl Node {
+    /// A node of whose output nothing is expected.
+    pub fn new(
+        operator: impl Into<Arc<str>>,
+        inputs: Vec<NodeId>,
+        params: Params,
+        nested: Vec<Plan>,
+    ) -> Node {
+        Node { operator: operator.into(), inputs, params, nested, expected: None, estimated_rows: None }
+    }
 }
 
 /// A DAG of sub-operators. Nodes stand in topological order: inputs before their consumers.
@@ -115,14 +127,7 @@ impl Builder {
         params: Params,
         nested: Vec<Plan>,
     ) -> NodeId {
-        self.push(Node {
-            operator: operator.into(),
-            inputs: inputs.to_vec(),
-            params,
-            nested,
-            expected: None,
-            estimated_rows: None,
-        })
+        self.push(Node::new(operator, inputs.to_vec(), params, nested))
     }
 
     /// Adds a node as it is.

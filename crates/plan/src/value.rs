@@ -244,7 +244,11 @@ impl Params {
 }
 
 impl SortKey {
-    fn from_value(name: &str, value: &Value) -> Result<SortKey> {
+    /// The key that a parameter's value is; `name` is the parameter's.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_value(name: &str, value: &Value) -> Result<SortKey> {
         let bad = || wrong(name, "sort keys: {field = a, descending = true, nulls_first = false}");
         let Value::Record(entries) = value else { return Err(bad()) };
         let mut key = SortKey { field: "".into(), descending: false, nulls_first: false };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tessera_files::FileFormat;
+use tessera_ops::lock;
 use tessera_sql::{Catalog, CreateExternalTable, Table};
 use tessera_types::{Error, Result};
 
@@ -179,7 +180,7 @@ impl FileCatalog {
     fn described(&self, source: Source) -> Result<Arc<Table>> {
         let key = format!("{}\n{}", source.name, source.root);
         let stamps = Stamps::of(&self.storage, &source.paths);
-        let mut described = self.described.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut described = lock(&self.described);
         if let Some(known) = described.get(&key)
             && known.source == source
             && known.stamps.unchanged(&stamps)

@@ -23,6 +23,8 @@ pub struct Config {
     pub memory_bytes: usize,
     /// Where state goes that does not fit into the budget.
     pub temp_directory: PathBuf,
+    /// The memory of the statements of all sessions side by side, in bytes; at least that of one.
+    pub process_memory_bytes: usize,
     /// The most tuples in a chunk: 1 to 2,048.
     pub chunk_rows: usize,
     /// The directory, or prefix of a store, whose files and folders are the tables.
@@ -41,10 +43,12 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
+        // The rest is left to what the budget does not count: file buffers, plans, other programs.
+        let memory_bytes = machine_memory_bytes().unwrap_or(MEMORY_BYTES_FALLBACK) / 10 * 8;
         Config {
             threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
-            // The rest is left to what the budget does not count: file buffers, plans, other programs.
-            memory_bytes: machine_memory_bytes().unwrap_or(MEMORY_BYTES_FALLBACK) / 10 * 8,
+            memory_bytes,
+            process_memory_bytes: memory_bytes,
             temp_directory: std::env::temp_dir(),
             chunk_rows: CHUNK_ROWS_MAX,
             database: None,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
-use tessera_exec::profile::{NodeProfile, Profile};
+use tessera_exec::profile::Profile;
 use tessera_objects::Totals;
 use tessera_plan::{Node, NodeId, Plan, text};
 use tessera_types::Tuple;
@@ -97,12 +97,12 @@ pub(crate) fn bytes(count: u64) -> String {
 /// The plan, with what each sub-operator yielded and took as a comment above it, and the summary beneath.
 pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> String {
     let note = |path: &[usize]| {
-        let node = node_at(profile, path)?;
-        let estimate = plan_node_at(plan, path).and_then(|node| node.estimated_rows);
+        let (plan, profile, position) = within(plan, profile, path)?;
+        let node = profile.nodes.get(position)?;
         let mut note = format!(
             "{} rows{}, {}, {}",
             node.rows,
-            estimate.map_or(String::new(), |estimate| beside(estimate, node.rows)),
+            beside(plan, profile, position).unwrap_or_default(),
             bytes(node.bytes),
             duration(Duration::from_nanos(node.nanoseconds))
         );
@@ -123,26 +123,43 @@ pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> Str
 /// Estimates that are off by more than this factor are marked.
 const FAR_OFF: f64 = 10.0;
 
-/// By which factor an estimate is off, in either direction; a row more or less counts for nothing.
-fn off(estimate: u64, rows: u64) -> f64 {
-    let (estimate, rows) = (estimate.max(1) as f64, rows.max(1) as f64);
-    (estimate / rows).max(rows / estimate)
+/// What a scan counts as left out because of what it was told while it ran: estimates do not know of these.
+const LEFT_OUT: [&str; 3] =
+    ["rows_dropped_without_match", "rows_skipped_without_match", "rows_skipped_behind_threshold"];
+
+/// By which factor a node's estimate is off, in either direction; a row more or less counts for nothing.
+fn off(plan: &Plan, profile: &Profile, position: usize) -> Option<f64> {
+    let estimate = plan.nodes.get(position)?.estimated_rows?.max(1) as f64;
+    let rows = profile.nodes.get(position)?.rows.max(1) as f64;
+    let too_many = if is_narrowed(plan, profile, position) { 1.0 } else { estimate / rows };
+    Some(too_many.max(rows / estimate))
+}
+
+/// Whether a node yields less than the plan alone would have it yield, because of what a build or a `top_k` has told.
+fn is_narrowed(plan: &Plan, profile: &Profile, position: usize) -> bool {
+    let (Some(node), Some(measured)) = (plan.nodes.get(position), profile.nodes.get(position)) else {
+        return false;
+    };
+    &*node.operator == "semi_join_filter"
+        || LEFT_OUT.iter().any(|counter| measured.counters.contains_key(counter))
+        || matches!(node.inputs[..], [input] if is_narrowed(plan, profile, input.index()))
 }
 
 /// What was estimated, to stand behind the rows that there were.
-fn beside(estimate: u64, rows: u64) -> String {
-    match off(estimate, rows) {
+fn beside(plan: &Plan, profile: &Profile, position: usize) -> Option<String> {
+    let estimate = plan.nodes.get(position)?.estimated_rows?;
+    Some(match off(plan, profile, position)? {
         off if off > FAR_OFF => format!(" (!! {estimate} estimated, off by {off:.0}x)"),
         _ => format!(" ({estimate} estimated)"),
-    }
+    })
 }
 
 /// How many of the plan's estimates are far off, and how many there are.
 fn far_off(plan: &Plan, profile: &Profile) -> (usize, usize) {
     let mut counts = (0, 0);
-    for (node, measured) in plan.nodes.iter().zip(&profile.nodes) {
-        if let Some(estimate) = node.estimated_rows {
-            counts.0 += usize::from(off(estimate, measured.rows) > FAR_OFF);
+    for (position, (node, measured)) in plan.nodes.iter().zip(&profile.nodes).enumerate() {
+        if let Some(off) = off(plan, profile, position) {
+            counts.0 += usize::from(off > FAR_OFF);
             counts.1 += 1;
         }
         for (plan, profile) in node.nested.iter().zip(&measured.nested) {
@@ -163,14 +180,16 @@ pub(crate) fn plan_node_at<'a>(plan: &'a Plan, path: &[usize]) -> Option<&'a Nod
     }
 }
 
-/// Follows positions of nodes and nested plans, in turn.
-fn node_at<'a>(profile: &'a Profile, path: &[usize]) -> Option<&'a NodeProfile> {
-    let (node, below) = path.split_first()?;
-    let node = profile.nodes.get(*node)?;
-    match below.split_first() {
-        None => Some(node),
-        Some((nested, below)) => node_at(node.nested.get(*nested)?, below),
-    }
+/// The plan, its profile and the position in it that positions of nodes and nested plans, in turn, lead to.
+fn within<'a>(
+    plan: &'a Plan,
+    profile: &'a Profile,
+    path: &[usize],
+) -> Option<(&'a Plan, &'a Profile, usize)> {
+    let (position, below) = path.split_first()?;
+    let Some((nested, below)) = below.split_first() else { return Some((plan, profile, *position)) };
+    let inner = plan.nodes.get(*position)?.nested.get(*nested)?;
+    within(inner, profile.nodes.get(*position)?.nested.get(*nested)?, below)
 }
 
 /// The plan as JSON: one object per sub-operator, nested plans inside; with what was measured.
@@ -203,10 +222,10 @@ fn plan_json(plan: &Plan, profile: Option<&Profile>) -> Json {
         if let Some(estimate) = node.estimated_rows {
             object.insert("estimated_rows".to_string(), estimate.into());
         }
-        let measured = profile.and_then(|profile| profile.nodes.get(position));
-        if let Some(measured) = measured {
+        let profile = profile.and_then(|profile| Some((profile, profile.nodes.get(position)?)));
+        if let Some((profile, measured)) = profile {
             object.insert("rows".to_string(), measured.rows.into());
-            if let Some(off) = node.estimated_rows.map(|estimate| off(estimate, measured.rows)) {
+            if let Some(off) = off(plan, profile, position) {
                 object.insert("estimate_off".to_string(), ((off * 100.0).round() / 100.0).into());
                 object.insert("estimate_far_off".to_string(), (off > FAR_OFF).into());
             }
@@ -215,10 +234,9 @@ fn plan_json(plan: &Plan, profile: Option<&Profile>) -> Json {
             let counters = measured.counters.iter().map(|(name, value)| (name.to_string(), (*value).into()));
             object.insert("counters".to_string(), Json::Object(counters.collect()));
         }
-        let nested =
-            node.nested.iter().enumerate().map(|(index, inner)| {
-                plan_json(inner, measured.and_then(|measured| measured.nested.get(index)))
-            });
+        let nested = node.nested.iter().enumerate().map(|(index, inner)| {
+            plan_json(inner, profile.and_then(|(_, measured)| measured.nested.get(index)))
+        });
         object.insert("nested".to_string(), nested.collect());
         Json::Object(object)
     });

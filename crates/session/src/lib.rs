@@ -2,7 +2,8 @@
 //!
 //! [`Session`] holds the registry of sub-operators, a platform, the engine's workers and a catalog of files. A statement goes
 //! from text to plan (`sql`), through the platform's pass, to a program (`exec`), and comes back as a
-//! [`StatementResult`]. One statement runs at a time; [`Cancel`] ends it from any thread.
+//! [`StatementResult`]. A session runs one statement at a time; [`Cancel`] ends it from any thread; sessions
+//! [`beside`](Session::beside) each other share workers and memory.
 //!
 //! ```
 //! use tessera_session::{Config, Session, StatementResult};
@@ -13,11 +14,14 @@
 //! # Ok::<(), tessera_session::Error>(())
 //! ```
 //!
-//! Parts: `session` a statement's life; `catalog` names to tables; `source` what files say of themselves (columns,
-//! statistics); `storage` local files and objects of stores; `copy`, `explain`, `settings` the statements of these names; `result` what comes back.
+//! Parts: `session` a statement's life; `cancel` its end from outside, and how far it is; `catalog` names to tables; `source` what files say of themselves (columns,
+//! statistics); `storage` local files and objects of stores; `analyze`, `copy`, `explain`, `settings` the statements of these names;
+//! `result` what comes back.
 //!
-//! Non-goals: several statements at once, tables that outlive the session, a network protocol.
+//! Non-goals: several statements of one session at once, tables that outlive the session, a network protocol.
 
+mod analyze;
+mod cancel;
 mod catalog;
 mod config;
 mod copy;
@@ -29,9 +33,10 @@ mod source;
 mod stack;
 mod storage;
 
+pub use cancel::{Cancel, Progress, Stopped};
 pub use config::{Config, MEMORY_BYTES_MIN, parse_size};
 pub use result::{QueryResult, StatementResult};
-pub use session::{Cancel, Progress, Session};
+pub use session::Session;
 pub use stack::with_big_stack;
 pub use tessera_objects::SmartStorage;
 pub use tessera_types::{Code, Error, Result};

@@ -1,22 +1,23 @@
 //! A session and the life of its statements.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_encodings::Chunk;
-use tessera_exec::{Engine, Governor, Platform, Program, Query, Sent};
+use tessera_exec::{Engine, Governor, Memory, Platform, Program, Query, Sent};
 use tessera_files::ScratchFile;
 use tessera_local::Local;
-use tessera_objects::Interrupt;
 use tessera_ops::{Collected, Registry, Scratch};
 use tessera_plan::{Plan, pass, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
-use tessera_sql::{Explain, ExplainFormat, ParsedStatement, Planned, Statement};
+use tessera_sql::{Catalog, Explain, ExplainFormat, ParsedStatement, Planned, Statement};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
+use crate::analyze::{self, Report};
+use crate::cancel::{Cancel, Stopped};
 use crate::catalog::FileCatalog;
 use crate::config::Config;
 use crate::explain::{self, Summary};
@@ -34,71 +35,16 @@ pub struct Session {
     platform: Arc<dyn Platform>,
     /// Whose plans can be explained.
     explained: Vec<Arc<dyn Platform>>,
-    engine: Engine,
+    engine: Arc<Engine>,
+    /// That of all sessions side by side.
+    memory: Arc<Memory>,
+    config: Config,
     storage: Storage,
     catalog: FileCatalog,
     sampler: Sampler,
     initial: Values,
     values: Values,
     cancel: Cancel,
-}
-
-/// Ends what a session is doing, from any thread, and tells how far it is.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel {
-    running: Arc<Mutex<Running>>,
-    /// Ends what waits for a store.
-    stores: Arc<Interrupt>,
-}
-
-#[derive(Debug, Default)]
-struct Running {
-    query: Option<Arc<Query>>,
-    program: Option<Arc<Program>>,
-    since: Option<Instant>,
-}
-
-/// How far the running statement is.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress {
-    /// Since it began.
-    pub elapsed: Duration,
-    /// Morsels done, in all pipelines that have begun.
-    pub morsels_done: u64,
-    /// Morsels there are, in all pipelines that have begun.
-    pub morsels: u64,
-}
-
-impl Cancel {
-    /// Ends the running statement; whether there is one.
-    pub fn cancel(&self) -> bool {
-        self.stores.cancel();
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(query) = &running.query {
-            query.cancel();
-        }
-        running.query.is_some()
-    }
-
-    /// How far the running statement is; nothing while none runs.
-    pub fn progress(&self) -> Option<Progress> {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let (morsels_done, morsels) = running.program.as_ref()?.progress();
-        Some(Progress { elapsed: running.since?.elapsed(), morsels_done, morsels })
-    }
-
-    fn set(&self, change: impl FnOnce(&mut Running)) {
-        change(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-/// A statement's query is the one to cancel for as long as this lives.
-struct Registered<'a>(&'a Cancel);
-
-impl Drop for Registered<'_> {
-    fn drop(&mut self) {
-        self.0.set(|running| *running = Running::default());
-    }
 }
 
 /// A plan that has run.
@@ -124,6 +70,35 @@ impl Session {
     /// As [`Session::new`].
     pub fn on(platform: Arc<dyn Platform>, config: Config) -> Result<Session> {
         let values = Values::new(&config)?;
+        let memory = Memory::new(config.process_memory_bytes.max(config.memory_bytes));
+        let engine = Arc::new(Engine::new(values.threads)?);
+        Session::with(platform, config, values, engine, memory)
+    }
+
+    /// Opens another session beside this one, set up like it: their statements share the workers evenly, and the memory of the
+    /// process. A session that sets `threads` has workers of its own from then on.
+    ///
+    /// # Errors
+    /// As [`Session::new`]; or the platform runs one statement at a time.
+    pub fn beside(&self) -> Result<Session> {
+        if self.platform.name() != tessera_local::NAME {
+            let name = self.platform.name();
+            return Err(Error::unsupported(format!(
+                "sessions side by side on platform {name}, which runs one statement at a time; start another process"
+            )));
+        }
+        let config = Config { threads: self.engine.workers(), ..self.config.clone() };
+        let values = Values::new(&config)?;
+        Session::with(self.platform.clone(), config, values, self.engine.clone(), self.memory.clone())
+    }
+
+    fn with(
+        platform: Arc<dyn Platform>,
+        config: Config,
+        values: Values,
+        engine: Arc<Engine>,
+        memory: Arc<Memory>,
+    ) -> Result<Session> {
         let explained: Vec<Arc<dyn Platform>> =
             vec![Arc::new(Local), Arc::new(Mpi::default()), Arc::new(Serverless::default())];
         let mut registry = tessera_ops::standard_registry();
@@ -132,20 +107,22 @@ impl Session {
         }
         let exchange = values.mpi_exchange.name();
         explained.iter().chain([&platform]).try_for_each(|other| other.set(EXCHANGE, exchange))?;
-        let storage = Storage::new(config.stores);
+        let storage = Storage::new(config.stores.clone());
         registry.register(storage.select_request());
         let registry = Arc::new(registry);
-        let mut catalog = FileCatalog::new(config.database, storage.clone())?;
-        let sampler = Sampler::new(registry.clone(), storage.clone(), config.statistics_cache);
+        let mut catalog = FileCatalog::new(config.database.clone(), storage.clone())?;
+        let sampler = Sampler::new(registry.clone(), storage.clone(), config.statistics_cache.clone());
         catalog.sample(values.samples.then(|| sampler.clone()));
-        let cancel = Cancel { stores: storage.interrupt(), ..Cancel::default() };
+        let cancel = Cancel::new(storage.interrupt());
         Ok(Session {
             registry,
             platform,
             explained,
-            engine: Engine::new(values.threads)?,
+            engine,
+            memory,
             catalog,
             sampler,
+            config,
             storage,
             initial: values.clone(),
             values,
@@ -173,8 +150,8 @@ impl Session {
 
     fn run_sent(&self, sent: &Sent) -> Result<()> {
         let governor = Governor::new(sent.memory_bytes);
-        let query = Query::new(self.query_settings(sent.chunk_rows, None), &governor);
-        self.storage.begin(None);
+        let query = Query::new(self.query_settings(sent.chunk_rows), &governor);
+        let _registered = self.cancel.begin(&self.storage, Instant::now(), None);
         self.storage.prepare(&sent.plan)?;
         let program = Program::lower(&sent.plan, &self.registry)?;
         self.engine.run(&program, query).map(|_| ())
@@ -204,10 +181,10 @@ impl Session {
     pub fn run_plan(&mut self, text: &str) -> Result<QueryResult> {
         with_big_stack(|| {
             let started = Instant::now();
-            self.storage.begin(self.values.deadline);
+            let _registered = self.cancel.begin(&self.storage, started, self.values.deadline);
             let plan = text::parse(text)?;
             let plan = if self.has_platform(&plan) { plan } else { self.for_platform(&plan)? };
-            let ran = self.run(&plan, started)?;
+            let ran = self.run(&plan)?;
             let tuple = ran.program.tuple().clone();
             let names = tuple.fields().iter().map(|field| field.name.to_string()).collect();
             QueryResult::new(tuple, names, ran.collected, started.elapsed())
@@ -225,14 +202,15 @@ impl Session {
     }
 
     fn run_statement(&mut self, statement: &ParsedStatement, started: Instant) -> Result<StatementResult> {
-        self.storage.begin(self.values.deadline);
+        let cancel = self.cancel.clone();
+        let _registered = cancel.begin(&self.storage, started, self.values.deadline);
         let planned = tessera_sql::plan(statement, &self.catalog, &self.registry, &self.values.planning)?;
         match planned {
             Statement::Query(planned) => self.query(planned, started).map(StatementResult::Rows),
             Statement::Explain(explain) => self.explain(&explain, started).map(StatementResult::Text),
             Statement::CopyTo(copy) => {
                 let plan = self.for_platform(&self.optimised(&crate::copy::plan(&copy)?)?)?;
-                let ran = self.run(&plan, started)?;
+                let ran = self.run(&plan)?;
                 Ok(StatementResult::Done(format!("COPY {}", rows_written(&ran)?)))
             }
             Statement::CreateExternalTable(create) => {
@@ -270,6 +248,7 @@ impl Session {
                 Ok(StatementResult::Done("RESET".to_string()))
             }
             Statement::Show { name } => self.show(&name, started).map(StatementResult::Rows),
+            Statement::Analyze { name } => self.analyze(name.as_deref(), started).map(StatementResult::Rows),
             Statement::ShowTables => {
                 let (names, kinds): (Vec<_>, Vec<_>) = self.catalog.list().into_iter().unzip();
                 let columns: [(&str, ArrayRef); 2] = [("name", texts(&names)), ("kind", texts(&kinds))];
@@ -279,9 +258,48 @@ impl Session {
         }
     }
 
+    /// Reads a table whole, or one after the other all but views; what was counted.
+    fn analyze(&self, name: Option<&[String]>, started: Instant) -> Result<QueryResult> {
+        let tables = || self.catalog.list().into_iter().filter(|(_, kind)| *kind != "view");
+        let names = match name {
+            Some(name) => vec![name.to_vec()],
+            None => tables().map(|(name, _)| vec![name]).collect(),
+        };
+        let mut report = Report::default();
+        for name in names {
+            let shown = name.join(".");
+            self.analyze_table(&name, &shown, &mut report)
+                .map_err(|error| error.context(format!("ANALYZE {shown}")))?;
+        }
+        rows(&report.columns(), started)
+    }
+
+    fn analyze_table(&self, name: &[String], shown: &str, report: &mut Report) -> Result<()> {
+        let parts: Vec<&str> = name.iter().map(String::as_str).collect();
+        let table = self.catalog.table(&parts)?.ok_or_else(|| match self.catalog.view(&parts) {
+            Ok(Some(_)) => Error::unsupported("it is a view; analyze the tables that it reads"),
+            _ => Error::semantic("there is no table of this name; SHOW TABLES lists those there are"),
+        })?;
+        let Some(sample) = &table.sample else {
+            return Err(Error::unsupported(match self.values.samples {
+                false => "SET statistics = samples first: nothing is kept of tables otherwise",
+                true => {
+                    "its store does not say which version of it was read, so that nothing can be kept of it"
+                }
+            }));
+        };
+        let run = |plan: &Plan| self.run(&self.for_platform(&self.optimised(plan)?)?);
+        let counts = analyze::counts(&run(&analyze::counts_plan(&table))?.collected)?;
+        let collected = run(&analyze::sample_plan(&table, counts.rows))?.collected;
+        let drawn = analyze::drawn(&table, &counts, &collected)?;
+        let kept = sample.replace(&drawn);
+        report.add(shown, &table, &counts, &drawn, kept);
+        Ok(())
+    }
+
     fn change(&mut self, changed: Values) -> Result<()> {
         if changed.threads != self.values.threads {
-            self.engine = Engine::new(changed.threads)?;
+            self.engine = Arc::new(Engine::new(changed.threads)?);
         }
         let exchange = changed.mpi_exchange.name();
         self.explained
@@ -295,12 +313,13 @@ impl Session {
 
     fn query(&self, planned: Planned, started: Instant) -> Result<QueryResult> {
         let plan = self.for_platform(&self.optimised(&planned.plan)?)?;
-        let ran = self.run(&plan, started)?;
+        let ran = self.run(&plan)?;
         QueryResult::new(planned.tuple, planned.names, ran.collected, started.elapsed())
     }
 
     fn optimised(&self, plan: &Plan) -> Result<Plan> {
         let catalogue = self.registry.catalogue();
+        self.cancel.interrupt.check()?;
         let plan = pass::optimise(plan, catalogue)?;
         self.storage.push_selects(&plan, catalogue, self.values.smart_storage)
     }
@@ -319,26 +338,31 @@ impl Session {
         })
     }
 
-    fn run(&self, plan: &Plan, started: Instant) -> Result<Ran> {
-        let governor = Governor::new(self.values.memory_bytes);
-        let query = Query::new(self.query_settings(self.values.chunk_rows, self.values.deadline), &governor);
-        self.cancel.set(|running| {
-            *running = Running { query: Some(query.clone()), program: None, since: Some(started) };
-        });
-        let _registered = Registered(&self.cancel);
+    fn run(&self, plan: &Plan) -> Result<Ran> {
+        let waits = || self.cancel.set(|running| running.waiting = true);
+        let admitted = self.memory.admit(self.values.memory_bytes, &self.cancel.interrupt, waits)?;
+        self.cancel.set(|running| running.waiting = false);
+        let governor = Governor::within(self.values.memory_bytes, admitted);
+        let query = Query::new(self.query_settings(self.values.chunk_rows), &governor);
         self.storage.prepare(plan)?;
         let program = Program::lower(plan, &self.registry)?;
+        self.cancel.interrupt.check()?;
         self.cancel.set(|running| running.program = Some(program.clone()));
         let planned_at = Instant::now();
-        let collected = self.engine.run(&program, query)?;
+        let collected = self.engine.run(&program, query).inspect_err(|_| {
+            let last = program.last_job().unwrap_or_default();
+            let stopped = Stopped { held_bytes: governor.used_bytes(), last };
+            self.cancel.set(|running| running.stopped = Some(stopped));
+        })?;
         Ok(Ran { program, collected, governor, planned_at })
     }
 
-    fn query_settings(&self, chunk_rows: usize, deadline: Option<Duration>) -> tessera_exec::Settings {
+    fn query_settings(&self, chunk_rows: usize) -> tessera_exec::Settings {
         let (opener, creator) = (self.storage.opener(), self.storage.creator());
         let directory = self.values.temp_directory.clone();
         let scratch = move || Ok(Arc::new(ScratchFile::create(&directory)?) as Arc<dyn Scratch>);
-        tessera_exec::Settings { chunk_rows, deadline, opener, creator, scratch: Some(Arc::new(scratch)) }
+        let interrupt = self.cancel.interrupt.clone();
+        tessera_exec::Settings { chunk_rows, interrupt, opener, creator, scratch: Some(Arc::new(scratch)) }
     }
 
     fn explain(&self, explain: &Explain, started: Instant) -> Result<String> {
@@ -359,7 +383,7 @@ impl Session {
                 )));
             }
             let plan = self.for_platform(&plan)?;
-            let ran = self.run(&plan, started)?;
+            let ran = self.run(&plan)?;
             let profile = ran.program.profile();
             let summary = Summary {
                 planning: ran.planned_at - started,
@@ -437,8 +461,10 @@ fn texts<S: AsRef<str>>(values: &[S]) -> ArrayRef {
 }
 
 fn rows(columns: &[(&str, ArrayRef)], started: Instant) -> Result<QueryResult> {
-    let field =
-        |(name, array): &(&str, ArrayRef)| Ok(Field::new(*name, Atom::from_arrow(array.data_type())?));
+    let field = |(name, array): &(&str, ArrayRef)| {
+        let atom = Atom::from_arrow(array.data_type())?;
+        Ok(Field::new(*name, atom).with_nullable(array.null_count() > 0))
+    };
     let tuple = Tuple::new(columns.iter().map(field).collect::<Result<Vec<_>>>()?);
     let names = columns.iter().map(|(name, _)| name.to_string()).collect();
     let chunk = Chunk::from_arrays(columns.iter().map(|(_, array)| array.clone()).collect());

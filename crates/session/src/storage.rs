@@ -6,10 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use tessera_exec::{FileCreator, FileOpener};
 use tessera_files::{AtomicFile, FileFormat};
-use tessera_objects::{
-    Edges, Interrupt, Objects, SelectRequest, SmartStorage, Totals, is_object, push_selects,
-};
-use tessera_ops::RangeReader;
+use tessera_objects::{Edges, Objects, SelectRequest, SmartStorage, Totals, is_object, push_selects};
+use tessera_ops::{Interrupt, RangeReader};
 use tessera_plan::{Catalogue, Plan, Value};
 use tessera_types::{Error, Result};
 
@@ -69,7 +67,7 @@ impl Storage {
         push_selects(plan, catalogue, &self.objects, mode)
     }
 
-    /// What ends the waiting for a store.
+    /// What ends the statement.
     pub(crate) fn interrupt(&self) -> Arc<Interrupt> {
         self.objects.interrupt()
     }

@@ -64,6 +64,10 @@ fn sql(session: &mut Session, text: &str) -> Vec<Vec<String>> {
 const JOIN: &str = "SELECT o_orderpriority, count(*) AS items, sum(l_quantity) AS quantity
     FROM orders JOIN lineitem ON o_orderkey = l_orderkey GROUP BY o_orderpriority ORDER BY o_orderpriority";
 
+const FILTERED_JOIN: &str = "SELECT l_shipmode, count(*) AS items, sum(l_quantity) AS quantity
+    FROM orders JOIN lineitem ON o_orderkey = l_orderkey
+    WHERE o_orderpriority = '1-URGENT' AND o_orderdate < DATE '1992-02-01' GROUP BY l_shipmode ORDER BY l_shipmode";
+
 const GROUP_BY: &str = "SELECT l_partkey, sum(l_quantity) AS quantity, count(*) AS items
     FROM lineitem GROUP BY l_partkey ORDER BY quantity DESC, l_partkey LIMIT 20";
 
@@ -74,6 +78,15 @@ fn a_radix_join_is_a_join() {
         assert_eq!(direct.len(), 5);
         assert_eq!(run(session, "join-radix.plan"), direct);
         assert_eq!(sql(session, JOIN), direct);
+    });
+}
+
+#[test]
+fn a_filter_of_keys_changes_no_join() {
+    everywhere(|session| {
+        let filtered = run(session, "join-filtered.plan");
+        assert!(!filtered.is_empty());
+        assert_eq!(sql(session, FILTERED_JOIN), filtered);
     });
 }
 

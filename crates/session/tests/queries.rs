@@ -335,3 +335,27 @@ fn distinct_values_are_grouped_first() {
         &["1 5", "2 2", "3 0"],
     );
 }
+
+#[test]
+fn functions_in_from_yield_rows() {
+    answers("SELECT * FROM generate_series(1, 3)", &["1", "2", "3"]);
+    answers("SELECT generate_series FROM generate_series(1, 7, 3)", &["1", "4", "7"]);
+    answers("SELECT n + n FROM generate_series(1, 2) AS n", &["2", "4"]);
+    answers("SELECT t.n, u.n FROM range(2) AS t(n) JOIN unnest([1, 5]) AS u(n) ON t.n = u.n", &["1 1"]);
+    answers("SELECT unnest FROM unnest([4, 5])", &["4", "5"]);
+    answers("SELECT count(*) FROM Generate_Series(1, 0)", &["0"]);
+    answers(
+        "SELECT g, x FROM (VALUES (1), (2)) v(g), LATERAL generate_series(1, g) AS t(x)",
+        &["1 1", "2 1", "2 2"],
+    );
+    refused("SELECT * FROM generate_series(1, 2) WITH ORDINALITY", Code::Unsupported, "WITH ORDINALITY");
+    refused("SELECT * FROM series(1, 2)", Code::Unsupported, "series");
+}
+
+#[test]
+fn distinct_floating_point_numbers_are_counted_approximately() {
+    let numbers = "(VALUES ('1.5'), ('0'), ('-0'), (NULL), ('nan'), ('1.5'), ('-1.5')) v(x)";
+    for atom in ["double", "real"] {
+        answers(&format!("SELECT approx_distinct(CAST(x AS {atom})) FROM {numbers}"), &["4"]);
+    }
+}

@@ -15,6 +15,8 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span as Tokens;
 use tessera_types::{Error, Result, Span};
 
+use crate::table_functions;
+
 /// Between a column's name and the number that keeps a second column of that name apart.
 const REPEATED: char = '\u{1}';
 
@@ -193,51 +195,9 @@ impl VisitorMut for Check {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
-        let place = factor.span();
-        match factor {
-            TableFactor::Table {
-                name: _,
-                alias,
-                args,
-                with_hints,
-                version,
-                with_ordinality,
-                partitions,
-                json_path,
-                sample,
-                index_hints,
-            } => {
-                refuse(!with_hints.is_empty(), "WITH after a table", place)?;
-                refuse(version.is_some(), "a table version (FOR SYSTEM_TIME)", place)?;
-                refuse(*with_ordinality, "WITH ORDINALITY", place)?;
-                refuse(!partitions.is_empty(), "PARTITION after a table", place)?;
-                refuse(json_path.is_some(), "a JSON path after a table", place)?;
-                refuse(sample.is_some(), "TABLESAMPLE", place)?;
-                refuse(!index_hints.is_empty(), "an index hint", place)?;
-                let settings = args.as_ref().is_some_and(|args| args.settings.is_some());
-                refuse(settings, "SETTINGS of a table function", place)?;
-                refuse(alias.as_ref().is_some_and(|alias| alias.at.is_some()), "AT after an alias", place)
-            }
-            TableFactor::Derived { lateral: _, subquery: _, alias: _, sample } => {
-                refuse(sample.is_some(), "TABLESAMPLE", place)
-            }
-            TableFactor::Function { with_ordinality, .. } => {
-                refuse(*with_ordinality, "WITH ORDINALITY", place)
-            }
-            TableFactor::NestedJoin { table_with_joins, alias: _ } => check_joins(table_with_joins),
-            TableFactor::UNNEST { with_offset, with_ordinality, .. } => {
-                refuse(*with_offset, "WITH OFFSET", place)?;
-                refuse(*with_ordinality, "WITH ORDINALITY", place)
-            }
-            TableFactor::TableFunction { .. } => refuse(true, "TABLE(…) in FROM", place),
-            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
-                refuse(true, "JSON_TABLE", place)
-            }
-            TableFactor::Pivot { .. } => refuse(true, "PIVOT", place),
-            TableFactor::Unpivot { .. } => refuse(true, "UNPIVOT", place),
-            TableFactor::MatchRecognize { .. } => refuse(true, "MATCH_RECOGNIZE", place),
-            _ => refuse(true, "this kind of table in FROM", place),
-        }
+        check_factor(factor)?;
+        table_functions::unnest(factor);
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
@@ -275,6 +235,52 @@ impl VisitorMut for Check {
             Expr::MatchAgainst { .. } => refuse(true, "MATCH … AGAINST", place),
             _ => ControlFlow::Continue(()),
         }
+    }
+}
+
+fn check_factor(factor: &TableFactor) -> Flow {
+    let place = factor.span();
+    match factor {
+        TableFactor::Table {
+            name: _,
+            alias,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+        } => {
+            refuse(!with_hints.is_empty(), "WITH after a table", place)?;
+            refuse(version.is_some(), "a table version (FOR SYSTEM_TIME)", place)?;
+            refuse(*with_ordinality, "WITH ORDINALITY", place)?;
+            refuse(!partitions.is_empty(), "PARTITION after a table", place)?;
+            refuse(json_path.is_some(), "a JSON path after a table", place)?;
+            refuse(sample.is_some(), "TABLESAMPLE", place)?;
+            refuse(!index_hints.is_empty(), "an index hint", place)?;
+            let settings = args.as_ref().is_some_and(|args| args.settings.is_some());
+            refuse(settings, "SETTINGS of a table function", place)?;
+            refuse(alias.as_ref().is_some_and(|alias| alias.at.is_some()), "AT after an alias", place)
+        }
+        TableFactor::Derived { lateral: _, subquery: _, alias: _, sample } => {
+            refuse(sample.is_some(), "TABLESAMPLE", place)
+        }
+        TableFactor::Function { with_ordinality, .. } => refuse(*with_ordinality, "WITH ORDINALITY", place),
+        TableFactor::NestedJoin { table_with_joins, alias: _ } => check_joins(table_with_joins),
+        TableFactor::UNNEST { with_offset, with_ordinality, .. } => {
+            refuse(*with_offset, "WITH OFFSET", place)?;
+            refuse(*with_ordinality, "WITH ORDINALITY", place)
+        }
+        TableFactor::TableFunction { .. } => refuse(true, "TABLE(…) in FROM", place),
+        TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
+            refuse(true, "JSON_TABLE", place)
+        }
+        TableFactor::Pivot { .. } => refuse(true, "PIVOT", place),
+        TableFactor::Unpivot { .. } => refuse(true, "UNPIVOT", place),
+        TableFactor::MatchRecognize { .. } => refuse(true, "MATCH_RECOGNIZE", place),
+        _ => refuse(true, "this kind of table in FROM", place),
     }
 }
 

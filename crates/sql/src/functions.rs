@@ -242,16 +242,21 @@ pub(crate) fn fold(
     chunk: &Chunk,
     library: &Arc<Library>,
 ) -> Result<arrow::array::ArrayRef> {
-    let run = Run {
+    Bound::new(expr, tuple, &Tuple::empty(), library)?.evaluate(chunk, &planning())?.plain()
+}
+
+/// A run in which expressions are evaluated while planning.
+pub(crate) fn planning() -> Run {
+    Run {
         context: Arc::new(Planning),
         parameter_tuple: Tuple::empty(),
         parameters: Chunk::unit(),
         counters: Arc::default(),
-    };
-    Bound::new(expr, tuple, &Tuple::empty(), library)?.evaluate(chunk, &run)?.plain()
+        sideways: Arc::default(),
+    }
 }
 
-/// The surroundings of constants that are computed while planning: no files, no budget.
+/// The surroundings of what is computed while planning, constants and samples: no files, no budget.
 #[derive(Debug)]
 struct Planning;
 

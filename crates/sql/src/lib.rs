@@ -33,6 +33,7 @@ mod reduce;
 mod relation;
 mod sample;
 mod statement;
+mod table_functions;
 mod types;
 
 pub use catalog::{Catalog, ColumnStatistics, Statistics, Table};

@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use arrow::array::{Array, ArrayRef, UInt32Array};
-use arrow::compute::take;
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Float64Type};
 use tessera_encodings::{Chunk, Column};
 use tessera_ops::expression::{Bound, Library};
 use tessera_ops::hash::hash_columns;
-use tessera_ops::{Context, Counters, RangeReader, Run};
+use tessera_ops::lock;
 use tessera_plan::Expr;
-use tessera_types::{Error, Field, Result, Tuple};
+use tessera_types::{Field, Result, Tuple};
+
+use crate::functions::planning;
 
 /// The word of NULL, which equals nothing.
 pub(crate) const NO_WORD: u64 = 0;
@@ -23,6 +26,9 @@ pub trait Draw: Send + Sync + fmt::Debug {
     /// The values of these columns in the sampled rows: the same rows in the same order each time, whatever the columns.
     /// Nothing where they cannot be read; that is no error, since estimates do without.
     fn draw(&self, columns: &[usize]) -> Option<Drawn>;
+
+    /// Gives this for later draws, in the place of what it draws itself: all columns of the table. Whether it is kept beyond this process.
+    fn replace(&self, drawn: &Drawn) -> bool;
 }
 
 /// What was drawn.
@@ -36,6 +42,8 @@ pub struct Drawn {
     pub table_rows: f64,
     /// Whether every row of the table had the same chance; otherwise the rows are of a few places in it.
     pub even: bool,
+    /// How many distinct values each column has in the whole table, where that was counted.
+    pub distinct: Vec<Option<f64>>,
 }
 
 /// Sampled rows of a table. Columns are drawn when they are first asked for, and kept.
@@ -73,8 +81,10 @@ pub(crate) struct Values {
     array: ArrayRef,
     /// A hash of each value; [`NO_WORD`] of NULL.
     pub(crate) words: Vec<u64>,
-    /// How many distinct values the table's column has, as far as these tell (Duj1, as for components).
+    /// How many distinct values the table's column has: counted, or as far as these tell (Duj1, as for components).
     pub(crate) distinct: f64,
+    /// They were counted.
+    pub(crate) counted: bool,
 }
 
 impl fmt::Debug for Sample {
@@ -91,7 +101,7 @@ impl Sample {
 
     /// Draws those of these columns that have not been, together.
     pub(crate) fn load(&self, columns: &[usize]) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let missing: Vec<usize> =
             columns.iter().copied().filter(|column| !known.columns.contains_key(column)).collect();
         if missing.is_empty() {
@@ -105,20 +115,28 @@ impl Sample {
         for (position, column) in missing.iter().enumerate() {
             let array = drawn.as_ref().and_then(|drawn| drawn.columns.get(position));
             let rows = size.map_or(0.0, |size| size.table_rows);
-            let values = array.and_then(|array| values(array, rows).ok()).map(Arc::new);
+            let counted = drawn.as_ref().and_then(|drawn| drawn.distinct.get(position).copied().flatten());
+            let values = array.and_then(|array| values(array, rows, counted).ok()).map(Arc::new);
             known.columns.insert(*column, values);
         }
         known.size = known.size.or(size);
     }
 
+    /// Takes a better sample, of all columns, in the place of what has been drawn. Whether it is kept beyond this process.
+    pub fn replace(&self, drawn: &Drawn) -> bool {
+        let mut known = lock(&self.known);
+        *known = Known::default();
+        self.draw.replace(drawn)
+    }
+
     /// How much of the table has been drawn; nothing before something has.
     pub(crate) fn size(&self) -> Option<Size> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).size
+        lock(&self.known).size
     }
 
     /// The values of a column that has been drawn.
     pub(crate) fn values(&self, column: usize) -> Option<Arc<Values>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).columns.get(&column).cloned().flatten()
+        lock(&self.known).columns.get(&column).cloned().flatten()
     }
 
     pub(crate) fn library(&self) -> &Arc<Library> {
@@ -134,7 +152,7 @@ impl Sample {
     }
 }
 
-fn values(array: &ArrayRef, table_rows: f64) -> Result<Values> {
+fn values(array: &ArrayRef, table_rows: f64, counted: Option<f64>) -> Result<Values> {
     let mut words = Vec::new();
     hash_columns(&[Column::new(array.clone())], array.len(), &mut words)?;
     for (position, word) in words.iter_mut().enumerate() {
@@ -147,8 +165,8 @@ fn values(array: &ArrayRef, table_rows: f64) -> Result<Values> {
     let runs = sorted.chunk_by(|a, b| a == b);
     let (found, once) =
         runs.fold((0.0, 0.0), |(found, once), run| (found + 1.0, once + f64::from(u8::from(run.len() == 1))));
-    let distinct = distinct(found, once, words.len() as f64, table_rows);
-    Ok(Values { array: array.clone(), words, distinct })
+    let distinct = counted.unwrap_or_else(|| distinct(found, once, words.len() as f64, table_rows));
+    Ok(Values { array: array.clone(), words, distinct, counted: counted.is_some() })
 }
 
 /// How many distinct values there are among `all` tuples, where `here` of them have `found`, and `once` of these stand there once
@@ -165,45 +183,31 @@ pub(crate) fn select(
     columns: Vec<(Field, ArrayRef)>,
     library: &Arc<Library>,
 ) -> Option<Vec<u32>> {
-    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
-    let bound = Bound::new(predicate, &Tuple::new(fields), &Tuple::empty(), library).ok()?;
-    let run = Run {
-        context: Arc::new(Apart),
-        parameter_tuple: Tuple::empty(),
-        parameters: Chunk::unit(),
-        counters: Arc::new(Counters::default()),
-    };
-    let kept = bound.select(Chunk::from_arrays(arrays), &run).ok()?;
+    let (bound, chunk) = bound(predicate, columns, library)?;
+    let kept = bound.select(chunk, &planning()).ok()?;
     Some(match kept.selection() {
         Some(selection) => selection.values().to_vec(),
         None => (0..kept.rows_stored() as u32).collect(),
     })
 }
 
-/// What a predicate is evaluated in: no files, no budget.
-#[derive(Debug)]
-struct Apart;
-
-impl Context for Apart {
-    fn grow(&self, _bytes: usize) -> Result<()> {
-        Ok(())
+/// The values of an expression over these columns that are not NULL, as numbers; nothing where they are none.
+pub(crate) fn numbers(
+    expr: &Expr,
+    columns: Vec<(Field, ArrayRef)>,
+    library: &Arc<Library>,
+) -> Option<Vec<f64>> {
+    let (bound, chunk) = bound(expr, columns, library)?;
+    let values = bound.evaluate(&chunk, &planning()).ok()?.plain().ok()?;
+    if !values.data_type().is_numeric() {
+        return None;
     }
+    let values = cast(&values, &DataType::Float64).ok()?;
+    Some(values.as_primitive::<Float64Type>().iter().flatten().collect())
+}
 
-    fn shrink(&self, _bytes: usize) {}
-
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn chunk_rows(&self) -> usize {
-        tessera_encodings::CHUNK_ROWS_MAX
-    }
-
-    fn workers(&self) -> usize {
-        1
-    }
-
-    fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
-        Err(Error::internal(format!("an estimate opens '{path}'")))
-    }
+fn bound(expr: &Expr, columns: Vec<(Field, ArrayRef)>, library: &Arc<Library>) -> Option<(Bound, Chunk)> {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    let bound = Bound::new(expr, &Tuple::new(fields), &Tuple::empty(), library).ok()?;
+    Some((bound, Chunk::from_arrays(arrays)))
 }

@@ -160,6 +160,11 @@ pub enum Statement {
         /// The setting, in lower case.
         name: String,
     },
+    /// `ANALYZE [table]`: read it whole, or all tables.
+    Analyze {
+        /// The name in parts; none for all tables.
+        name: Option<Vec<String>>,
+    },
     /// `SHOW TABLES`.
     ShowTables,
     /// `DESCRIBE table`: its columns.
@@ -344,6 +349,18 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
             let name =
                 variable.iter().map(|part| part.value.to_ascii_lowercase()).collect::<Vec<_>>().join(".");
             Ok(Statement::Show { name })
+        }
+        SqlStatement::Analyze(analyze) => {
+            let more = analyze.partitions.is_some()
+                || analyze.for_columns
+                || !analyze.columns.is_empty()
+                || analyze.cache_metadata
+                || analyze.noscan
+                || analyze.compute_statistics;
+            if more {
+                return Err(Error::unsupported("ANALYZE takes a table's name, or none for all tables"));
+            }
+            Ok(Statement::Analyze { name: analyze.table_name.as_ref().map(parts).transpose()? })
         }
         SqlStatement::ShowTables { .. } => Ok(Statement::ShowTables),
         other => {

@@ -6,9 +6,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, UInt32Array, new_empty_array};
+use arrow::array::{ArrayRef, AsArray, UInt32Array, new_empty_array};
 use arrow::compute;
-use arrow::datatypes::{FieldRef, Schema};
+use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
 use datafusion_common::{DataFusionError, ScalarValue};
 use datafusion_expr::function::AccumulatorArgs;
 use datafusion_expr::{AggregateUDF, EmitTo, GroupsAccumulator};
@@ -25,6 +25,7 @@ use super::groups::{Groups, Pairs};
 use super::{Aggregate, Output};
 use crate::expression::plain::to_form;
 use crate::expression::{argument_fields, foreign_type};
+use crate::physical::canonical64;
 
 /// A library function bound to its argument types.
 #[derive(Debug)]
@@ -36,6 +37,18 @@ pub(crate) struct LibrarySpec {
     order_bys: Vec<PhysicalSortExpr>,
     schema: Schema,
     return_field: FieldRef,
+    /// Floating-point numbers are given to it as their bits.
+    by_bits: bool,
+}
+
+/// The function that takes values of any type but floating-point numbers.
+const APPROX_DISTINCT: &str = "approx_distinct";
+
+/// The bits of floating-point numbers, the same for numbers that are equal.
+fn bits(numbers: &ArrayRef) -> Result<ArrayRef> {
+    let numbers = compute::cast(numbers, &DataType::Float64)?;
+    let bits = |number: f64| canonical64(number.to_bits()) as i64;
+    Ok(Arc::new(numbers.as_primitive::<Float64Type>().unary::<_, Int64Type>(bits)))
 }
 
 /// A [`DataFusionError`] as ours.
@@ -60,7 +73,13 @@ impl LibrarySpec {
         exprs: &[Expr],
         descending: Option<bool>,
     ) -> Result<LibrarySpec> {
-        let fields = argument_fields(&udf, args)?;
+        let mut fields = argument_fields(&udf, args)?;
+        let number = fields.first_mut().filter(|field| field.data_type().is_floating());
+        let number = number.filter(|_| udf.name() == APPROX_DISTINCT);
+        let by_bits = number.is_some();
+        if let Some(field) = number {
+            *field = Arc::new(field.as_ref().clone().with_data_type(DataType::Int64));
+        }
         let return_field = udf.return_field(&fields).map_err(library_error)?;
         let physical = |(i, field): (usize, &FieldRef)| -> Result<Arc<dyn PhysicalExpr>> {
             match exprs.get(i) {
@@ -84,7 +103,7 @@ impl LibrarySpec {
         };
         let schema = Schema::new(fields.clone());
         let name = udf.name().to_string();
-        Ok(LibrarySpec { udf, name, fields, exprs, order_bys, schema, return_field })
+        Ok(LibrarySpec { udf, name, fields, exprs, order_bys, schema, return_field, by_bits })
     }
 
     fn args(&self) -> AccumulatorArgs<'_> {
@@ -165,7 +184,10 @@ impl Aggregate for LibraryAggregate {
         let args = args
             .iter()
             .zip(&self.spec.fields)
-            .map(|(arg, field)| to_form(arg.plain()?, field.data_type()))
+            .map(|(arg, field)| match self.spec.by_bits {
+                true => bits(&arg.plain()?),
+                false => to_form(arg.plain()?, field.data_type()),
+            })
             .collect::<Result<Vec<_>>>()?;
         let indices: Vec<usize> = (0..groups.rows).map(|row| groups.group(row) as usize).collect();
         self.accumulator.update_batch(&args, &indices, None, area.groups()).map_err(library_error)

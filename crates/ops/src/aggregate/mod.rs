@@ -10,6 +10,7 @@ mod call;
 mod count;
 mod extreme;
 mod extreme_bytes;
+mod gathered;
 mod groups;
 mod interval_sum;
 mod library;
@@ -106,6 +107,10 @@ pub(crate) enum Function {
     Variance,
     /// Of DataFusion's library.
     Library(Arc<library::LibrarySpec>),
+    /// All values as a list; only within `Ordered`.
+    List,
+    /// Strings joined with separators; only within `Ordered`.
+    Joined,
     /// With values kept until all have come.
     Ordered(Arc<ordered::OrderedSpec>),
 }
@@ -157,7 +162,7 @@ impl Function {
             Function::Extreme(_, data_type) if data_type.is_primitive() => 2,
             Function::Extreme(_, DataType::Boolean) => 2,
             Function::Extreme(..) => 1,
-            Function::Library(_) => 0,
+            Function::Library(_) | Function::List | Function::Joined => 0,
             Function::Ordered(spec) => spec.function.words(),
         }
     }
@@ -171,6 +176,8 @@ impl Function {
             Function::Count { merged: true } => Box::new(count::MergedCount { offset }),
             Function::Variance => Box::new(variance::Variance { offset }),
             Function::Library(spec) => Box::new(library::LibraryAggregate::new(spec.clone())?),
+            Function::List => Box::new(gathered::List::default()),
+            Function::Joined => Box::new(gathered::Joined::default()),
             Function::Ordered(spec) => Box::new(ordered::Ordered::new(spec.clone(), offset)?),
             Function::Sum(data_type) => {
                 macro_rules! exact {

@@ -18,6 +18,7 @@ use tessera_types::{Error, Result};
 use super::area::Area;
 use super::groups::{Groups, Pairs};
 use super::{Aggregate, Function, Output};
+use crate::interrupt::{Every, check_here};
 
 /// Values fed to the function at once.
 const FEED_ROWS: usize = 16_384;
@@ -43,8 +44,25 @@ struct Entry {
     group: u32,
     args_bytes: u32,
     key_bytes: u32,
-    start: usize,
+    block: u32,
+    start: u32,
 }
+
+impl Entry {
+    fn args(self, blocks: &[Vec<u8>]) -> &[u8] {
+        &blocks[self.block as usize][self.start as usize..][..self.args_bytes as usize]
+    }
+
+    fn key(self, blocks: &[Vec<u8>]) -> &[u8] {
+        let start = self.start as usize + self.args_bytes as usize;
+        &blocks[self.block as usize][start..][..self.key_bytes as usize]
+    }
+}
+
+/// Values are kept in blocks, each as large as all before it within these bounds, so that nothing is ever moved; a larger value has a
+/// block of its own.
+const BLOCK_BYTES_LEAST: usize = 1 << 10;
+const BLOCK_BYTES_MOST: usize = 1 << 20;
 
 /// The kept values of all groups.
 #[derive(Debug)]
@@ -53,7 +71,9 @@ pub(crate) struct Ordered {
     offset: usize,
     args: RowConverter,
     keys: RowConverter,
-    heap: Vec<u8>,
+    blocks: Vec<Vec<u8>>,
+    /// Of all blocks.
+    bytes: usize,
     entries: Vec<Entry>,
     seen: HashTable<u32>,
     hasher: DefaultHashBuilder,
@@ -80,7 +100,8 @@ impl Ordered {
             keys: RowConverter::new(keys)?,
             spec,
             offset,
-            heap: Vec::new(),
+            blocks: Vec::new(),
+            bytes: 0,
             entries: Vec::new(),
             seen: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
@@ -88,48 +109,53 @@ impl Ordered {
         })
     }
 
-    fn bytes(&self, entry: &Entry) -> (&[u8], &[u8]) {
-        let key = entry.start + entry.args_bytes as usize;
-        (&self.heap[entry.start..key], &self.heap[key..key + entry.key_bytes as usize])
+    /// The place of so many more bytes: a block that has room for them.
+    fn room(&mut self, bytes: usize) -> Result<(usize, u32)> {
+        if self.blocks.last().is_none_or(|block| block.capacity() - block.len() < bytes) {
+            let capacity = bytes.max(self.bytes.clamp(BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST));
+            self.blocks.push(Vec::with_capacity(capacity));
+            self.bytes += capacity;
+        }
+        let block = self.blocks.len() - 1;
+        Ok((block, size(self.blocks[block].len())?))
     }
 
     /// Keeps a value; the key is given in pieces.
     fn keep(&mut self, group: u32, args: &[u8], key: [&[u8]; 2]) -> Result<()> {
         if self.spec.distinct {
             let hash = self.hasher.hash_one((group, args));
-            let (heap, entries, hasher) = (&self.heap, &self.entries, &self.hasher);
-            let args_of = |entry: &Entry| &heap[entry.start..entry.start + entry.args_bytes as usize];
+            let (blocks, entries, hasher) = (&self.blocks, &self.entries, &self.hasher);
             let equal = |&place: &u32| {
                 let entry = &entries[place as usize];
-                entry.group == group && args_of(entry) == args
+                entry.group == group && entry.args(blocks) == args
             };
             if self.seen.find(hash, equal).is_some() {
                 return Ok(());
             }
+            let every = Every::default();
             let rehash = |&place: &u32| {
+                every.pass();
                 let entry = &entries[place as usize];
-                hasher.hash_one((entry.group, args_of(entry)))
+                hasher.hash_one((entry.group, entry.args(blocks)))
             };
             self.seen.insert_unique(hash, self.entries.len() as u32, rehash);
         }
-        let short = |length: usize| {
-            u32::try_from(length).map_err(|_| Error::data("a value of 4 GiB or more inside an aggregate"))
-        };
         if self.entries.len() >= u32::MAX as usize {
             return Err(Error::data("an aggregate with DISTINCT or ORDER BY over more than 2^32 values"));
         }
-        let entry = Entry {
-            group,
-            args_bytes: short(args.len())?,
-            key_bytes: short(key[0].len() + key[1].len())?,
-            start: self.heap.len(),
-        };
-        self.heap.extend_from_slice(args);
-        self.heap.extend_from_slice(key[0]);
-        self.heap.extend_from_slice(key[1]);
-        self.entries.push(entry);
+        let key_bytes = key[0].len() + key[1].len();
+        let (block, start) = self.room(args.len() + key_bytes)?;
+        let (args_bytes, key_bytes) = (size(args.len())?, size(key_bytes)?);
+        for part in [args, key[0], key[1]] {
+            self.blocks[block].extend_from_slice(part);
+        }
+        self.entries.push(Entry { group, args_bytes, key_bytes, block: block as u32, start });
         Ok(())
     }
+}
+
+fn size(bytes: usize) -> Result<u32> {
+    u32::try_from(bytes).map_err(|_| Error::data("a value of 4 GiB or more inside an aggregate"))
 }
 
 /// Rows of no columns are not rows to the converter.
@@ -179,7 +205,11 @@ impl Aggregate for Ordered {
     fn seal(&mut self, area: &Area) -> Result<()> {
         if self.starts.is_none() {
             let mut starts = vec![0u32; area.groups() + 1];
-            self.entries.sort_by_key(|entry| entry.group);
+            let every = Every::default();
+            self.entries.sort_by_key(|entry| {
+                every.pass();
+                entry.group
+            });
             self.entries.iter().for_each(|entry| starts[entry.group as usize + 1] += 1);
             (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
             self.starts = Some(starts);
@@ -193,11 +223,12 @@ impl Aggregate for Ordered {
         let (other, starts) = other
             .and_then(|other| other.starts.as_ref().map(|starts| (other, starts)))
             .ok_or_else(|| Error::internal("merge of states that are not sealed"))?;
+        let every = Every::default();
         for (group, row) in pairs.iter() {
             let range = starts[row as usize] as usize..starts[row as usize + 1] as usize;
             for entry in &other.entries[range] {
-                let (args, key) = other.bytes(entry);
-                self.keep(group, args, [key, &[]])?;
+                every.pass();
+                self.keep(group, entry.args(&other.blocks), [entry.key(&other.blocks), &[]])?;
             }
         }
         Ok(())
@@ -206,20 +237,23 @@ impl Aggregate for Ordered {
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         let mut entries = std::mem::take(&mut self.entries);
         let sorted_by_args = self.spec.order_matters && self.spec.distinct && self.spec.keys.is_empty();
-        let key = |entry: &Entry| {
-            let (args, key) = self.bytes(entry);
-            if sorted_by_args { args } else { key }
-        };
+        let blocks = &self.blocks;
+        let key = |entry: &Entry| if sorted_by_args { entry.args(blocks) } else { entry.key(blocks) };
         // Stable: what neither keys nor positions tell apart stays as it came.
-        entries.sort_by(|a, b| a.group.cmp(&b.group).then_with(|| key(a).cmp(key(b))));
+        let every = Every::default();
+        entries.sort_by(|a, b| {
+            every.pass();
+            a.group.cmp(&b.group).then_with(|| key(a).cmp(key(b)))
+        });
         let mut function = self.spec.function.make(self.offset)?;
         let parser = self.args.parser();
         for part in entries.chunks(FEED_ROWS) {
+            check_here()?;
             let groups: Vec<u32> = part.iter().map(|entry| entry.group).collect();
             let columns: Vec<Column> = match self.spec.args.is_empty() {
                 true => Vec::new(),
                 false => {
-                    let rows = part.iter().map(|entry| parser.parse(self.bytes(entry).0));
+                    let rows = part.iter().map(|entry| parser.parse(entry.args(blocks)));
                     self.args.convert_rows(rows)?.into_iter().map(Column::Plain).collect()
                 }
             };
@@ -229,8 +263,6 @@ impl Aggregate for Ordered {
     }
 
     fn memory(&self) -> usize {
-        self.heap.capacity()
-            + self.entries.capacity() * size_of::<Entry>()
-            + self.seen.capacity() * size_of::<u64>()
+        self.bytes + self.entries.capacity() * size_of::<Entry>() + self.seen.capacity() * size_of::<u64>()
     }
 }

@@ -20,6 +20,7 @@ use super::share::share;
 use super::{Aggregate, Function, Output, OutputKind, is_summable};
 use crate::Run;
 use crate::expression::{Bound, Library};
+use crate::interrupt::check_here;
 
 /// Library functions whose result depends on the order of their input.
 const ORDER_MATTERS: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
@@ -190,7 +191,7 @@ impl Program {
         self.states.iter().all(|state| match &state.function {
             Function::Nothing | Function::Count { .. } | Function::Sum(_) | Function::Variance => true,
             Function::Extreme(_, data_type) => data_type.is_primitive() || *data_type == DataType::Boolean,
-            Function::Library(_) | Function::Ordered(_) => false,
+            Function::Library(_) | Function::List | Function::Joined | Function::Ordered(_) => false,
         })
     }
 
@@ -271,6 +272,7 @@ impl Program {
     pub(crate) fn finish(&self, states: &mut States, area: &mut Area) -> Result<Vec<ArrayRef>> {
         let mut arrays: Vec<ArrayRef> = Vec::new();
         for (i, (state, output)) in self.outputs.iter().enumerate() {
+            check_here()?;
             let same = self.outputs[..i].iter().position(|(other, o)| {
                 other == state && o.kind == output.kind && o.data_type == output.data_type
             });
@@ -395,11 +397,18 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
         Family::Keep(keep) => Function::Extreme(*keep, first()?),
         Family::Variance => Function::Variance,
         Family::Library(name) => {
-            let udf = udf(library, name)?;
             order_matters = ORDER_MATTERS.contains(&&**name);
             within_group = !order_matters;
-            let descending = state.order_by.first().filter(|_| within_group).map(|key| key.descending);
-            Function::Library(Arc::new(LibrarySpec::new(udf, args, &state.args, descending)?))
+            match (&**name, args) {
+                ("array_agg", _) => Function::List,
+                ("string_agg", [(Atom::String, _), (Atom::String, _)]) => Function::Joined,
+                _ => {
+                    let descending =
+                        state.order_by.first().filter(|_| within_group).map(|key| key.descending);
+                    let udf = udf(library, name)?;
+                    Function::Library(Arc::new(LibrarySpec::new(udf, args, &state.args, descending)?))
+                }
+            }
         }
     };
     if !state.distinct && !order_matters {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tessera_encodings::Chunk;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
 use crate::describe::{count, edge, gives_one, wants_all_unless_partial};
+use crate::lock;
 use crate::operator::{Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator};
 use crate::stream_util::chunks_source;
 use crate::{Reservation, Run, describe};
@@ -109,7 +110,7 @@ struct Morsel {
 
 impl Shared {
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
 }
 

@@ -308,26 +308,25 @@ impl MergeRun {
 
 impl Reader for MergeReader {
     fn step(&mut self) -> Result<Step> {
-        loop {
-            if let Some(chunk) = self.ready.pop_front() {
-                return Ok(Step::HasOutput(chunk));
-            }
-            self.shared.run.context.check()?;
-            let mut block = match self.block.take() {
-                Some(block) => block,
-                None if self.next >= self.end => return Ok(Step::Done),
-                None => self.next_block(),
-            };
-            self.pair(&mut block);
-            if let Some(residual) = &self.shared.residual {
-                residual.retain(&block.chunk, &self.shared.right, &mut self.pairs, &self.shared.run)?;
-            }
-            self.pairs.positions.iter().for_each(|position| block.found[*position as usize] = true);
-            self.settle(&mut block)?;
-            if block.position < block.found.len() {
-                self.block = Some(block);
-            }
+        if let Some(chunk) = self.ready.pop_front() {
+            return Ok(Step::HasOutput(chunk));
         }
+        self.shared.run.context.check()?;
+        let mut block = match self.block.take() {
+            Some(block) => block,
+            None if self.next >= self.end => return Ok(Step::Done),
+            None => self.next_block(),
+        };
+        self.pair(&mut block);
+        if let Some(residual) = &self.shared.residual {
+            residual.retain(&block.chunk, &self.shared.right, &mut self.pairs, &self.shared.run)?;
+        }
+        self.pairs.positions.iter().for_each(|position| block.found[*position as usize] = true);
+        self.settle(&mut block)?;
+        if block.position < block.found.len() {
+            self.block = Some(block);
+        }
+        Ok(self.ready.pop_front().map_or(Step::Again, Step::HasOutput))
     }
 }
 

@@ -166,21 +166,20 @@ impl StreamWorker for LoopWorker {
     }
 
     fn step(&mut self) -> Result<Step> {
-        loop {
-            if let Some(chunk) = self.packer.pop() {
-                return Ok(Step::HasOutput(chunk));
-            }
-            let Some(input) = self.input.take() else { return Ok(Step::NeedInput) };
-            self.shared.run.context.check()?;
-            let shared = self.shared.clone();
-            match shared.side.get(self.chunk) {
-                Some((first, side)) if !self.is_decided() => {
-                    self.try_pairs(&input, *first, side)?;
-                    self.input = Some(input);
-                }
-                _ => self.finish_input(&input)?,
-            }
+        if let Some(chunk) = self.packer.pop() {
+            return Ok(Step::HasOutput(chunk));
         }
+        let Some(input) = self.input.take() else { return Ok(Step::NeedInput) };
+        self.shared.run.context.check()?;
+        let shared = self.shared.clone();
+        match shared.side.get(self.chunk) {
+            Some((first, side)) if !self.is_decided() => {
+                self.try_pairs(&input, *first, side)?;
+                self.input = Some(input);
+            }
+            _ => self.finish_input(&input)?,
+        }
+        Ok(self.packer.pop().map_or(Step::Again, Step::HasOutput))
     }
 
     fn end(&mut self) -> Result<()> {

@@ -193,7 +193,7 @@ impl ProbeRun {
                          raise it with --memory SIZE (or SET memory)",
                     ));
                 }
-                let away = Away::new(table.build(), spilled.gone(), (&how.stream, &how.keys), run)?;
+                let away = Away::new(table.build(), spilled, (&how.stream, &how.keys, how.kind), run)?;
                 run.counters.add("spilled_partitions", u64::from(spilled.gone().count_ones()));
                 Some(Arc::new(away))
             }
@@ -303,21 +303,18 @@ impl StreamWorker for ProbeWorker {
     }
 
     fn step(&mut self) -> Result<Step> {
-        loop {
-            if let Some(chunk) = self.packer.pop() {
-                return Ok(Step::HasOutput(chunk));
-            }
-            let Some(input) = self.input.take() else { return Ok(Step::NeedInput) };
-            self.shared.run.context.check()?;
-            let more = match self.shared.how.kind {
-                JoinKind::Semi | JoinKind::Anti | JoinKind::Mark => self.decide(&input)?,
-                JoinKind::BuildSemi | JoinKind::BuildAnti => self.mark_build(&input)?,
-                _ => self.pair(&input)?,
-            };
-            if more {
-                self.input = Some(input);
-            }
+        if let Some(chunk) = self.packer.pop() {
+            return Ok(Step::HasOutput(chunk));
         }
+        let Some(input) = self.input.take() else { return Ok(Step::NeedInput) };
+        self.shared.run.context.check()?;
+        let more = match self.shared.how.kind {
+            JoinKind::Semi | JoinKind::Anti | JoinKind::Mark => self.decide(&input)?,
+            JoinKind::BuildSemi | JoinKind::BuildAnti => self.mark_build(&input)?,
+            _ => self.pair(&input)?,
+        };
+        self.input = more.then_some(input);
+        Ok(self.packer.pop().map_or(if more { Step::Again } else { Step::NeedInput }, Step::HasOutput))
     }
 
     fn end(&mut self) -> Result<()> {
@@ -397,12 +394,11 @@ impl ProbeWorker {
         Ok(!self.lookup.is_done())
     }
 
-    /// Which tuples have a match, and what follows from that; all of the input at once.
+    /// One round of pairs; after the last one, which tuples have a match, and what follows from that.
     fn decide(&mut self, input: &Chunk) -> Result<bool> {
         let shared = self.shared.clone();
-        let limit = self.limit();
-        while !self.lookup.is_exhausted() {
-            shared.run.context.check()?;
+        if !self.lookup.is_exhausted() {
+            let limit = self.limit();
             let found = &self.found;
             shared.table.next_round(
                 &mut self.lookup,
@@ -412,6 +408,9 @@ impl ProbeWorker {
             )?;
             self.retain_residual(input)?;
             self.pairs.positions.iter().for_each(|position| self.found[*position as usize] = true);
+            if !self.lookup.is_exhausted() {
+                return Ok(true);
+            }
         }
         let unknown = if shared.how.null_aware { self.unknown(input)? } else { Vec::new() };
         let is_unknown = |position: usize| unknown.get(position).copied().unwrap_or(false);

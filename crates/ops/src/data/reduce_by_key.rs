@@ -17,7 +17,7 @@ use crate::operator::{Lowering, Operator, SubOperator};
 /// * **Parameters** `keys` = `[names]`; `aggregates` as for [`super::Reduce`].
 /// * Keys that are NULL are one key, as are `-0.0` and `0.0`, and all NaNs.
 /// * **Memory** a record per group; each worker has a table of its own up to the size of a cache, then groups
-///   flow to partitions. **Blocks** until all input has come. **Order** none is promised.
+///   flow to partitions, which leave memory where they are more than there may be. **Blocks** until all input has come. **Order** none is promised.
 /// * With `partial`, what each worker sees is grouped by itself, in a table the size of a cache that is passed on when it is full:
 ///   a key can come several times, and nothing blocks.
 /// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.

@@ -1,6 +1,6 @@
 //! `remember`: tuples that were not there before.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::UInt32Array;
 
@@ -10,6 +10,7 @@ use tessera_types::{Error, Field, Result, Tuple, quote_name};
 
 use crate::describe::{collection, edges, field_name, gives_one, wants_all};
 use crate::group_table::{KeyLayout, Packed, Table};
+use crate::lock;
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
@@ -119,10 +120,6 @@ impl Set {
         memory.resize(table.memory())?;
         Ok(Arc::new(Mutex::new(Grown { table, claimed: true, memory })))
     }
-}
-
-fn lock(grown: &Mutex<Grown>) -> MutexGuard<'_, Grown> {
-    grown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Sink for Lowered {

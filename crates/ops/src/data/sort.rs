@@ -1,10 +1,8 @@
 //! `sort`: all tuples, in the order of their keys.
 
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::DataType;
 use arrow::row::Rows;
 
 use tessera_encodings::{Chunk, Column, concat_chunks, interleave_columns};
@@ -15,6 +13,7 @@ use super::loser_tree::LoserTree;
 use super::sort_keys::{KeyEncoder, checked_keys};
 use super::sort_spilled::{SpilledOutput, SpilledRuns};
 use crate::describe::{edge, gives_one, wants_all};
+use crate::lock;
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator,
     Task,
@@ -153,7 +152,7 @@ impl SinkRun for SortRun {
         for mut worker in workers {
             worker.end()?;
         }
-        let runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        let runs = std::mem::take(&mut *lock(&self.runs));
         let sorted = Arc::new(Sorted::new(runs, &self.encoder, &self.context));
         if let Some(spilled) = self.spilled.as_ref().filter(|spilled| !spilled.is_empty()) {
             let output = SpilledOutput::new(spilled.clone());
@@ -204,7 +203,8 @@ impl SinkWorker for SortWorker {
         if self.chunks.is_empty() {
             return Ok(());
         }
-        let tuples = collected_strings(concat_chunks(&std::mem::take(&mut self.chunks))?);
+        // The columns of many chunks refer to as many buffers, and whatever is gathered from several runs would carry all of them along.
+        let tuples = concat_chunks(&std::mem::take(&mut self.chunks))?.with_own_strings();
         let rows = std::mem::take(&mut self.rows);
         let keys = self.encoder.encode(&tuples)?;
         let whole = self.encoder.fixed_bytes().is_some_and(|bytes| bytes <= PREFIX_BYTES);
@@ -226,7 +226,7 @@ impl SinkWorker for SortWorker {
         let run =
             SortedRun { position: self.position, sequence: self.sequence, tuples, keys, entries, memory };
         self.sequence += 1;
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+        lock(&self.runs).push(run);
         Ok(())
     }
 }
@@ -249,28 +249,12 @@ impl SortWorker {
             return Ok(());
         }
         self.end()?;
-        let runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        let runs = std::mem::take(&mut *lock(&self.runs));
         if runs.is_empty() {
             return Ok(());
         }
         spilled.write(&Sorted::new(runs, &self.encoder, &self.context))
     }
-}
-
-/// The same tuples with the bytes of each column's strings in one piece: the columns of many chunks refer to as many
-/// buffers, and whatever is gathered from several runs would carry all of them along.
-pub(crate) fn collected_strings(chunk: Chunk) -> Chunk {
-    let column = |column: &Column| match column {
-        Column::Plain(array) if *array.data_type() == DataType::Utf8View => {
-            Column::Plain(Arc::new(array.as_string_view().gc()))
-        }
-        Column::Plain(array) if *array.data_type() == DataType::BinaryView => {
-            Column::Plain(Arc::new(array.as_binary_view().gc()))
-        }
-        other => other.clone(),
-    };
-    let columns = chunk.stored().iter().map(column).collect();
-    chunk.with_stored(columns)
 }
 
 /// The first bytes of a key, as numbers that compare alike; zeros where the key is shorter.

@@ -93,7 +93,7 @@ impl KeyEncoder {
 }
 
 /// Values whose bytes order them: floats with one NaN and one zero, intervals as nanoseconds.
-fn normalised(array: ArrayRef) -> Result<ArrayRef> {
+pub(crate) fn normalised(array: ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Float64 => {
             let one = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };

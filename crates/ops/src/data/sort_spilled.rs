@@ -1,7 +1,7 @@
 //! Sorted runs that have left memory, and their merge.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow::array::{Array, BinaryArray, BinaryBuilder};
 
@@ -9,7 +9,8 @@ use tessera_encodings::{Chunk, Column, interleave_columns};
 use tessera_types::{Error, Result};
 
 use super::loser_tree::LoserTree;
-use super::sort::{Sorted, collected_strings};
+use super::sort::Sorted;
+use crate::lock;
 use crate::operator::{Reader, SourceRun, Step};
 use crate::spill::{SpillFile, TupleBlock, read_tuples, write_tuples};
 use crate::{Context, Reservation, Run};
@@ -71,7 +72,7 @@ impl SpilledRuns {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<SpilledRun>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.runs)
     }
 
     /// Runs leave memory, merged to one.
@@ -195,7 +196,7 @@ impl Reader for MergeReader {
     fn step(&mut self) -> Result<Step> {
         let Some(chunk) = self.merge.next(self.chunk_rows)? else { return Ok(Step::Done) };
         let columns = &chunk.stored()[..chunk.width() - 1];
-        Ok(Step::HasOutput(collected_strings(Chunk::new(columns.to_vec(), chunk.rows()))))
+        Ok(Step::HasOutput(Chunk::new(columns.to_vec(), chunk.rows()).with_own_strings()))
     }
 }
 

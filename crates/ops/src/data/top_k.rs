@@ -2,37 +2,43 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use arrow::array::{Array, ArrayRef, BooleanArray, Scalar};
-use arrow::compute::kernels::cmp;
-use arrow::compute::{is_null, or};
+use arrow::array::{Array, ArrayRef};
 
 use tessera_encodings::{Chunk, Column, interleave_columns};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Error, Result};
 
-use crate::data::sort::collected_strings;
 use crate::data::sort_keys::{KeyEncoder, checked_keys};
 use crate::describe::{count, edge, gives_one, wants_all_unless_partial};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, Task, downcast_workers,
 };
+use crate::sideways::{Threshold as Told, within};
 use crate::stream_util::DeferredSource;
 use crate::{Context, Reservation, Run, describe};
 
-/// Candidates a worker gathers beyond those it must keep before it throws the others away.
-const SLACK_ROWS: usize = 4_096;
+/// Candidates a worker gathers beyond those it must keep before it throws the others away. Few: then the threshold is known after
+/// the first chunk, and stays sharp.
+const SLACK_ROWS: usize = 256;
 
 /// Sorts by `keys`, skips `offset` tuples (optional) and gives the next `limit`: a sort and a limit that hold no more than
 /// they need.
 ///
 /// `3, 1, 2` with `keys = [{field = a}], limit = 2` gives `1, 2`. Each worker keeps its best candidates; a tuple that comes behind
 /// the last of them costs one comparison of its first key. Order and ties are those of `sort`. Holds about
-/// twice `limit + offset` tuples for each worker; ends its pipeline.
+/// twice `limit + offset` tuples for each worker; ends its pipeline. With `threshold` = a name, scans that know this name hear
+/// behind which value of the first key nothing is wanted any more.
 #[derive(Debug)]
 pub struct TopK;
 
 impl Descriptor for TopK {
-    describe!("top_k", "Gives the first tuples of a sort.", ["keys", "limit", "offset", "partial"], 1, 1);
+    describe!(
+        "top_k",
+        "Gives the first tuples of a sort.",
+        ["keys", "limit", "offset", "partial", "threshold"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
@@ -41,6 +47,7 @@ impl Descriptor for TopK {
             return Err(Error::semantic("parameter limit is missing; without a limit use sort"));
         }
         count(node, "offset")?;
+        threshold(node)?;
         Ok(gives_one(edge, edge.tuple.clone(), Order::Sorted(checked_keys(node, &edge.tuple)?)))
     }
 
@@ -54,8 +61,13 @@ impl SubOperator for TopK {
         let encoder = Arc::new(KeyEncoder::new(node, &lowering.inputs[0].tuple)?);
         let limit = count(node, "limit")?.unwrap_or(0);
         let offset = count(node, "offset")?.unwrap_or(0);
-        Ok(Operator::Sink(Arc::new(Lowered { encoder, limit, offset })))
+        Ok(Operator::Sink(Arc::new(Lowered { encoder, limit, offset, threshold: threshold(node)? })))
     }
+}
+
+/// The name of the threshold that is told.
+fn threshold(node: &Node) -> Result<Option<Arc<str>>> {
+    node.param("threshold").map(|_| node.params.name("threshold").cloned()).transpose()
 }
 
 #[derive(Debug, Clone)]
@@ -63,6 +75,7 @@ struct Lowered {
     encoder: Arc<KeyEncoder>,
     limit: usize,
     offset: usize,
+    threshold: Option<Arc<str>>,
 }
 
 impl Lowered {
@@ -74,7 +87,8 @@ impl Lowered {
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let (lowered, context) = (self.clone(), run.context.clone());
-        Ok(Arc::new(TopKRun { lowered, context, threshold: Arc::default() }))
+        let told = self.threshold.as_ref().map(|name| run.sideways.threshold(name));
+        Ok(Arc::new(TopKRun { lowered, context, threshold: Arc::default(), told }))
     }
 }
 
@@ -84,13 +98,14 @@ struct TopKRun {
     context: Arc<dyn Context>,
     /// The best of the workers' last candidates; written when a worker throws away, read once a chunk.
     threshold: Arc<RwLock<Option<Threshold>>>,
+    told: Option<Arc<Told>>,
 }
 
 /// A candidate so good that whatever sorts behind it is not among the first ones.
 #[derive(Debug, Clone)]
 struct Threshold {
     rank: Rank,
-    /// The value of its first key, an array of one, where it can be compared with and is not NULL.
+    /// The value of its first key, an array of one, where values can be compared with it.
     first: Option<ArrayRef>,
 }
 
@@ -112,6 +127,7 @@ struct TopKWorker {
     lowered: Lowered,
     context: Arc<dyn Context>,
     threshold: Arc<RwLock<Option<Threshold>>>,
+    told: Option<Arc<Told>>,
     position: u64,
     sequence: u64,
     candidates: Vec<Candidate>,
@@ -125,6 +141,7 @@ impl SinkRun for TopKRun {
             lowered: self.lowered.clone(),
             context: self.context.clone(),
             threshold: self.threshold.clone(),
+            told: self.told.clone(),
             position: 0,
             sequence: 0,
             candidates: Vec::new(),
@@ -189,7 +206,10 @@ impl SinkWorker for TopKWorker {
         self.sequence += chunk.rows() as u64;
         let threshold = self.threshold.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mask = match threshold.as_ref().and_then(|threshold| threshold.first.as_ref()) {
-            Some(first) => Some(self.within(&chunk, first)?),
+            Some(first) => {
+                let encoder = &self.lowered.encoder;
+                Some(within(encoder.first(), encoder.first_values(&chunk)?, first)?)
+            }
             None => None,
         };
         // The place of each tuple that is left, counted in the chunk as it came.
@@ -236,31 +256,11 @@ impl SinkWorker for TopKWorker {
 }
 
 impl TopKWorker {
-    /// The tuples whose first key does not come behind `first`. NULLs are left to the comparison of whole keys.
-    fn within(&self, chunk: &Chunk, first: &ArrayRef) -> Result<BooleanArray> {
-        let values = self.lowered.encoder.first_values(chunk)?;
-        let first = Scalar::new(first.clone());
-        let mask = match self.lowered.encoder.first().descending {
-            true => cmp::gt_eq(&values, &first)?,
-            false => cmp::lt_eq(&values, &first)?,
-        };
-        match values.logical_null_count() {
-            0 => Ok(mask),
-            _ => {
-                let (mask, _) = mask.into_parts();
-                let nulls = is_null(&values)?;
-                let known = arrow::compute::not(&nulls)?;
-                let mask = arrow::compute::and(&BooleanArray::new(mask, None), &known)?;
-                Ok(or(&mask, &nulls)?)
-            }
-        }
-    }
-
     /// Keeps the best candidates, and tells the other workers of the last of them.
     fn throw_away(&mut self) -> Result<()> {
         self.candidates.sort_unstable_by(|a, b| a.rank.cmp(&b.rank));
         self.candidates.truncate(self.lowered.kept());
-        let tuples = collected_strings(gather(&self.chunks, &self.candidates)?);
+        let tuples = gather(&self.chunks, &self.candidates)?.with_own_strings();
         for (row, candidate) in self.candidates.iter_mut().enumerate() {
             (candidate.chunk, candidate.row) = (0, row as u32);
         }
@@ -269,10 +269,13 @@ impl TopKWorker {
         self.memory.resize(tuples.value_bytes() + keys + entries)?;
         if let Some(last) = self.candidates.last() {
             let first = self.lowered.encoder.first_values(&tuples.slice(tuples.rows() - 1, 1))?;
-            let comparable = !first.data_type().is_nested() && first.logical_null_count() == 0;
-            let threshold = Threshold { rank: last.rank.clone(), first: comparable.then_some(first) };
+            let first = (!first.data_type().is_nested() && !first.data_type().is_null()).then_some(first);
+            let threshold = Threshold { rank: last.rank.clone(), first };
             let mut shared = self.threshold.write().unwrap_or_else(PoisonError::into_inner);
             if shared.as_ref().is_none_or(|shared| threshold.rank < shared.rank) {
+                if let (Some(told), Some(first)) = (&self.told, &threshold.first) {
+                    told.set(first.clone());
+                }
                 *shared = Some(threshold);
             }
         }

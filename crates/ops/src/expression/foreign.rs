@@ -14,6 +14,7 @@ use tessera_types::{Atom, Code, Error, Result};
 
 use super::cast::cast;
 use super::kernel::{Argument, Kernel};
+use super::long::in_pieces;
 use super::plain::{to_form, to_plain};
 use super::scalar::scalar_to_array;
 use super::types::{Arg, Resolved};
@@ -170,6 +171,12 @@ struct Foreign {
 
 impl Kernel for Foreign {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        in_pieces(self.udf.name(), args, rows, &|args, rows| self.call_whole(args, rows))
+    }
+}
+
+impl Foreign {
+    fn call_whole(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let name = self.udf.name();
         // Functions that fix something from a constant argument look for a scalar, also when all are constants.
         let all_constant = rows == 1;

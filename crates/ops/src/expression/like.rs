@@ -13,7 +13,10 @@ use tessera_types::{Atom, Code, Error, Result};
 
 use super::kernel::{Argument, Kernel, argument, nulls, unexpected};
 use super::types::{Arg, Resolved, wrong_arguments};
+use crate::interrupt::{Every, point};
 
+/// Before a text of this length the query is asked whether it goes on.
+const LONG_BYTES: usize = 1 << 16;
 /// A compiled regular expression may take this much memory.
 const REGEX_BYTES_MAX: usize = 10 << 20;
 
@@ -69,6 +72,9 @@ enum Pattern {
 
 impl Pattern {
     fn matches(&self, text: &str, ignore_case: bool) -> bool {
+        if text.len() >= LONG_BYTES {
+            point();
+        }
         match self {
             Pattern::Like(like) if ignore_case => like.matches(&text.to_lowercase()),
             Pattern::Like(like) => like.matches(text),
@@ -269,9 +275,13 @@ impl Piece {
     fn find(&self, text: &str) -> Option<usize> {
         match self {
             Piece::Text(finder) => finder.find(text.as_bytes()).map(|start| start + finder.needle().len()),
-            Piece::Characters(_) => text
-                .char_indices()
-                .find_map(|(start, _)| self.at_start(&text[start..]).map(|length| start + length)),
+            Piece::Characters(_) => {
+                let every = Every::default();
+                text.char_indices().find_map(|(start, _)| {
+                    every.pass();
+                    self.at_start(&text[start..]).map(|length| start + length)
+                })
+            }
         }
     }
 }

@@ -36,6 +36,7 @@ mod kernel;
 mod library;
 mod like;
 mod logic;
+mod long;
 mod math;
 mod parse;
 mod parse_interval;

@@ -1,6 +1,6 @@
 //! The sink that groups: worker-local tables, partitions, and the merge when the output is read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tessera_encodings::{Chunk, Column};
 use tessera_plan::Edge;
@@ -12,6 +12,7 @@ use super::spilled::{Part, SpilledGroups, SpilledReader};
 use super::store::Store;
 use super::table::{Hits, Table};
 use crate::aggregate::{Call, Program};
+use crate::lock;
 use crate::operator::{Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, downcast_workers};
 use crate::spill::{PARTITIONS, partition_of, spillable};
 use crate::stream_util::{ChunksReader, chunks_source};
@@ -183,7 +184,8 @@ impl SinkRun for GroupingRun {
             let reservation = Mutex::new(vec![first.reservation]);
             let parts = vec![Mutex::new(vec![first.filling.table.store])];
             let (spec, run, spilled) = (self.spec.clone(), self.run.clone(), self.spilled.clone());
-            let output = Partitions { spec, run, parts, reservation, spilled };
+            let order = OnceLock::new();
+            let output = Partitions { spec, run, parts, reservation, spilled, order };
             return Ok(Finish { tasks: Vec::new(), output: Arc::new(output) });
         }
         self.run.counters.add("groups_before_merge", groups as u64);
@@ -193,16 +195,18 @@ impl SinkRun for GroupingRun {
             parts: (0..PARTITIONS).map(|_| Mutex::default()).collect(),
             reservation: Mutex::default(),
             spilled: self.spilled.clone(),
+            order: OnceLock::new(),
         });
         let task = |mut worker: GroupingWorker| {
             let output = output.clone();
             let task: Task = Box::new(move || {
                 worker.flush()?;
                 worker.account()?;
+                worker.make_room()?;
                 for (part, stores) in output.parts.iter().zip(worker.partitions) {
-                    part.lock().unwrap_or_else(PoisonError::into_inner).extend(stores);
+                    lock(part).extend(stores);
                 }
-                let mut held = output.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut held = lock(&output.reservation);
                 held.push(worker.reservation);
                 Ok(())
             });
@@ -272,6 +276,18 @@ impl GroupingWorker {
         if bytes != before {
             self.reservation.resize(bytes)?;
             self.spilled.holds(before, bytes);
+        }
+        Ok(())
+    }
+
+    /// Where partitions have left, the room is left that merging them takes, but half of it at most: more leave.
+    fn make_room(&mut self) -> Result<()> {
+        while self.spilled.has_any() {
+            let held = self.spilled.held_bytes();
+            if self.run.context.may_hold(held, self.spilled.merging_bytes().min(held)) || !self.spill_one()? {
+                break;
+            }
+            self.account()?;
         }
         Ok(())
     }
@@ -353,12 +369,26 @@ struct Partitions {
     reservation: Mutex<Vec<Reservation>>,
     /// What has left memory.
     spilled: Arc<SpilledGroups>,
+    /// The parts in the order in which they are read.
+    order: OnceLock<Vec<usize>>,
 }
 
 impl Partitions {
+    /// Which part is read at a place of the order: first those that are in memory, to make room for the others.
+    fn part(&self, morsel: usize) -> Result<usize> {
+        let by_place = || {
+            let mut order: Vec<usize> = (0..self.parts.len()).collect();
+            order.sort_by_key(|part| self.spilled.has(*part));
+            self.spilled.keep_room();
+            order
+        };
+        let part = self.order.get_or_init(by_place).get(morsel);
+        part.copied().ok_or_else(|| Error::internal("a morsel that does not exist"))
+    }
+
     /// Gives back what was reserved for parts that are gone.
     fn release(&self, mut bytes: usize) -> Result<()> {
-        let mut held = self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.reservation);
         for reservation in held.iter_mut() {
             let part = reservation.bytes().min(bytes);
             reservation.resize(reservation.bytes() - part)?;
@@ -374,16 +404,16 @@ impl SourceRun for Partitions {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let part = self.parts.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
-        let mut stores = std::mem::take(&mut *part.lock().unwrap_or_else(PoisonError::into_inner));
+        let part = self.part(morsel)?;
+        let mut stores = std::mem::take(&mut *lock(&self.parts[part]));
         let mut reservation = Reservation::new(self.run.context.clone());
         let held: usize = stores.iter().map(Store::memory).sum();
-        let (blocks, raw) = self.spilled.take(morsel)?;
+        let (blocks, raw) = self.spilled.take(part)?;
         if !blocks.is_empty() || !raw.is_empty() {
             self.release(held)?;
             let part = Part { stores, blocks, raw, depth: 0 };
-            let (spec, run, spilled) = (self.spec.clone(), self.run.clone(), self.spilled.clone());
-            return Ok(Box::new(SpilledReader::new(spec, run, spilled, part)));
+            let (spec, spilled) = (self.spec.clone(), self.spilled.clone());
+            return Ok(Box::new(SpilledReader::new(spec, spilled, part)?));
         }
         let chunk = match (stores.len(), self.parts.len()) {
             (0, _) => None,

@@ -1,6 +1,6 @@
 //! Groups of a part of the tuples, passed on: the stream that reduces what other workers will group.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result};
@@ -9,7 +9,7 @@ use super::filling::Filling;
 use super::grouping::{Grouping, Spec};
 use crate::operator::{Reader, SourceRun, Step, Stream, StreamRun, StreamWorker};
 use crate::stream_util::{ChunksReader, Cutter};
-use crate::{Collected, Reservation, Run};
+use crate::{Collected, Reservation, Run, lock};
 
 /// Groups what a worker sees in a table that fits its cache, and passes the groups on when it is full; a key can come again. So it
 /// holds little however many keys there are, and costs little where tuples have few in common.
@@ -43,10 +43,6 @@ struct PartialRun {
 struct Held {
     filling: Filling,
     reservation: Reservation,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Held {

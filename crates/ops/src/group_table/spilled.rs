@@ -1,7 +1,7 @@
 //! Groups that have left memory: written by partition, merged when they are read, cut once more where that does not fit.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tessera_encodings::{Chunk, Column};
 use tessera_types::Result;
@@ -14,10 +14,14 @@ use super::table::Table;
 use crate::operator::{Reader, Step};
 use crate::spill::{Block, DEPTH_MAX, PARTITION_BITS, PARTITIONS, SpillFile, TupleBlock, spillable};
 use crate::stream_util::ChunksReader;
-use crate::{Reservation, Run};
+use crate::{Reservation, Run, lock};
 
 /// Groups of a part that is being cut are written when they take this many bytes.
 const PIECE_BYTES: usize = 32 << 10;
+
+/// What a worker that merges a partition takes, in times the bytes that have left: the table with its slots, what comes next, and room to
+/// grow.
+const MERGE_MEMORY: usize = 4;
 
 /// Fewer groups than this are not cut, whatever the budget says.
 const CUT_GROUPS_MIN: usize = 1_024;
@@ -32,6 +36,16 @@ pub(super) struct SpilledGroups {
     has_raw: AtomicBool,
     /// Bytes that all workers hold.
     held_bytes: AtomicUsize,
+    /// Memory for merging: without it, what is grouped of the groups of partitions in memory would take it first.
+    room: Mutex<Room>,
+    run: Run,
+}
+
+/// Memory for merging, less what workers have taken of it.
+#[derive(Debug)]
+struct Room {
+    left: Reservation,
+    of_worker: usize,
 }
 
 impl SpilledGroups {
@@ -43,6 +57,8 @@ impl SpilledGroups {
             raw: writes_tuples.then(|| RawTuples::new(&spec.tuple, run)).transpose()?,
             has_raw: AtomicBool::new(false),
             held_bytes: AtomicUsize::new(0),
+            room: Mutex::new(Room { left: Reservation::new(run.context.clone()), of_worker: 0 }),
+            run: run.clone(),
         })
     }
 
@@ -69,21 +85,54 @@ impl SpilledGroups {
 
     /// Whether groups of a partition have left.
     pub(super) fn has(&self, partition: usize) -> bool {
-        !self.parts[partition].lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !lock(&self.parts[partition]).is_empty()
+    }
+
+    /// Whether groups of any partition have left.
+    pub(super) fn has_any(&self) -> bool {
+        (0..PARTITIONS).any(|partition| self.has(partition))
+    }
+
+    /// Bytes that all workers take to merge partitions that have left.
+    pub(super) fn merging_bytes(&self) -> usize {
+        let bytes = |part: &Mutex<Vec<Block>>| lock(part).iter().map(Block::bytes).sum();
+        let largest: usize = self.parts.iter().map(bytes).max().unwrap_or(0);
+        MERGE_MEMORY * self.run.context.workers() * largest
+    }
+
+    /// Keeps room for merging, where there is some.
+    pub(super) fn keep_room(&self) {
+        let bytes = self.merging_bytes();
+        let mut room = lock(&self.room);
+        if self.run.context.may_hold(0, bytes) && room.left.resize(bytes).is_ok() {
+            room.of_worker = bytes / self.run.context.workers();
+        }
+    }
+
+    /// One worker's part of the room: for what it merges, until it gives it back.
+    fn take_room(&self) -> Result<usize> {
+        let mut room = lock(&self.room);
+        let left = room.left.bytes();
+        let part = room.of_worker.min(left);
+        room.left.resize(left - part).map(|()| part)
+    }
+
+    /// Gives it back, as far as nobody else has taken the memory.
+    fn give_room(&self, bytes: usize) {
+        drop(lock(&self.room).left.grow(bytes));
     }
 
     /// Writes groups of a partition.
     pub(super) fn write(&self, partition: usize, stores: &[Store]) -> Result<()> {
         let blocks =
             stores.iter().map(|store| self.file.write(&store.encode())).collect::<Result<Vec<_>>>()?;
-        self.parts[partition].lock().unwrap_or_else(PoisonError::into_inner).extend(blocks);
+        lock(&self.parts[partition]).extend(blocks);
         Ok(())
     }
 
     /// What has left of a partition, groups and tuples, to be read once; where nothing was partitioned there is nothing.
     pub(super) fn take(&self, partition: usize) -> Result<(Vec<Block>, Vec<TupleBlock>)> {
-        let blocks =
-            std::mem::take(&mut *self.parts[partition].lock().unwrap_or_else(PoisonError::into_inner));
+        let blocks = std::mem::take(&mut *lock(&self.parts[partition]));
         let raw = self.raw.as_ref().filter(|_| self.has_raw()).map(|raw| raw.blocks(partition));
         Ok((blocks, raw.transpose()?.unwrap_or_default()))
     }
@@ -108,13 +157,24 @@ pub(super) struct SpilledReader {
     left: Vec<Part>,
     chunks: ChunksReader,
     reservation: Reservation,
+    /// What it may take in any case.
+    room: usize,
+}
+
+impl Drop for SpilledReader {
+    fn drop(&mut self) {
+        drop(self.reservation.resize(0));
+        self.spilled.give_room(self.room);
+    }
 }
 
 impl SpilledReader {
-    pub(super) fn new(spec: Arc<Spec>, run: Run, spilled: Arc<SpilledGroups>, part: Part) -> SpilledReader {
+    pub(super) fn new(spec: Arc<Spec>, spilled: Arc<SpilledGroups>, part: Part) -> Result<SpilledReader> {
+        let run = spilled.run.clone();
         let chunks = ChunksReader::new(Vec::new(), run.context.chunk_rows());
         let reservation = Reservation::new(run.context.clone());
-        SpilledReader { spec, run, spilled, left: vec![part], chunks, reservation }
+        let room = spilled.take_room()?;
+        Ok(SpilledReader { spec, run, spilled, left: vec![part], chunks, reservation, room })
     }
 
     /// All groups of a part, merged; none where it was cut instead.
@@ -126,10 +186,12 @@ impl SpilledReader {
             stores.next().map(Ok).or_else(|| Some(self.read(&blocks.next()?))).transpose()?
         {
             self.run.context.check()?;
-            let more = table.memory() / 2 + 2 * store.memory();
+            // What grows is moved.
+            let more = table.memory() + 2 * store.memory();
             // All workers read partitions at once.
             let at_once = self.run.context.workers();
-            let fits = self.run.context.may_hold(self.reservation.bytes() * at_once, more * at_once);
+            let fits = self.reservation.bytes() + more <= self.room
+                || self.run.context.may_hold(self.reservation.bytes() * at_once, more * at_once);
             let flat = self.spec.program.is_flat();
             if !fits && flat && depth < DEPTH_MAX && table.store.groups() >= CUT_GROUPS_MIN {
                 let stores = [table.store, store].into_iter().chain(stores);

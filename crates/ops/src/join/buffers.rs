@@ -1,7 +1,7 @@
 //! Building a join table: worker-local buffers partitioned by hash, then one task per partition.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result};
@@ -15,6 +15,7 @@ use super::directory::Directory;
 use super::heap::{HeapJoiner, Moved};
 use super::spilled::{Held, SpilledBuild};
 use super::table::JoinTable;
+use crate::lock;
 use crate::spill::{PARTITION_BITS, PARTITIONS, partition_of};
 
 /// A buffer with more rows than this partitions those to come.
@@ -140,6 +141,14 @@ impl BuildBuffers {
         RowsBuilder::in_pages(self.build.layout.clone(), self.build.page_bytes(), reservation)
     }
 
+    /// From now on rows are partitioned.
+    fn begin_partitions(&mut self) {
+        if self.partitions.is_empty() {
+            self.partitions = std::iter::repeat_with(|| self.partition()).take(PARTITIONS).collect();
+            self.selections = vec![Vec::new(); PARTITIONS];
+        }
+    }
+
     /// Adds the tuples of a chunk that count. Where memory is short, partitions leave.
     pub(crate) fn push(&mut self, chunk: Chunk) -> Result<()> {
         let Some(spilled) = self.build.spilled.clone() else { return self.append(&chunk) };
@@ -213,10 +222,7 @@ impl BuildBuffers {
 
     /// Partitions the rows that are together.
     fn partition_together(&mut self) -> Result<()> {
-        if self.partitions.is_empty() {
-            self.partitions = std::iter::repeat_with(|| self.partition()).take(PARTITIONS).collect();
-            self.selections = vec![Vec::new(); PARTITIONS];
-        }
+        self.begin_partitions();
         if self.together.is_empty() {
             return Ok(());
         }
@@ -245,10 +251,7 @@ impl BuildBuffers {
             self.together.append(&incoming, Some(&self.hashes), selection)?;
             return Ok(());
         }
-        if self.partitions.is_empty() {
-            self.partitions = std::iter::repeat_with(|| self.partition()).take(PARTITIONS).collect();
-            self.selections = vec![Vec::new(); PARTITIONS];
-        }
+        self.begin_partitions();
         self.selections.iter_mut().for_each(Vec::clear);
         match selection {
             None => {
@@ -385,7 +388,7 @@ impl PendingTable {
                 }
             })?;
         }
-        let mut reservations = self.reservations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reservations = lock(&self.reservations);
         reservations.push(reservation);
         for share in shares {
             // The rows go, what they refer to stays; parts that other tasks read too go with the last of them.
@@ -412,17 +415,15 @@ impl PendingTable {
         }
         let pages =
             self.pages.take().ok_or_else(|| Error::internal("a join table read before it is built"))?;
-        let lock = |list: &Mutex<Vec<Reservation>>| {
-            std::mem::take(&mut *list.lock().unwrap_or_else(PoisonError::into_inner))
-        };
-        let heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        let take = |list: &Mutex<Vec<Reservation>>| std::mem::take(&mut *lock(list));
+        let heap = lock(&self.heap).take().unwrap_or_default();
         let part = Part {
             pages,
             rows: self.rows,
             heap,
             sides: self.sides.clone(),
             has_nulls: self.has_nulls.clone(),
-            reservations: lock(&self.reservations),
+            reservations: take(&self.reservations),
         };
         let table = Arc::new(JoinTable::new(self.build.clone(), self.directory.clone(), part));
         Ok(self.finished.get_or_init(|| table).clone())

@@ -54,7 +54,8 @@ impl Directory {
     }
 
     pub(crate) fn new(bits: u32) -> Directory {
-        let entries = std::iter::repeat_with(AtomicU64::default).take((1 << bits) + 1).collect();
+        // In place: pages of zeros that become memory when, and by whom, they are first written.
+        let entries = vec![0; (1 << bits) + 1].into_iter().map(AtomicU64::new).collect();
         Directory { entries, shift: 64 - bits }
     }
 

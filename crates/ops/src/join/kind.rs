@@ -67,6 +67,11 @@ impl JoinKind {
         matches!(self, JoinKind::Left | JoinKind::Full | JoinKind::Single)
     }
 
+    /// Whether a stream tuple without a match makes a difference to the output.
+    pub(crate) fn keeps_unmatched(self) -> bool {
+        self.keeps_stream() || matches!(self, JoinKind::Anti | JoinKind::Mark)
+    }
+
     /// Whether stream tuples must know if they were matched.
     pub(crate) fn decides_stream(self) -> bool {
         use JoinKind::{Anti, Full, Left, Mark, Semi, Single};

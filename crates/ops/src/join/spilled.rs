@@ -1,7 +1,7 @@
 //! Builds of which partitions have left memory, and the stream tuples that wait for them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arrow::array::Array;
 
@@ -9,10 +9,17 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result, Tuple};
 
 use super::buffers::TableBuild;
+use super::kind::JoinKind;
 use super::output::{select_positions, stored_positions};
-use crate::Run;
 use crate::rows::{Incoming, RowLayout, Rows};
-use crate::spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of};
+use crate::sideways::Bloom;
+use crate::spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples};
+use crate::{Reservation, Run};
+
+/// A filter of keys that have left may take this part of the memory budget.
+const FILTER_SHARE: usize = 16;
+/// With fewer bits for each key, too many others pass: with 4, about one in six.
+const FILTER_BITS_MIN: usize = 4;
 
 /// Memory of a build that is being filled.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,6 +43,8 @@ pub(crate) struct SpilledBuild {
     rows: AtomicU64,
     /// Of the first key.
     null_key_rows: AtomicU64,
+    /// Whether a filter further up the stream knows the keys.
+    filtered: AtomicBool,
 }
 
 impl SpilledBuild {
@@ -49,6 +58,7 @@ impl SpilledBuild {
             later_bytes: AtomicUsize::new(0),
             rows: AtomicU64::new(0),
             null_key_rows: AtomicU64::new(0),
+            filtered: AtomicBool::new(false),
         })
     }
 
@@ -105,6 +115,32 @@ impl SpilledBuild {
         self.partitions.blocks(partition)
     }
 
+    /// Shows the keys of all tuples that have left, block by block: their columns and hashes. `build` is what has left.
+    ///
+    /// # Errors
+    /// The scratch directory is exhausted; or those of `see`.
+    pub(crate) fn see_keys(
+        &self,
+        build: &TableBuild,
+        mut see: impl FnMut(&[Column], &[u64]) -> Result<()>,
+    ) -> Result<()> {
+        let mut hashes = Vec::new();
+        for partition in 0..PARTITIONS {
+            for block in self.blocks(partition)? {
+                let chunk = read_tuples(self.file(), &block)?;
+                let keys = build.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<_>>>()?;
+                build.hash(&keys, chunk.rows(), &mut hashes)?;
+                see(&keys, &hashes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A filter further up the stream drops what has none of the keys.
+    pub(crate) fn set_filtered(&self) {
+        self.filtered.store(true, Ordering::Relaxed);
+    }
+
     /// The file they are in.
     pub(crate) fn file(&self) -> &Arc<SpillFile> {
         self.partitions.file()
@@ -118,17 +154,22 @@ pub(crate) struct Away {
     keys: Vec<usize>,
     gone: u64,
     partitions: SpilledPartitions,
+    /// What is none of the keys that have left need not leave.
+    filter: Option<Bloom>,
+    /// Whether it stays then, to be found without a match; it goes otherwise.
+    keeps_unmatched: bool,
+    _memory: Reservation,
 }
 
 impl Away {
-    /// For the stream of a probe of this build, of which `gone` has left.
+    /// For the stream of a probe of this build, of which part has left, by a join of this kind.
     ///
     /// # Errors
-    /// The stream has collections.
+    /// The stream has collections; the scratch directory is exhausted.
     pub(crate) fn new(
         build: &Arc<TableBuild>,
-        gone: u64,
-        (stream, keys): (&Tuple, &[usize]),
+        spilled: &SpilledBuild,
+        (stream, keys, kind): (&Tuple, &[usize], JoinKind),
         run: &Run,
     ) -> Result<Away> {
         if !crate::spill::spillable(stream) {
@@ -138,7 +179,17 @@ impl Away {
         }
         let layout = RowLayout::new(stream)?;
         let partitions = SpilledPartitions::new(SpillFile::new(run), layout, run.context.clone());
-        Ok(Away { build: build.clone(), keys: keys.to_vec(), gone, partitions })
+        let mut memory = Reservation::new(run.context.clone());
+        let filter = filter(build, spilled, &mut memory, run)?;
+        Ok(Away {
+            build: build.clone(),
+            keys: keys.to_vec(),
+            gone: spilled.gone(),
+            partitions,
+            filter,
+            keeps_unmatched: kind.keeps_unmatched(),
+            _memory: memory,
+        })
     }
 
     /// Takes the tuples of partitions that have left; gives the others, if there are any.
@@ -146,22 +197,38 @@ impl Away {
         let columns = self.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
         let mut hashes = Vec::new();
         self.build.hash(&columns, chunk.rows(), &mut hashes)?;
-        let mut stay = Vec::new();
-        let mut leave: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
+        let (mut stay, mut leave) = (vec![0; hashes.len()], vec![0; hashes.len()]);
+        let (mut staying, mut leaving) = (0, 0);
         for (position, hash) in hashes.iter().enumerate() {
-            let partition = partition_of(*hash);
-            let gone = self.gone >> partition & 1 == 1;
-            (if gone { &mut leave[partition] } else { &mut stay }).push(position as u32);
+            let is_here = self.gone >> partition_of(*hash) & 1 == 0;
+            let may_match = self.filter.as_ref().is_none_or(|filter| filter.may_contain(*hash));
+            // Written always and counted if so: it cannot be foretold.
+            stay[staying] = position as u32;
+            staying += usize::from(is_here | (!may_match & self.keeps_unmatched));
+            leave[leaving] = position as u32;
+            leaving += usize::from(!is_here & may_match);
         }
-        if stay.len() == chunk.rows() {
+        if staying == chunk.rows() {
             return Ok(Some(chunk));
         }
-        let incoming = Incoming::of_chunk(&chunk)?;
-        for (partition, positions) in leave.iter().enumerate().filter(|(_, positions)| !positions.is_empty())
-        {
-            self.partitions.append(partition, &incoming, stored_positions(&chunk, positions).values())?;
+        self.append(&chunk, &hashes, &leave[..leaving])?;
+        Ok((staying > 0).then(|| select_positions(&chunk, &stay[..staying])))
+    }
+
+    /// Tuples leave.
+    fn append(&self, chunk: &Chunk, hashes: &[u64], leave: &[u32]) -> Result<()> {
+        if leave.is_empty() {
+            return Ok(());
         }
-        Ok((!stay.is_empty()).then(|| select_positions(&chunk, &stay)))
+        let mut partitions: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
+        leave
+            .iter()
+            .for_each(|position| partitions[partition_of(hashes[*position as usize])].push(*position));
+        let incoming = Incoming::of_chunk(chunk)?;
+        for (partition, positions) in partitions.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+            self.partitions.append(partition, &incoming, stored_positions(chunk, positions).values())?;
+        }
+        Ok(())
     }
 
     /// The partitions that have left.
@@ -184,4 +251,30 @@ impl Away {
     pub(crate) fn build(&self) -> &Arc<TableBuild> {
         &self.build
     }
+}
+
+/// A filter of the keys that have left; nothing where one further up the stream knows them, where they are what such a filter let
+/// pass, or where it would be too much of the memory.
+fn filter(
+    build: &TableBuild,
+    spilled: &SpilledBuild,
+    memory: &mut Reservation,
+    run: &Run,
+) -> Result<Option<Bloom>> {
+    // A block is chosen by the same bits as a partition: those of partitions that stay are empty.
+    let keys = spilled.rows() as usize * PARTITIONS / (spilled.gone().count_ones() as usize).max(1);
+    let most = Bloom::blocks_within(run.context.memory_bytes() / FILTER_SHARE);
+    let blocks = Bloom::blocks_for(keys).min(most);
+    let is_known = spilled.filtered.load(Ordering::Relaxed) || build.depth > 0;
+    let is_sparse = blocks * 64 / FILTER_BITS_MIN < keys;
+    if is_known || is_sparse || memory.grow(Bloom::bytes_of(blocks)).is_err() {
+        return Ok(None);
+    }
+    let mut bloom = Bloom::new(blocks);
+    spilled.see_keys(build, |_, hashes| {
+        hashes.iter().for_each(|hash| bloom.add(*hash));
+        Ok(())
+    })?;
+    run.counters.add("filter_bytes", bloom.memory_bytes() as u64);
+    Ok(Some(bloom))
 }

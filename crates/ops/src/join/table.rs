@@ -211,6 +211,12 @@ impl JoinTable {
         Ok(self.null_rows.get_or_init(|| found))
     }
 
+    /// The hash of a row's keys.
+    #[inline(always)]
+    pub(crate) fn hash_of(&self, row: u64) -> u64 {
+        self.part.pages.field::<u64>(HASH_OFFSET).get(row)
+    }
+
     /// The numbers of at most `len` rows from `first`.
     pub(crate) fn row_range(&self, first: u64, len: usize) -> Range<u64> {
         first..(first + len as u64).min(self.len() as u64)

@@ -12,11 +12,13 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::alloc::Allocation;
 use arrow::buffer::Buffer;
 use tessera_types::{Error, Result};
+
+use crate::lock;
 
 /// Rows of the first allocation of a page that grows.
 const FIRST_ROWS: usize = 16;
@@ -528,7 +530,7 @@ impl SharedPages {
         if self.writers.load(Ordering::Acquire) != 0 {
             return None;
         }
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.pages).take()
     }
 }
 

@@ -5,14 +5,14 @@
 //! copy: stores that stream around the caches need whole aligned cache lines, which rows of 24 bytes are not; written so they took
 //! most of this loop's time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::buffer::Buffer;
 
 use tessera_encodings::Chunk;
 use tessera_types::{Error, Result};
 
-use crate::context::{Context, Reservation};
+use crate::context::{Context, Reservation, lock};
 
 use super::builder::RowsBuilder;
 use super::combine::Combiner;
@@ -197,10 +197,6 @@ impl Scatter {
         shared.has_nulls.iter_mut().zip(&stage.has_nulls).for_each(|(any, more)| *any |= more);
         bases
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn wrong_count(partition: usize, counted: usize, found: usize) -> Error {

@@ -1,10 +1,11 @@
 //! The `arrow` format: tuples as somebody else's Arrow, before they are the engine's.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arrow::array::RecordBatch;
 
 use crate::Reservation;
+use crate::lock;
 
 /// Tuples that came from outside as an Arrow table.
 #[derive(Debug)]
@@ -27,6 +28,6 @@ impl ArrowTable {
 
     /// What counts their memory, for the first who asks.
     pub(crate) fn take_memory(&self) -> Option<Reservation> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.memory).take()
     }
 }

@@ -13,7 +13,7 @@ pub mod ipc;
 pub mod json;
 mod output;
 pub mod parquet;
-mod prune;
+pub(crate) mod prune;
 mod records;
 mod rows_materialize;
 mod rows_scan;

@@ -198,7 +198,8 @@ fn high(max: &Scalar) -> Scalar {
     }
 }
 
-fn compare(left: &Scalar, right: &Scalar) -> Option<Ordering> {
+/// How two values compare; nothing for zeros, which are equal whatever their signs, and for values of different types.
+pub(crate) fn compare(left: &Scalar, right: &Scalar) -> Option<Ordering> {
     match (left, right) {
         (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
         (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),

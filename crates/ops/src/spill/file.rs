@@ -1,10 +1,11 @@
 //! Blocks of bytes in a scratch file: compressed, checksummed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tessera_types::{Code, Error, Result};
 
 use crate::context::Scratch;
+use crate::lock;
 use crate::{Context, Counters, Run};
 
 /// A scratch file that is begun when the first block is written.
@@ -82,7 +83,7 @@ impl SpillFile {
     }
 
     fn file(&self) -> Result<Arc<dyn Scratch>> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = lock(&self.file);
         if let Some(file) = &*file {
             return Ok(file.clone());
         }

@@ -1,12 +1,13 @@
 //! Tuples on their way out of memory, by the hash of their keys.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tessera_types::Result;
 
 use super::file::SpillFile;
 use super::tuples::{TupleBlock, write_rows};
 use crate::context::{Context, Reservation};
+use crate::lock;
 use crate::rows::{Incoming, RowLayout, Rows, RowsBuilder};
 
 /// The partition of a tuple is in this many bits at the top of its hash.
@@ -68,7 +69,7 @@ impl SpilledPartitions {
     /// # Errors
     /// The memory budget or the scratch directory is exhausted.
     pub(crate) fn append(&self, partition: usize, incoming: &Incoming, positions: &[u32]) -> Result<()> {
-        let mut part = self.parts[partition].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut part = lock(&self.parts[partition]);
         let new = || RowsBuilder::new(self.layout.clone(), Reservation::new(self.context.clone()));
         let waiting = part.waiting.get_or_insert_with(new);
         waiting.append(incoming, None, Some(positions))?;
@@ -85,7 +86,7 @@ impl SpilledPartitions {
     pub(crate) fn write(&self, partition: usize, rows: &Rows) -> Result<()> {
         let mut blocks = Vec::new();
         write_rows(&self.file, rows, &mut blocks)?;
-        let mut part = self.parts[partition].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut part = lock(&self.parts[partition]);
         part.blocks.extend(blocks);
         Ok(())
     }
@@ -102,7 +103,7 @@ impl SpilledPartitions {
     /// # Errors
     /// The scratch directory is exhausted.
     pub(crate) fn blocks(&self, partition: usize) -> Result<Vec<TupleBlock>> {
-        let mut part = self.parts[partition].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut part = lock(&self.parts[partition]);
         self.write_waiting(&mut part)?;
         Ok(part.blocks.clone())
     }

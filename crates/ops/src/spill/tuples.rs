@@ -12,7 +12,6 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result, Tuple};
 
 use super::file::{Block, SpillFile};
-use crate::data::collected_strings;
 use crate::rows::Rows;
 
 /// Bytes of a block of many tuples, about.
@@ -37,7 +36,7 @@ pub(crate) fn spillable(tuple: &Tuple) -> bool {
 /// # Errors
 /// Those of [`SpillFile::write`].
 pub(crate) fn write_tuples(file: &SpillFile, chunk: &Chunk) -> Result<TupleBlock> {
-    let chunk = collected_strings(chunk.clone().compact()?);
+    let chunk = chunk.clone().compact()?.with_own_strings();
     let arrays = chunk.stored().iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
     let fields: Vec<Field> =
         arrays.iter().map(|array| Field::new("", array.data_type().clone(), true)).collect();

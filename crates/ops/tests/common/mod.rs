@@ -62,6 +62,7 @@ pub(crate) fn run(chunk_rows: usize) -> (Run, Arc<FileContext>) {
         parameter_tuple: Tuple::empty(),
         parameters: Chunk::unit(),
         counters: Arc::new(Counters::default()),
+        sideways: Arc::default(),
     };
     (run, context)
 }
@@ -73,14 +74,7 @@ fn edge(tuple: Tuple) -> Edge {
 fn lower(operator: &str, params: Params, input: &Edge, inputs: usize) -> Result<(Operator, Edge)> {
     let registry = tessera_ops::standard_registry();
     let nodes = vec![tessera_plan::NodeId(0); inputs];
-    let node = Node {
-        operator: operator.into(),
-        inputs: nodes,
-        params,
-        nested: Vec::new(),
-        expected: None,
-        estimated_rows: None,
-    };
+    let node = Node::new(operator, nodes, params, Vec::new());
     let inputs = std::slice::from_ref(input);
     let parameters = Tuple::empty();
     let implementation = registry.implementation(operator)?;

@@ -42,14 +42,8 @@ fn fuse_verified(plan: &Plan, verified: &Verified) -> Result<Plan> {
             if let Some(params) = fused(&node, &below) {
                 let operator =
                     if &*below.operator == "map" { below.operator.clone() } else { node.operator.clone() };
-                return Ok(out.push(Node {
-                    operator,
-                    inputs: below.inputs,
-                    params,
-                    nested: Vec::new(),
-                    expected: None,
-                    estimated_rows: node.estimated_rows,
-                }));
+                let fused = Node::new(operator, below.inputs, params, Vec::new());
+                return Ok(out.push(Node { estimated_rows: node.estimated_rows, ..fused }));
             }
         }
         Ok(out.push(node))

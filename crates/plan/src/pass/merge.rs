@@ -87,14 +87,7 @@ fn merge(
     if let Some(Order::Sorted(keys)) = edges.get(input.index()).map(|edge| &edge.order) {
         params.set("keys", Value::List(keys.iter().map(|key| key.to_value()).collect()));
     }
-    let node = Node {
-        operator: "merge".into(),
-        inputs: vec![input],
-        params,
-        nested: Vec::new(),
-        expected: None,
-        estimated_rows: None,
-    };
+    let node = Node::new("merge", vec![input], params, Vec::new());
     let id = add(out, node, catalogue, start, edges)
         .map_err(|error| error.context(format!("a merge of %{}", input.0)))?;
     merged.insert(input, id);

@@ -8,10 +8,13 @@
 
 mod distribute;
 mod fuse;
+mod key_filters;
 mod merge;
 mod prune;
 mod push;
 mod share;
+mod threshold;
+mod way;
 
 use tessera_types::{Atom, Result};
 
@@ -23,13 +26,15 @@ use crate::value::Value;
 
 pub use distribute::{Distributed, distribute, run_by_workers};
 pub use fuse::fuse;
+pub use key_filters::place_key_filters;
 pub use merge::insert_merges;
 pub use prune::prune_columns;
 pub use push::push_filters;
 pub use share::share_common;
+pub use threshold::push_thresholds;
 
 /// Runs the platform-independent passes: [`fuse`], [`push_filters`], [`share_common`], [`prune_columns`], [`fuse`]
-/// again for the projections that turned out to do nothing, and [`share_common`] again. What is written twice is shared
+/// again for the projections that turned out to do nothing, [`share_common`] again, and [`push_thresholds`]. What is written twice is shared
 /// before pruning, which may leave each copy other fields, and after it, which may have dropped what told them apart.
 ///
 /// # Errors
@@ -40,7 +45,8 @@ pub fn optimise(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     let plan = share_common(&plan, catalogue)?;
     let plan = prune_columns(&plan, catalogue)?;
     let plan = fuse(&plan, catalogue)?;
-    share_common(&plan, catalogue)
+    let plan = share_common(&plan, catalogue)?;
+    push_thresholds(&plan, catalogue)
 }
 
 /// Rebuilds a plan node by node, inputs first. `rewrite` gets each node with its inputs already translated, adds

@@ -97,7 +97,7 @@ fn node(
     while lexer.accept_word("plan")? {
         nested.push(plan(lexer, depth + 1)?);
     }
-    Ok(Node { operator, inputs, params, nested, expected, estimated_rows: None })
+    Ok(Node { expected, ..Node::new(operator, inputs, params, nested) })
 }
 
 /// Named values up to `}`.

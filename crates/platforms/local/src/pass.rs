@@ -12,7 +12,8 @@ const INSIDE: Traits = Traits { parallelism: Parallelism::Many, locality: Locali
 /// # Errors
 /// The plan does not verify.
 pub(crate) fn wrap(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-    let inner = pass::insert_merges(plan, catalogue, INSIDE)?;
+    let plan = pass::place_key_filters(plan, catalogue, Traits::DRIVER)?;
+    let inner = pass::insert_merges(&plan, catalogue, INSIDE)?;
     let mut outer = Builder::new(Tuple::empty());
     let params = Params::new().with("platform", Value::name(crate::NAME));
     let executor = outer.add_nested("executor", &[], params, vec![inner]);

@@ -23,8 +23,11 @@ impl Control {
     pub fn connect(cancel: impl Fn() + Send + 'static) -> Control {
         // MPI itself tells only when it has been initialised.
         let rank = RANK.iter().find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok()).unwrap_or(0);
-        let connection = std::env::var_os(CONTROL).and_then(|path| UnixStream::connect(path).ok());
-        let Some(connection) = connection else { return Control { connection: None } };
+        let Some(path) = std::env::var_os(CONTROL) else { return Control { connection: None } };
+        let connection = UnixStream::connect(&path).unwrap_or_else(|error| {
+            eprintln!("error: no launcher at '{}': {error}", path.display());
+            std::process::exit(EXIT_ABANDONED)
+        });
         if let Ok(heard) = connection.try_clone() {
             std::thread::spawn(move || {
                 for line in BufReader::new(heard).lines().map_while(Result::ok) {

@@ -5,10 +5,10 @@
 //! rank needs before it can begin (sides of joins, say) never depends on the exchange itself, since that is read once.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tessera_ops::rows::RowLayout;
-use tessera_ops::{Context, Token};
+use tessera_ops::{Context, Token, lock};
 use tessera_types::Result;
 
 use crate::link::{Arrived, Link, Request, StepId};
@@ -82,7 +82,7 @@ impl Flow {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Notes that a packet of this length goes to a rank.

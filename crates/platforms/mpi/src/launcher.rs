@@ -9,13 +9,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
 use crate::said::{Said, forward};
@@ -67,44 +68,65 @@ pub struct Launched {
     child: Child,
     ranks: usize,
     events: Receiver<Event>,
-    connections: Connections,
     socket: PathBuf,
     since: SystemTime,
     /// Passes on what ranks write to their standard errors; keeps what MPI says.
     errors: Option<std::thread::JoinHandle<Vec<Said>>>,
 }
 
-type Connections = Arc<Mutex<Vec<UnixStream>>>;
-
-/// Ends what the ranks do, from any thread.
-#[derive(Debug, Clone)]
+/// Ends what the ranks do, from any thread; those that come later hear of it when they do.
+#[derive(Debug, Clone, Default)]
 pub struct Canceller {
-    connections: Connections,
+    ranks: Arc<Mutex<Told>>,
 }
 
+#[derive(Debug, Default)]
+struct Told {
+    connections: Vec<UnixStream>,
+    cancelled: bool,
+}
+
+const CANCEL: &[u8] = b"cancel\n";
+
 impl Canceller {
-    /// Asks all ranks to cancel the running statement.
+    /// Asks all ranks to cancel the running statement, or the next where none runs.
     pub fn cancel(&self) {
-        for connection in self.connections.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
-            drop(connection.write_all(b"cancel\n"));
+        let mut ranks = lock(&self.ranks);
+        ranks.cancelled = true;
+        for connection in &mut ranks.connections {
+            drop(connection.write_all(CANCEL));
         }
+    }
+
+    /// A rank has come.
+    fn add(&self, mut connection: UnixStream) {
+        let mut ranks = lock(&self.ranks);
+        if ranks.cancelled {
+            drop(connection.write_all(CANCEL));
+        }
+        ranks.connections.push(connection);
     }
 }
 
-/// Starts `ranks` ranks with these arguments.
+/// Starts `ranks` ranks with these arguments, which `canceller` ends.
 ///
 /// # Errors
 /// There is no `mpiexec` or no program for ranks; the message says how to get them.
-pub fn launch(ranks: usize, arguments: &[OsString], with_input: bool) -> Result<Launched> {
+pub fn launch(
+    ranks: usize,
+    arguments: &[OsString],
+    with_input: bool,
+    canceller: &Canceller,
+) -> Result<Launched> {
     let program = program()?;
     let since = SystemTime::now();
     let socket = std::env::temp_dir().join(format!("tessera-{}.socket", std::process::id()));
     drop(std::fs::remove_file(&socket));
     let cannot =
         |error: std::io::Error| Error::io(format!("cannot listen on '{}': {error}", socket.display()));
-    let (events, connections) = (channel(), Connections::default());
+    let events = channel();
     let (sender, blamed) = (events.0.clone(), events.0);
-    let mut listener = Listener::bind(&socket, sender, connections.clone()).map_err(cannot)?;
+    let mut listener = Listener::bind(&socket, sender, canceller.clone()).map_err(cannot)?;
     std::thread::spawn(move || listener.listen());
     let mpiexec = std::env::var_os(MPIEXEC).unwrap_or_else(|| "mpiexec".into());
     let child = Command::new(&mpiexec)
@@ -126,7 +148,7 @@ pub fn launch(ranks: usize, arguments: &[OsString], with_input: bool) -> Result<
         ))
     })?;
     let errors = child.stderr.take().map(|errors| std::thread::spawn(move || forward(errors, &blamed)));
-    Ok(Launched { child, ranks, events: events.1, connections, socket, since, errors })
+    Ok(Launched { child, ranks, events: events.1, socket, since, errors })
 }
 
 fn program() -> Result<PathBuf> {
@@ -153,7 +175,7 @@ struct Listener {
     poll: Poll,
     ranks: Vec<Option<Heard>>,
     events: Sender<Event>,
-    connections: Connections,
+    canceller: Canceller,
 }
 
 /// A rank, as far as it has told.
@@ -167,12 +189,12 @@ struct Heard {
 const LISTENER: Token = Token(usize::MAX);
 
 impl Listener {
-    fn bind(socket: &Path, events: Sender<Event>, connections: Connections) -> std::io::Result<Listener> {
+    fn bind(socket: &Path, events: Sender<Event>, canceller: Canceller) -> std::io::Result<Listener> {
         let listener = UnixListener::bind(socket)?;
         listener.set_nonblocking(true)?;
         let poll = Poll::new()?;
         poll.registry().register(&mut SourceFd(&listener.as_raw_fd()), LISTENER, Interest::READABLE)?;
-        Ok(Listener { listener, poll, ranks: Vec::new(), events, connections })
+        Ok(Listener { listener, poll, ranks: Vec::new(), events, canceller })
     }
 
     fn listen(&mut self) {
@@ -202,7 +224,7 @@ impl Listener {
         connection.set_nonblocking(true)?;
         let token = Token(self.ranks.len());
         self.poll.registry().register(&mut SourceFd(&connection.as_raw_fd()), token, Interest::READABLE)?;
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner).push(connection.try_clone()?);
+        self.canceller.add(connection.try_clone()?);
         self.ranks.push(Some(Heard { connection, line: Vec::new(), rank: None, done: false }));
         Ok(())
     }
@@ -255,11 +277,6 @@ impl Heard {
 }
 
 impl Launched {
-    /// A handle that cancels.
-    pub fn canceller(&self) -> Canceller {
-        Canceller { connections: self.connections.clone() }
-    }
-
     /// Waits until all ranks have ended, and gives the exit code of the first one's work.
     ///
     /// # Errors
@@ -274,20 +291,19 @@ impl Launched {
                     let ended = self.child.try_wait();
                     let ended =
                         ended.map_err(|error| Error::io(format!("cannot wait for mpiexec: {error}")))?;
-                    match (ended, seen.code) {
-                        (Some(_), Some(code)) if seen.done == self.ranks => break Ok(code),
-                        (Some(status), _) => break Err(self.lost(&mut seen, Some(status))),
-                        (None, _) if seen.came.len() < self.ranks && started.elapsed() > START => {
+                    match ended {
+                        Some(status) => break self.outcome(&mut seen, Some(status)),
+                        None if seen.came.len() < self.ranks && started.elapsed() > START => {
                             let (came, ranks, seconds) = (seen.came.len(), self.ranks, START.as_secs());
                             let message = format!("only {came} of {ranks} ranks came within {seconds} s");
                             break Err(Error::io(message));
                         }
-                        (None, _) => {}
+                        None => {}
                     }
                 }
             }
             if !seen.lost.is_empty() {
-                break Err(self.lost(&mut seen, None));
+                break self.outcome(&mut seen, None);
             }
         };
         if result.is_err() {
@@ -304,13 +320,13 @@ impl Launched {
         result
     }
 
-    /// Which rank was lost: the first one. While not all had come, it may be one of which nothing was heard, and the word of `mpiexec` is
-    /// waited for.
-    fn lost(&self, seen: &mut Seen, status: Option<std::process::ExitStatus>) -> Error {
+    /// The exit code, or which rank was lost: the first one. What ranks have said may come after the end of `mpiexec`. While not all had
+    /// come, it may be one of which nothing was heard, and the word of `mpiexec` is waited for.
+    fn outcome(&self, seen: &mut Seen, status: Option<ExitStatus>) -> Result<u8> {
         let after = "the other ranks have been ended, and nothing was written";
         let mut until = Instant::now() + GRACE;
         let is_known = |seen: &Seen| !seen.lost.is_empty() && seen.came.len() == self.ranks;
-        loop {
+        while seen.code.is_none() || seen.done < self.ranks {
             if is_known(seen) {
                 until = until.min(Instant::now() + WORD);
             }
@@ -322,11 +338,14 @@ impl Launched {
                 break;
             }
         }
+        if let (Some(code), true) = (seen.code, seen.done == self.ranks) {
+            return Ok(code);
+        }
         if let (Some((rank, pid)), true) = (seen.first_lost(), is_known(seen)) {
-            return Error::io(format!("rank {rank} (process {pid}) was lost; {after}"));
+            return Err(Error::io(format!("rank {rank} (process {pid}) was lost; {after}")));
         }
         let of = |pid: i32| seen.came.iter().find(|(_, other)| *other == pid).map(|(rank, _)| *rank);
-        match seen.blamed {
+        Err(match seen.blamed {
             Some(pid) => match of(pid) {
                 Some(rank) => Error::io(format!("rank {rank} (process {pid}) was lost; {after}")),
                 None => Error::io(format!("a rank (process {pid}) was lost before it had begun; {after}")),
@@ -339,7 +358,7 @@ impl Launched {
                 let how = signal.or(code).map(|how| format!(" (mpiexec ended {how})")).unwrap_or_default();
                 Error::io(format!("a rank was lost before it had begun{how}; {after}"))
             }
-        }
+        })
     }
 
     /// Ends everything that was started.
@@ -442,5 +461,32 @@ mod tests {
         assert_eq!(seen.first_lost(), Some((0, 10)));
         seen.take(Event::Aborted { rank: 0 });
         assert_eq!(seen.first_lost(), Some((2, 12)));
+    }
+
+    /// Ranks of which these words come a while after `mpiexec` has ended.
+    fn ended(words: Vec<Event>) -> Result<u8> {
+        let (sender, events) = channel();
+        let child = Command::new("true").process_group(0).spawn().unwrap();
+        let socket = std::env::temp_dir().join("tessera-none.socket");
+        let since = SystemTime::now();
+        let launched = Launched { child, ranks: 1, events, socket, since, errors: None };
+        let says = std::thread::spawn(move || {
+            std::thread::sleep(5 * LOOK);
+            words.into_iter().for_each(|word| sender.send(word).unwrap());
+            sender
+        });
+        let result = launched.wait();
+        drop(says.join().unwrap());
+        result
+    }
+
+    #[test]
+    fn words_that_come_after_the_end_count() {
+        // A process that is none.
+        let (rank, pid) = (0, i32::MAX);
+        let came = Event::Came { rank, pid };
+        assert_eq!(ended(vec![came, Event::Exit(3), Event::Done]).unwrap(), 3);
+        let lost = ended(vec![Event::Came { rank, pid }, Event::Lost { rank, pid }]).unwrap_err();
+        assert!(lost.to_string().contains("rank 0 (process 2147483647) was lost"), "{lost}");
     }
 }

@@ -30,11 +30,11 @@ mod window;
 #[cfg(feature = "runtime")]
 pub mod world;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tessera_exec::{Platform, Sent};
-use tessera_ops::Registry;
 use tessera_ops::orchestration::{Executor, OnPlatform};
+use tessera_ops::{Registry, lock};
 use tessera_plan::{Catalogue, Plan};
 use tessera_types::Result;
 
@@ -101,13 +101,13 @@ impl Platform for Mpi {
 
     fn set(&self, name: &str, value: &str) -> Result<()> {
         if name == EXCHANGE {
-            *self.way.lock().unwrap_or_else(PoisonError::into_inner) = value.parse()?;
+            *lock(&self.way) = value.parse()?;
         }
         Ok(())
     }
 
     fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-        let way = *self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        let way = *lock(&self.way);
         pass::for_ranks(plan, catalogue, self.ranks(), way)
     }
 }

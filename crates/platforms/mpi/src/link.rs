@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tessera_exec::Sent;
-use tessera_ops::{Context, Reservation, Token};
+use tessera_ops::{Context, Reservation, Token, lock};
 use tessera_types::{Code, Error, Result};
 
 use crate::flow::Flow;
@@ -201,10 +201,6 @@ pub struct Link {
     /// Bytes of packets under way, and who waits for them to become fewer.
     under_way: AtomicUsize,
     waiting: Mutex<Vec<Token>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Link {

@@ -16,7 +16,9 @@ pub(crate) fn forward(errors: impl Read, events: &Sender<Event>) -> Vec<Said> {
         ["=====", "=   ", "YOUR APPLICATION", "This typically refers", "Please see the FAQ"];
     let mut kept = Vec::new();
     let (mut in_box, mut aborted) = (false, None);
-    for line in BufReader::new(errors).lines().map_while(std::result::Result::ok) {
+    for line in BufReader::new(errors).split(b'\n').map_while(std::result::Result::ok) {
+        // Open MPI passes on a zero byte of a rank that is killed, at times.
+        let line = String::from_utf8_lossy(&line).replace('\0', "");
         let is_edge = line.starts_with("----------");
         in_box ^= is_edge;
         let is_own = in_box || is_edge || OF_MPIEXEC.iter().any(|start| line.starts_with(start));
@@ -67,9 +69,9 @@ mod tests {
 
     use super::*;
 
-    fn told(text: &str) -> (Vec<Said>, Vec<Event>) {
+    fn told(text: &[u8]) -> (Vec<Said>, Vec<Event>) {
         let (sender, receiver) = channel();
-        let said = forward(text.as_bytes(), &sender);
+        let said = forward(text, &sender);
         drop(sender);
         (said, receiver.iter().collect())
     }
@@ -77,10 +79,12 @@ mod tests {
     #[test]
     fn what_mpi_says_is_kept_apart() {
         let (said, events) = told(
-            "Abort(40) on node 1 (rank 1 in comm 0): Fatal error in internal_Test: Other MPI error, error stack:\n\
+            b"\0Abort(40) on node 1 (rank 1 in comm 0): Fatal error in internal_Test: Other MPI error, error stack:\n\
              internal_Test(109).....: MPI_Test(request=0x28, flag=0x7f, status=0x1) failed\n\
              MPIDI_CMA_copy_data(68): \n\
              [proxy:0@vm] HYDU_sock_write (sock.c:250): write error (Broken pipe)\n\
+             \0\n\
+             a rank's words that are \xff no UTF-8\n\
              =   PID 4711 RUNNING AT vm\n",
         );
         assert_eq!(said.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [Some(1), Some(1), Some(1), None]);

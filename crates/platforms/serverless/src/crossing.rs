@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{Error as StoreError, GetOptions, GetRange};
-use tessera_ops::Reservation;
+use tessera_ops::{Reservation, lock};
 use tessera_types::{Code, Error, Result};
 
 use crate::invoke::pause;
 use crate::meeting::{Meeting, Owner, Said};
 use crate::object::{self, Came, Content, Group, Index};
 use crate::parts::Parts;
-use crate::task::{Task, lock};
+use crate::task::Task;
 
 /// Bytes that are read with an index: small objects are then read whole, with one request.
 const BESIDE_BYTES: usize = 16 << 10;

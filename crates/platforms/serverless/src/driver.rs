@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tessera_ops::orchestration::{Runtime, to_send};
 use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{
-    Collected, Lowering, NestedPlan, Operator, Reader, Reservation, Run, Source, SourceRun, Step, Token,
+    Collected, Lowering, NestedPlan, Operator, Reader, Reservation, Run, Source, SourceRun, Step, Token, lock,
 };
 use tessera_plan::{Functions, Node, Plan, Value, pass, text};
 use tessera_types::{Error, Result};
@@ -20,7 +20,7 @@ use crate::executor::{RESULT, decode};
 use crate::invoke::Function;
 use crate::meeting;
 use crate::report::{Prices, Usage};
-use crate::task::{Order, Stop, lock};
+use crate::task::{Order, Stop};
 
 /// The name of the function, where nobody gives another.
 pub(crate) const FUNCTION: &str = "tessera-worker";

@@ -9,7 +9,7 @@ use tessera_ops::rows::{Outgoing, Packet, RowLayout};
 use tessera_ops::stream_util::Later;
 use tessera_ops::{
     Collected, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SubOperator, Token,
-    describe,
+    describe, lock,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role as PlanRole, Traits};
 use tessera_types::{Error, Field, Result, Tuple};
@@ -20,7 +20,7 @@ use crate::crossing::{Crossed, Crossing};
 use crate::meeting::{Meeting, meets};
 use crate::object::{self, Group};
 use crate::parts::{Parts, To};
-use crate::task::{Task, lock};
+use crate::task::Task;
 
 /// Brings tuples of equal `keys` together on one worker, or all to every worker, or with `gather` all to the first: each
 /// worker writes one object with a row group per receiver, and reads its row group of every worker's object as those appear

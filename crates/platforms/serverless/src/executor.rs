@@ -2,21 +2,21 @@
 
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
-use tessera_encodings::Chunk;
+use tessera_encodings::{Chunk, own_strings};
 use tessera_exec::InShare;
 use tessera_ops::orchestration::Runtime;
 use tessera_ops::{
-    Collected, Lowering, NestedPlan, Operator, Reader, Run, Share, Source, SourceRun, Step, Token,
+    Collected, Lowering, NestedPlan, Operator, Reader, Run, Share, Source, SourceRun, Step, Token, lock,
 };
 use tessera_plan::Node;
 use tessera_types::{Error, Result, Tuple};
 
-use crate::task::{Task, lock};
+use crate::task::Task;
 use crate::worker::Worker;
 
 /// The first worker's result.
@@ -114,21 +114,12 @@ fn encode(collected: &Collected, tuple: &Tuple) -> Result<Vec<u8>> {
     let schema = schema(tuple)?;
     let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
     for chunk in collected.chunks.iter().filter(|chunk| !chunk.is_empty()) {
-        let batch = chunk.to_batch(tuple)?;
-        let columns: Vec<ArrayRef> = batch.columns().iter().map(without_rest).collect();
+        // A stream would carry all of the buffers that views refer to.
+        let columns = chunk.to_batch(tuple)?.columns().iter().map(own_strings).collect();
         writer.write(&RecordBatch::try_new(schema.clone(), columns)?)?;
     }
     writer.finish()?;
     Ok(writer.into_inner()?)
-}
-
-/// Views refer to buffers that hold more than they show; a stream would carry all of it.
-fn without_rest(array: &ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
-        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
-        _ => array.clone(),
-    }
 }
 
 /// The chunks of a result.

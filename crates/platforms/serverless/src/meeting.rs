@@ -7,11 +7,10 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
+use tessera_ops::lock;
 use tessera_ops::orchestration::{Heavy, heavy_partitions};
 use tessera_plan::{Node, Plan};
 use tessera_types::{Error, Result};
-
-use crate::task::lock;
 
 /// What an exchange tells the one that it meets.
 #[derive(Debug)]

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value as Json, json};
+use tessera_ops::lock;
 use tessera_types::{Code, Error, Result};
 use tokio::runtime::Handle;
 
@@ -182,10 +183,6 @@ impl Task {
             "an exchange inside a nested plan; put it beside the sub-operator that runs the nested plan",
         ))
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tessera_exec::Sent;
+use tessera_ops::lock;
 use tessera_plan::text;
 use tessera_types::{Code, Error, Result};
 
@@ -11,7 +12,7 @@ use crate::cloud::{Cloud, Space};
 use crate::invoke::Function;
 use crate::report::Usage;
 use crate::runtime::Runtime;
-use crate::task::{Answer, Order, Task, lock};
+use crate::task::{Answer, Order, Task};
 
 /// How often a worker asks whether its query is still wanted.
 const WATCH: Duration = Duration::from_millis(500);

@@ -2,17 +2,17 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
-use tessera_encodings::Chunk;
+use tessera_encodings::{Chunk, own_strings};
 use tessera_exec::{Governor, Query};
 use tessera_objects::is_object;
 use tessera_ops::hash::{MULTIPLIER, SEED, fold};
 use tessera_ops::operator::{Lowering, Operator, SourceRun, Step};
-use tessera_ops::{Counters, Registry, Run};
+use tessera_ops::{Counters, Registry, Run, lock};
 use tessera_plan::{Edge, Inputs, Node, Order, Traits, Value};
 use tessera_sql::{Draw, Drawn, Sample, Table};
 use tessera_types::{Error, Result, Tuple};
@@ -57,6 +57,8 @@ struct ScanDraw {
     tuple: Tuple,
     /// How many rows the table is said to have.
     rows: f64,
+    /// It is of objects.
+    remote: bool,
     kept: Option<Kept>,
     state: Mutex<State>,
 }
@@ -88,34 +90,33 @@ impl Sampler {
         Sampler { registry, storage, cache }
     }
 
-    /// The sample of a table of files; none of objects, which take a round trip for each range.
+    /// The sample of a table of files. Of objects, which take a round trip for each range, there is what `ANALYZE` has left; nothing
+    /// where a store does not say which version they are.
     pub(crate) fn sample(&self, table: &Table, stamps: &Stamps) -> Option<Arc<Sample>> {
+        let (draw, library) = (Box::new(self.draws(table, stamps)?), self.registry.library().clone());
+        Some(Arc::new(Sample::new(table.tuple.clone(), draw, library)))
+    }
+
+    fn draws(&self, table: &Table, stamps: &Stamps) -> Option<ScanDraw> {
         let Some(Value::List(paths)) = table.params.get("paths") else { return None };
-        if paths.iter().any(|path| matches!(path, Value::String(path) if is_object(path))) {
+        let remote = paths.iter().any(|path| matches!(path, Value::String(path) if is_object(path)));
+        if remote && !stamps.unchanged(stamps) {
             return None;
         }
-        let node = Node {
-            operator: table.operator.clone(),
-            inputs: Vec::new(),
-            params: table.params.clone(),
-            nested: Vec::new(),
-            expected: None,
-            estimated_rows: None,
-        };
+        let node = Node::new(table.operator.clone(), Vec::new(), table.params.clone(), Vec::new());
         let (sampler, tuple) = (self.clone(), table.tuple.clone());
         let rows = table.statistics.rows.unwrap_or(0.0);
         let reads = format!("{} {:?} {tuple}", table.operator, table.params);
         let versions = format!("{reads}\n{stamps:?}");
         let cache = self.cache.as_ref().filter(|_| stamps.unchanged(stamps));
         let kept = cache.map(|directory| Kept::new(directory, &reads, versions));
-        let draw = ScanDraw { sampler, node, tuple: tuple.clone(), rows, kept, state: Mutex::default() };
-        Some(Arc::new(Sample::new(tuple, Box::new(draw), self.registry.library().clone())))
+        Some(ScanDraw { sampler, node, tuple, rows, remote, kept, state: Mutex::default() })
     }
 }
 
 impl Draw for ScanDraw {
     fn draw(&self, columns: &[usize]) -> Option<Drawn> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if !state.looked {
             state.looked = true;
             if let Some(found) = self.kept.as_ref().and_then(Kept::load) {
@@ -126,17 +127,36 @@ impl Draw for ScanDraw {
         let missing: Vec<usize> =
             columns.iter().copied().filter(|column| !state.columns.numbers.contains(column)).collect();
         if !missing.is_empty() {
+            if self.remote {
+                return None;
+            }
             // What cannot be read is the query's to complain of.
             self.read_rows(&missing, &mut state).ok()?;
-            if let Some(kept) = &self.kept {
+            // What `ANALYZE` has left meanwhile, in another process, is better.
+            let better = |kept: &Kept| kept.load().is_some_and(|found| found.is_counted());
+            if let Some(kept) = self.kept.as_ref().filter(|kept| !better(kept)) {
                 kept.save(&state.columns);
             }
         }
         let State { columns: Columns { numbers, drawn, .. }, .. } = &*state;
         let position = |column: &usize| numbers.iter().position(|known| known == column);
         let array = |column: &usize| drawn.columns.get(position(column)?).cloned();
-        let columns = columns.iter().map(array).collect::<Option<Vec<_>>>()?;
-        Some(Drawn { columns, ..*drawn })
+        let counted = |column: &usize| drawn.distinct.get(position(column)?).copied().flatten();
+        Some(Drawn {
+            columns: columns.iter().map(array).collect::<Option<Vec<_>>>()?,
+            distinct: columns.iter().map(counted).collect(),
+            rows: drawn.rows,
+            table_rows: drawn.table_rows,
+            even: drawn.even,
+        })
+    }
+
+    fn replace(&self, drawn: &Drawn) -> bool {
+        let numbers = (0..drawn.columns.len()).collect();
+        let columns = Columns { places: Vec::new(), numbers, drawn: drawn.clone() };
+        let kept = self.kept.as_ref().is_some_and(|kept| kept.save(&columns));
+        *lock(&self.state) = State { looked: true, places: None, columns };
+        kept
     }
 }
 
@@ -150,7 +170,8 @@ impl ScanDraw {
         let known = state.places.clone().filter(|places| places.all == all);
         let first = known.is_none();
         let places = known.unwrap_or_else(|| self.places(all));
-        let (sample, read) = sampled(&*source, &places, &tuple, first.then(|| Instant::now() + TIME_MAX))?;
+        let ends_at = first.then(|| Instant::now() + TIME_MAX);
+        let (sample, read) = sampled(&*source, &places, &tuple, ends_at)?;
         let looked_at: usize = read.morsels.iter().map(|(_, rows)| *rows).sum();
         if first {
             let complete = read.morsels.len() == all && !read.cut;
@@ -161,7 +182,8 @@ impl ScanDraw {
                 _ => (looked_at as f64 / read.morsels.len().max(1) as f64 * all as f64).max(least),
             };
             let places = Places { morsels: read.morsels, ..places };
-            let drawn = Drawn { columns: Vec::new(), rows: sample.num_rows(), table_rows, even: complete };
+            let rows = sample.num_rows();
+            let drawn = Drawn { rows, table_rows, even: complete, ..Drawn::default() };
             state.columns = Columns { places: places.numbers(), numbers: Vec::new(), drawn };
             state.places = Some(places);
         }
@@ -169,7 +191,8 @@ impl ScanDraw {
             return Err(Error::data("a sample has other rows than before: the table has changed"));
         }
         state.columns.numbers.extend(columns);
-        state.columns.drawn.columns.extend(owned(&sample));
+        state.columns.drawn.columns.extend(sample.columns().iter().map(own_strings));
+        state.columns.drawn.distinct.resize(state.columns.numbers.len(), None);
         Ok(())
     }
 
@@ -194,6 +217,7 @@ impl ScanDraw {
             parameter_tuple: Tuple::empty(),
             parameters: Chunk::unit(),
             counters: Arc::new(Counters::default()),
+            sideways: Arc::default(),
         }
     }
 
@@ -232,7 +256,7 @@ struct Read {
     cut: bool,
 }
 
-/// The sampled rows of a source, until `ends_at`.
+/// The sampled rows of a source, until `ends_at`, of the first chunk in any case.
 fn sampled(
     source: &dyn SourceRun,
     places: &Places,
@@ -242,18 +266,27 @@ fn sampled(
     let over = || ends_at.is_some_and(|ends_at| Instant::now() > ends_at);
     let (mut batches, mut read) = (Vec::new(), Read { morsels: Vec::new(), cut: false });
     for (morsel, limit) in &places.morsels {
+        // Only where there is more is it cut: what was read to its end is known whole, however late.
+        read.cut = !batches.is_empty() && over();
+        if read.cut {
+            break;
+        }
         let mut reader = source.open(*morsel)?;
         let mut rows = 0;
-        while rows < *limit && !read.cut {
+        while rows < *limit {
             match reader.step()? {
+                Step::HasOutput(_) if !batches.is_empty() && over() => {
+                    read.cut = true;
+                    break;
+                }
                 Step::HasOutput(chunk) => {
                     let chunk = chunk.compact()?;
                     let batch = chunk.slice(0, chunk.rows().min(limit - rows)).to_batch(tuple)?;
                     let kept = (rows..rows + batch.num_rows()).map(|row| places.keeps(*morsel, row));
                     rows += batch.num_rows();
                     batches.push(filter_record_batch(&batch, &kept.map(Some).collect::<BooleanArray>())?);
-                    read.cut = over();
                 }
+                Step::Again => {}
                 Step::Blocked(token) => token.wait(WAIT),
                 Step::NeedInput | Step::Done => break,
             }
@@ -287,17 +320,9 @@ impl Places {
     }
 }
 
-/// The columns, without the rest of the buffers that strings stand in.
-fn owned(batch: &RecordBatch) -> Vec<ArrayRef> {
-    let own = |array: &ArrayRef| match array.as_string_view_opt() {
-        Some(strings) => Arc::new(strings.gc()) as ArrayRef,
-        None => array.clone(),
-    };
-    batch.columns().iter().map(own).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Source;
     use super::*;
 
     #[test]
@@ -309,5 +334,29 @@ mod tests {
             assert!((found - share).abs() < 0.01, "{found} of {share}");
             assert_eq!(Places::of(&places.numbers()), Some(places));
         }
+    }
+
+    #[test]
+    fn what_was_read_to_its_end_is_whole_however_late() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        let late = |rows: usize| {
+            let lines = (0..rows).map(|row| format!("{row}\n"));
+            std::fs::write(&path, std::iter::once("x\n".to_string()).chain(lines).collect::<String>())
+                .unwrap();
+            let storage = Storage::new(Vec::new());
+            let table =
+                Source::at(&storage, "t", path.to_str().unwrap()).unwrap().describe(&storage).unwrap();
+            let stamps = Stamps::of(&storage, &[path.to_str().unwrap().to_string()]);
+            let sampler = Sampler::new(Arc::new(tessera_ops::standard_registry()), storage, None);
+            let draw = sampler.draws(&table, &stamps).unwrap();
+            let source = draw.source(&draw.tuple, &draw.run()).unwrap();
+            let places = draw.places(source.morsels());
+            sampled(&*source, &places, &draw.tuple, Some(Instant::now())).unwrap()
+        };
+        let (sample, read) = late(20);
+        assert_eq!((sample.num_rows(), read.cut), (20, false));
+        let (sample, read) = late(10_000);
+        assert!(read.cut && (1..10_000).contains(&sample.num_rows()), "{}", sample.num_rows());
     }
 }

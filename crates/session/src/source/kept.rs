@@ -4,9 +4,9 @@
 //! sampled anew. Nothing relies on it: one that is damaged, old or of another version of this program is as good as none, and one
 //! that cannot be written is not. Files appear whole, by renaming.
 //!
-//! Layout: [`MAGIC`], length and text of the versions, rows of the table (a float's bits), 1 for an even sample, where the rows lie
-//! and the numbers of the columns (each a list, its length first), rows, the columns as an Arrow stream, and a hash of all that; numbers are
-//! 8 bytes, the lowest first.
+//! Layout: [`MAGIC`]; length and text of the versions; rows of the table (a float's bits); 1 for an even sample; where the rows lie, the
+//! numbers of the columns, and their distinct values (a float's bits, 0 if not counted), each a list with its length first; rows; the
+//! columns as an Arrow stream; a hash of all that. Numbers are 8 bytes, the lowest first.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use arrow::ipc::writer::StreamWriter;
 use tessera_ops::hash::word_of_bytes;
 use tessera_sql::Drawn;
 
-const MAGIC: &[u8; 8] = b"TESSTAT1";
+const MAGIC: &[u8; 8] = b"TESSTAT2";
 /// A larger file is no sample.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// The most files in the directory; when one more comes, all go. Each is some 100 KiB.
+/// The most files in the directory; when one more comes, all go. Each is some 100 KiB, of a wide table that was read whole some MiB.
 const FILES_MAX: usize = 4_096;
 
 /// Where the sample of one version of a table is kept.
@@ -38,6 +38,13 @@ pub(super) struct Columns {
     pub(super) places: Vec<u64>,
     pub(super) numbers: Vec<usize>,
     pub(super) drawn: Drawn,
+}
+
+impl Columns {
+    /// Whether distinct values were counted, in the whole table.
+    pub(super) fn is_counted(&self) -> bool {
+        self.drawn.distinct.iter().any(Option::is_some)
+    }
 }
 
 impl Kept {
@@ -66,11 +73,17 @@ impl Kept {
         let even = number(&mut rest)? == 1;
         let places = list(&mut rest)?;
         let numbers: Vec<usize> = list(&mut rest)?.into_iter().map(|number| number as usize).collect();
+        let counted = list(&mut rest)?.into_iter().map(|bits| (bits != 0).then(|| f64::from_bits(bits)));
+        let distinct: Vec<Option<f64>> = counted.collect();
         let rows = number(&mut rest)? as usize;
         let batch = StreamReader::try_new(rest, None).ok()?.next()?.ok()?;
         let columns = batch.columns().to_vec();
         let fits = columns.len() == numbers.len() && columns.iter().all(|column| column.len() == rows);
-        fits.then_some(Columns { places, numbers, drawn: Drawn { columns, rows, table_rows, even } })
+        fits.then_some(Columns {
+            places,
+            numbers,
+            drawn: Drawn { columns, rows, table_rows, even, distinct },
+        })
     }
 
     /// Keeps a sample; whether it could.
@@ -79,7 +92,7 @@ impl Kept {
     }
 
     fn written(&self, sample: &Columns) -> Option<()> {
-        let Drawn { columns, rows, table_rows, even } = &sample.drawn;
+        let Drawn { columns, rows, table_rows, even, distinct } = &sample.drawn;
         let mut bytes = MAGIC.to_vec();
         let mut put = |number: u64| bytes.extend(number.to_le_bytes());
         put(self.versions.len() as u64);
@@ -91,6 +104,8 @@ impl Kept {
         sample.places.iter().for_each(|number| put(*number));
         put(sample.numbers.len() as u64);
         sample.numbers.iter().for_each(|number| put(*number as u64));
+        put(distinct.len() as u64);
+        distinct.iter().for_each(|count| put(count.map_or(0, f64::to_bits)));
         put(*rows as u64);
         let field = |(number, array): (usize, &ArrayRef)| {
             Field::new(number.to_string(), array.data_type().clone(), true)
@@ -103,6 +118,9 @@ impl Kept {
         writer.finish().ok()?;
         drop(writer);
         bytes.extend(word_of_bytes(&bytes).to_le_bytes());
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return None;
+        }
         let directory = self.file.parent()?;
         std::fs::create_dir_all(directory).ok()?;
         make_room(directory);
@@ -150,7 +168,8 @@ mod tests {
             Arc::new(Int64Array::from(vec![Some(1), None, Some(3)])),
             Arc::new(StringViewArray::from(vec![Some("a"), Some("longer than twelve bytes"), None])),
         ];
-        let drawn = Drawn { columns, rows: 3, table_rows: 70.0, even: true };
+        let distinct = vec![Some(2.0), None];
+        let drawn = Drawn { columns, rows: 3, table_rows: 70.0, even: true, distinct };
         Columns { places: vec![1, 2, 3], numbers: vec![4, 1], drawn }
     }
 
@@ -162,6 +181,7 @@ mod tests {
         assert!(kept.save(&sample()));
         let found = kept.load().unwrap();
         assert_eq!(found.places, [1, 2, 3]);
+        assert_eq!(found.drawn.distinct, [Some(2.0), None]);
         assert_eq!((found.numbers, found.drawn.rows, found.drawn.table_rows), (vec![4, 1], 3, 70.0));
         assert_eq!(found.drawn.columns, sample().drawn.columns);
         assert!(Kept::new(&folder.path().join("new"), "scan of x", "2".to_string()).load().is_none());

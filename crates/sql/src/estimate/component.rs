@@ -12,11 +12,13 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use tessera_ops::hash::{SEED, combine};
 use tessera_plan::Expr;
+use tessera_types::Field;
 
 use crate::relation::{Kind, Name};
-use crate::sample::{NO_ROW, NO_WORD, Sample, distinct, select};
+use crate::sample::{NO_ROW, NO_WORD, Sample, distinct, numbers, select};
 
 /// The most rows of a joined component: of more, a part is kept. Joining costs some 20 ns a row, for each set of units
 /// that join ordering looks at.
@@ -70,6 +72,12 @@ impl Hasher for Hashed {
     fn write_u64(&mut self, word: u64) {
         self.0 = word;
     }
+}
+
+/// What the values of an expression are like.
+pub(super) struct Moments {
+    pub(super) mean: f64,
+    pub(super) variance: f64,
 }
 
 /// What joining two components has found.
@@ -184,19 +192,49 @@ impl Component {
         self.parts.iter().map(part).collect()
     }
 
-    /// The rows that satisfy a predicate; nothing where it cannot be evaluated here.
-    pub(crate) fn filtered(&self, predicate: &Expr) -> Option<Component> {
-        let fields = predicate.fields();
-        if fields.is_empty() || !crate::relation::parameters(predicate).is_empty() {
+    /// The values of the fields that an expression reads; nothing where it reads none or others.
+    fn read(&self, expr: &Expr) -> Option<Vec<(Field, ArrayRef)>> {
+        let fields = expr.fields();
+        if fields.is_empty() || !crate::relation::parameters(expr).is_empty() {
             return None;
         }
         let column = |name: &Name| {
             let (part, column) = self.part(name)?;
             part.sample.field(column, name, &part.rows)
         };
-        let columns = fields.iter().map(column).collect::<Option<Vec<_>>>()?;
-        let kept = select(predicate, columns, self.parts.first()?.sample.library())?;
+        fields.iter().map(column).collect()
+    }
+
+    /// The rows that satisfy a predicate; nothing where it cannot be evaluated here.
+    pub(crate) fn filtered(&self, predicate: &Expr) -> Option<Component> {
+        let kept = select(predicate, self.read(predicate)?, self.parts.first()?.sample.library())?;
         Some(Component::new(self.at(&kept), kept.len(), self.whole, self.even))
+    }
+
+    /// Mean and variance of a number's values; nothing where they are none or unknown.
+    pub(super) fn moments(&self, expr: &Expr) -> Option<Moments> {
+        let values = numbers(expr, self.read(expr)?, self.parts.first()?.sample.library())?;
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+        (count > 0.0 && variance.is_finite()).then_some(Moments { mean, variance })
+    }
+
+    /// How many ordered pairs of different rows have equal values in these fields.
+    pub(super) fn pairs(&self, names: &[Name]) -> Option<f64> {
+        let counts = self.index(names)?.keys.values().map(|(_, count)| f64::from(*count)).collect::<Vec<_>>();
+        Some(counts.iter().map(|count| count * (count - 1.0)).sum())
+    }
+
+    /// A row for each group by these fields, under new names, `(new, old)`. Of larger groups there are more than of small ones, unless all
+    /// are there; and then conditions on aggregates may leave out some, so that they count as a part.
+    pub(super) fn groups(&self, keys: &[(Name, Name)]) -> Option<Component> {
+        let names: Vec<Name> = keys.iter().map(|(_, old)| old.clone()).collect();
+        let index = self.index(&names)?;
+        let firsts = index.keys.values().map(|(start, _)| index.rows.get(*start as usize).copied());
+        let mut firsts = firsts.collect::<Option<Vec<u32>>>()?;
+        firsts.sort_unstable();
+        Some(Component::new(self.at(&firsts), firsts.len(), false, self.whole).renamed(keys))
     }
 
     /// How many distinct values these fields have together among `rows` tuples of which these are some.
@@ -209,8 +247,20 @@ impl Component {
         if self.whole {
             return Some(found.max(1.0));
         }
+        if let Some(counted) = self.counted(names) {
+            return Some(counted.min(rows.max(1.0)));
+        }
         let once = index.keys.values().filter(|(_, count)| *count == 1).count() as f64;
         Some(distinct(found, once, self.rows as f64, rows))
+    }
+
+    /// The distinct values of a field that were counted in its table, of which no row has been left out.
+    fn counted(&self, names: &[Name]) -> Option<f64> {
+        let ([name], [_]) = (names, self.parts.as_slice()) else { return None };
+        let (part, column) = self.part(name)?;
+        let values = part.sample.values(column)?;
+        (values.counted && Some(self.rows) == part.sample.size().map(|size| size.rows))
+            .then_some(values.distinct)
     }
 
     /// The rows joined with those of another component where fields of either are equal.

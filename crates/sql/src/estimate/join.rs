@@ -22,6 +22,13 @@ fn equality(condition: &Expr) -> Option<(&Expr, &Expr)> {
     }
 }
 
+/// The values that two fields can be equal in. The smallest or largest value of a group equals one of its tuples, if
+/// their keys are equal, too; which is why it was asked for.
+fn values(left: &Column, right: &Column) -> f64 {
+    let all = left.domain.max(right.domain);
+    left.group_rows.or(right.group_rows).map_or(all, |rows| rows.min(all)).max(1.0)
+}
+
 /// The share of all pairs of tuples that match these conditions, by distinct values.
 fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
     let mut other = 1.0;
@@ -37,9 +44,9 @@ fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
     }
     let share = match sides.as_slice() {
         [] => 1.0,
-        [(l, r)] => 1.0 / l.domain.max(r.domain).max(1.0),
+        [(l, r)] => 1.0 / values(l, r),
         many => {
-            let product: f64 = many.iter().map(|(l, r)| l.domain.max(r.domain).max(1.0)).product();
+            let product: f64 = many.iter().map(|(l, r)| values(l, r)).product();
             let base = |side: &dyn Fn(&(Column, Column)) -> f64| many.iter().map(side).fold(1.0, f64::max);
             // A key of several fields has no more values than the smaller table has tuples.
             let smaller = base(&|(l, _)| l.base).min(base(&|(_, r)| r.base)).max(1.0);
@@ -47,6 +54,17 @@ fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
         }
     };
     share * other
+}
+
+/// The most pairs where tuples are compared with the smallest or largest value of their group: each of these values meets its own.
+fn extremes(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
+    let of = |expr: &Expr| {
+        let Expr::Field(name) = expr else { return None };
+        let side = [left, right].into_iter().find(|side| side.columns.contains_key(name))?;
+        side.columns.get(name)?.group_rows.map(|_| side.rows)
+    };
+    let compared = conditions.iter().filter_map(|condition| equality(condition));
+    compared.flat_map(|(a, b)| [of(a), of(b)]).flatten().fold(f64::INFINITY, f64::min)
 }
 
 /// What samples say of a join.
@@ -137,7 +155,7 @@ pub(crate) fn join_profiles(
         Some(found) => found.share * pair_share(left, right, &found.rest),
         None => pair_share(left, right, conditions),
     };
-    let pairs = left.rows * right.rows * share;
+    let pairs = (left.rows * right.rows * share).min(extremes(left, right, conditions));
     match kind {
         Kind::Inner => left.with_sample(right, pairs, sampled),
         Kind::Left => {

@@ -2,6 +2,7 @@
 //! side that is built. Answers never depend on them.
 
 mod component;
+mod group;
 mod join;
 
 use std::collections::HashMap;
@@ -11,9 +12,10 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::Atom;
 
 use crate::catalog::{ColumnStatistics, Table};
-use crate::relation::{Aggregate, Name, Relation};
+use crate::relation::{Name, Relation};
 
 use component::Component;
+use group::{Spread, grouped};
 
 pub(crate) use join::join_profiles;
 
@@ -57,6 +59,10 @@ struct Column {
     min: Option<f64>,
     max: Option<f64>,
     nulls: f64,
+    /// Of sums and counts: how they are distributed.
+    spread: Option<Spread>,
+    /// Of the smallest and largest values of groups: how many tuples a group has.
+    group_rows: Option<f64>,
 }
 
 /// What is believed of a relation.
@@ -119,7 +125,7 @@ fn visited_inputs(relation: &Relation, seen: &mut dyn FnMut(&Relation, &Profile)
             let conditions: Vec<&Expr> = join.conditions.iter().collect();
             join_profiles(&left, &right, join.kind, &conditions, join.mark.as_ref())
         }
-        Relation::Aggregate(aggregate) => grouped(profile(&aggregate.input), aggregate),
+        Relation::Aggregate(aggregate) => grouped(&profile(&aggregate.input), aggregate),
         Relation::Sort { input, offset: 0, limit: None, .. } => profile(input),
         Relation::Sort { input, offset, limit, .. } | Relation::Limit { input, offset, limit } => {
             let mut profile = profile(input);
@@ -187,16 +193,18 @@ fn scan(table: &Table, columns: &[(Name, usize)]) -> Profile {
             Some(Atom::Boolean) => 2.0,
             _ => rows,
         };
-        let sampled = sample.and_then(|(sample, _)| Some(sample.values(index)?.distinct));
+        let values = sample.and_then(|(sample, _)| sample.values(index));
         let whole = sample.is_some_and(|(_, size)| size.whole());
-        let distinct = sampled
-            .filter(|_| whole || known.distinct.is_none())
+        let distinct = values
+            .filter(|values| whole || values.counted || known.distinct.is_none())
+            .map(|values| values.distinct)
             .or(known.distinct)
             .or(range)
             .unwrap_or(guess)
             .min(range.unwrap_or(f64::MAX))
             .clamp(1.0, rows.max(1.0));
-        Column { distinct, domain: distinct, base: rows, min, max, nulls: known.null_fraction.unwrap_or(0.0) }
+        let nulls = known.null_fraction.unwrap_or(0.0);
+        Column { min, max, nulls, ..Column::plain(distinct, rows) }
     };
     let component = sample.and_then(|(sample, _)| Component::of(sample, columns));
     let columns = columns.iter().map(|(name, index)| (name.clone(), column(*index))).collect();
@@ -218,8 +226,13 @@ fn number(value: &Scalar, atom: Option<&Atom>) -> Option<f64> {
 
 impl Column {
     fn unknown(rows: f64) -> Self {
-        let distinct = rows.max(1.0);
-        Column { distinct, domain: distinct, base: rows, min: None, max: None, nulls: 0.0 }
+        Column::plain(rows.max(1.0), rows)
+    }
+
+    /// Of which only the number of distinct values is known.
+    fn plain(distinct: f64, rows: f64) -> Self {
+        let (domain, base) = (distinct, rows);
+        Column { distinct, domain, base, min: None, max: None, nulls: 0.0, spread: None, group_rows: None }
     }
 }
 
@@ -251,8 +264,7 @@ impl Profile {
         {
             distinct = distinct.min((max - min) / 365.0 + 1.0);
         }
-        let distinct = distinct.clamp(1.0, self.rows.max(1.0));
-        Column { distinct, domain: distinct, base: self.rows, min: None, max: None, nulls: 0.0 }
+        Column::plain(distinct.clamp(1.0, self.rows.max(1.0)), self.rows)
     }
 
     /// No field has more distinct values than there are tuples.
@@ -367,11 +379,14 @@ impl Profile {
         }
     }
 
-    /// The share of tuples for which `left < right`, where one is a field of known range and the other a constant.
+    /// The share of tuples for which `left < right`, where one is a field of known range or distribution and the other a constant.
     fn below(&self, left: &Expr, right: &Expr) -> Option<f64> {
         let share = |name: &Name, value: &Scalar, atom: &Atom| {
-            let column = self.columns.get(name)?;
-            let (min, max, value) = (column.min?, column.max?, number(value, Some(atom))?);
+            let (column, value) = (self.columns.get(name)?, number(value, Some(atom))?);
+            if let Some(spread) = column.spread {
+                return Some(spread.below(value));
+            }
+            let (min, max) = (column.min?, column.max?);
             let width = (max - min).max(f64::MIN_POSITIVE);
             Some(((value - min) / width).clamp(0.0, 1.0))
         };
@@ -404,34 +419,4 @@ impl Profile {
 fn bounded(believed: f64, drawn: f64, draws: f64) -> f64 {
     let (least, most) = (drawn - 2.0 * drawn.sqrt(), drawn + 2.0 * (drawn + 1.0).sqrt());
     believed.clamp((least / draws).clamp(0.0, 1.0), (most / draws).clamp(0.0, 1.0))
-}
-
-fn grouped(input: Profile, aggregate: &Aggregate) -> Profile {
-    let keys: Vec<Column> = aggregate.keys.iter().map(|(_, expr)| input.column_of(expr)).collect();
-    let mut rows = match keys.len() {
-        0 => 1.0,
-        _ => keys.iter().map(|key| key.distinct).product::<f64>().min(input.rows.max(1.0)),
-    };
-    let names = aggregate.keys.iter().map(|(_, expr)| match expr {
-        Expr::Field(name) => Some(name.clone()),
-        _ => None,
-    });
-    if let Some(names) = names.collect::<Option<Vec<Name>>>()
-        && let Some(first) = names.first()
-        && let Some(position) = input.component_of(first)
-        && let Some(groups) = input.components[position].distinct(&names, input.rows)
-    {
-        rows = if input.components[position].whole { groups } else { groups.min(rows) };
-    }
-    if let Some(sets) = &aggregate.sets {
-        rows = (rows * sets.len() as f64).min(input.rows.max(1.0) * sets.len() as f64);
-    }
-    let mut columns: HashMap<Name, Column> =
-        aggregate.keys.iter().map(|(name, _)| name.clone()).zip(keys).collect();
-    for (name, _) in &aggregate.calls {
-        columns.insert(name.clone(), Column::unknown(rows));
-    }
-    let mut profile = Profile { rows, columns, components: Vec::new() };
-    profile.cap();
-    profile
 }

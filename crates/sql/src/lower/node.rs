@@ -101,15 +101,7 @@ pub(super) fn add_nested(
     nested: Vec<Plan>,
     tuple: Tuple,
 ) -> Made {
-    let node = Node {
-        operator: operator.into(),
-        inputs: inputs.to_vec(),
-        params,
-        nested,
-        expected: None,
-        estimated_rows: None,
-    };
-    level.nodes.push(node);
+    level.nodes.push(Node::new(operator, inputs.to_vec(), params, nested));
     Made { id: NodeId(level.nodes.len() as u32 - 1), tuple }
 }
 

@@ -47,6 +47,10 @@ fn load_samples(relation: &Relation) {
             }
             Relation::Aggregate(aggregate) => {
                 read.extend(aggregate.keys.iter().flat_map(|(_, expr)| expr.fields()));
+                let calls = aggregate.calls.iter().filter(|(name, _)| read.contains(name));
+                read.extend(
+                    calls.flat_map(|(_, call)| &call.args).flat_map(Expr::fields).collect::<Vec<_>>(),
+                );
             }
             // What is read above a map stands below it under another name.
             Relation::Map { exprs, .. } => {

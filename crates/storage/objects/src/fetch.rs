@@ -10,12 +10,12 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use object_store::{Error as StoreError, GetOptions, GetRange};
-use tessera_ops::{Token, Traffic};
+use tessera_ops::{Token, Traffic, lock};
 use tessera_types::{Error, Result};
 use tokio::task::AbortHandle;
 
 use crate::error::{reason, store_error};
-use crate::io::{self, TOTALS, Transfer, lock};
+use crate::io::{self, TOTALS, Transfer};
 use crate::object::Object;
 use crate::store::pause;
 

@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
-use tessera_types::{Code, Error, Result};
+use tessera_ops::{Interrupt, lock};
+use tessera_types::{Error, Result};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::AbortHandle;
 
@@ -24,7 +25,7 @@ const RANGES_MAX: usize = 256;
 /// Threads that look up names of hosts, which the system offers only as a call that waits.
 const LOOKUP_THREADS_MAX: usize = 2;
 /// How often a thread that waits asks whether it should go on.
-const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Kinds of requests, as stores bill them: reading (and selecting), looking, listing, writing, deleting.
 pub const KINDS: [&str; 5] = ["get", "head", "list", "put", "delete"];
@@ -156,44 +157,12 @@ fn start() -> std::result::Result<Handle, String> {
     Ok(handle)
 }
 
-/// Ends what waits for a store.
-#[derive(Debug, Default)]
-pub struct Interrupt {
-    happened: AtomicBool,
-    ends_at: Mutex<Option<Instant>>,
-}
-
-impl Interrupt {
-    /// Ends it, from any thread.
-    pub fn cancel(&self) {
-        self.happened.store(true, Ordering::Relaxed);
-    }
-
-    /// Begins anew: nothing has happened yet, and waiting ends after `deadline`.
-    pub(crate) fn reset(&self, deadline: Option<Duration>) {
-        self.happened.store(false, Ordering::Relaxed);
-        *lock(&self.ends_at) = deadline.map(|deadline| Instant::now() + deadline);
-    }
-
-    /// Waits until it has happened: the error that then comes.
-    pub(crate) async fn happened(&self) -> Error {
-        loop {
-            match self.check() {
-                Ok(()) => tokio::time::sleep(INTERRUPT_INTERVAL).await,
-                Err(error) => return error,
-            }
-        }
-    }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.happened.load(Ordering::Relaxed) {
-            return Err(Error::new(Code::Cancelled, "the query was cancelled"));
-        }
-        match *lock(&self.ends_at) {
-            Some(ends_at) if Instant::now() >= ends_at => {
-                Err(Error::new(Code::Cancelled, "the query took longer than its deadline allows"))
-            }
-            _ => Ok(()),
+/// Waits until the statement is to end: the error that then comes.
+pub(crate) async fn happened(interrupt: &Interrupt) -> Error {
+    loop {
+        match interrupt.check() {
+            Ok(()) => tokio::time::sleep(INTERRUPT_INTERVAL).await,
+            Err(error) => return error,
         }
     }
 }
@@ -330,8 +299,4 @@ async fn watch(released: u64) {
         traffic.under_way == 0 && traffic.released == released
     };
     admit(&Handle::current(), stalled);
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -42,7 +42,7 @@ use object_store::aws::AwsCredentialProvider;
 use object_store::path::Path;
 use tokio::runtime::Handle;
 
-pub use io::{Interrupt, KINDS, Totals, totals};
+pub use io::{KINDS, Totals, totals};
 pub use object::Stamp;
 pub use objects::{Edges, Expanded, Objects};
 pub use select::{SelectRequest, SmartStorage, push_selects};

@@ -9,9 +9,8 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
+use tessera_ops::lock;
 use tessera_types::Error;
-
-use crate::io::lock;
 
 /// Bytes at the start and at the end of an object that are read at once: headers and footers are mostly shorter.
 pub(crate) const EDGE_BYTES: u64 = 64 << 10;

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
-use tessera_ops::{Output, RangeReader};
+use tessera_ops::{Interrupt, Output, RangeReader, lock};
 use tessera_types::{Code, Error, Result};
 
 use crate::error::store_error;
 use crate::fetch::{Cost, Fetch};
-use crate::io::{self, Interrupt, TOTALS, Totals, lock};
+use crate::io::{self, TOTALS, Totals};
 use crate::listing::{Pattern, is_data};
 use crate::location::{Kind, Location};
 use crate::object::{EDGE_BYTES, Object, Stamp};
-use crate::output::ObjectOutput;
+use crate::output::{GivenUp, ObjectOutput};
 use crate::reader::ObjectReader;
 use crate::select::{Answer, Clients, Dialect, SELECT_AS, SelectClient};
 use crate::store::{self, Server};
@@ -61,6 +61,7 @@ pub struct Objects {
     statement: Mutex<u64>,
     /// What the process had asked of stores when the statement began.
     before: Mutex<Totals>,
+    given_up: GivenUp,
 }
 
 impl fmt::Debug for Objects {
@@ -81,12 +82,13 @@ impl Objects {
             folders: Mutex::default(),
             statement: Mutex::default(),
             before: Mutex::default(),
+            given_up: GivenUp::default(),
         }
     }
 
     /// A statement begins: objects and folders are looked at again, and nothing has been cancelled.
     pub fn begin(&self, deadline: Option<Duration>) {
-        self.interrupt.reset(deadline);
+        self.interrupt.begin(deadline);
         lock(&self.folders).clear();
         *lock(&self.statement) += 1;
         *lock(&self.before) = io::totals();
@@ -97,7 +99,7 @@ impl Objects {
         io::totals().since(*lock(&self.before))
     }
 
-    /// What ends the looking and writing of the statement.
+    /// What ends the statement, and with it looking and writing.
     pub fn interrupt(&self) -> Arc<Interrupt> {
         self.interrupt.clone()
     }
@@ -373,8 +375,14 @@ impl Objects {
             self.store(&location)?,
             location.path()?,
             self.interrupt.clone(),
+            self.given_up.clone(),
         );
         Ok(Box::new(output))
+    }
+
+    /// Waits until stores have forgotten what was written and not committed, some seconds at most. Dropping this does, too.
+    pub fn settle(&self) {
+        self.given_up.wait();
     }
 
     /// Asks the store to select from an object as it was last looked at.
@@ -445,6 +453,12 @@ impl Objects {
         };
         known.insert(address, (statement, object.clone()));
         Ok(object)
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        self.settle();
     }
 }
 

@@ -3,26 +3,47 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, select};
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt};
-use tessera_ops::Output;
+use tessera_ops::{Interrupt, Output, lock};
 use tessera_types::{Error, Result};
 use tokio::task::JoinHandle;
 
 use crate::error::store_error;
-use crate::io::{Interrupt, handle, wait};
+use crate::io::{handle, happened, wait};
 
 /// Bytes of a part: with the 10,000 parts that S3 allows, an object may have 156 GiB.
 const PART_BYTES: usize = 16 << 20;
 /// Parts that are under way at once; writing waits for the oldest where there are more.
 const PARTS_MAX: usize = 4;
-/// How long a process waits for a store to forget an upload that was given up.
+/// How long a store has to forget an upload that was given up.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Uploads that stores have been asked to forget: nobody waits for that but who ends.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GivenUp(Arc<Mutex<Vec<Receiver<()>>>>);
+
+impl GivenUp {
+    fn add(&self, forgotten: Receiver<()>) {
+        let mut all = lock(&self.0);
+        all.retain(|forgotten| forgotten.try_recv() == Err(TryRecvError::Empty));
+        all.push(forgotten);
+    }
+
+    /// Waits until they are forgotten, or have been asked for long enough.
+    pub(crate) fn wait(&self) {
+        let all = std::mem::take(&mut *lock(&self.0));
+        for forgotten in all {
+            let _ = forgotten.recv_timeout(ABORT_TIMEOUT);
+        }
+    }
+}
 
 /// An object being written; dropped before it is committed, it leaves nothing.
 pub(crate) struct ObjectOutput {
@@ -30,6 +51,7 @@ pub(crate) struct ObjectOutput {
     store: Arc<dyn ObjectStore>,
     path: Path,
     interrupt: Arc<Interrupt>,
+    given_up: GivenUp,
     buffer: BytesMut,
     upload: Option<Box<dyn MultipartUpload>>,
     parts: std::collections::VecDeque<JoinHandle<object_store::Result<()>>>,
@@ -47,9 +69,10 @@ impl ObjectOutput {
         store: Arc<dyn ObjectStore>,
         path: Path,
         interrupt: Arc<Interrupt>,
+        given_up: GivenUp,
     ) -> ObjectOutput {
         let (buffer, parts) = (BytesMut::new(), std::collections::VecDeque::new());
-        ObjectOutput { address, store, path, interrupt, buffer, upload: None, parts }
+        ObjectOutput { address, store, path, interrupt, given_up, buffer, upload: None, parts }
     }
 
     /// Sends a part; waits while too many are under way.
@@ -104,7 +127,7 @@ impl ObjectOutput {
         let interrupt = self.interrupt.clone();
         let (upload, done) = wait(&Interrupt::default(), async move {
             let mut upload = upload;
-            let done = match select(upload.complete(), pin!(interrupt.happened())).await {
+            let done = match select(upload.complete(), pin!(happened(&interrupt))).await {
                 Either::Left((done, _)) => Ok(done),
                 Either::Right((cancelled, _)) => Err(cancelled),
             };
@@ -142,14 +165,20 @@ impl Drop for ObjectOutput {
         let Some(mut upload) = self.upload.take() else { return };
         let parts = std::mem::take(&mut self.parts);
         // Parts that arrive after the upload was given up would stay, and be paid for.
-        let give_up = async move {
+        let end_parts = async move {
             for part in parts {
                 part.abort();
                 drop(part.await);
             }
-            drop(tokio::time::timeout(ABORT_TIMEOUT, upload.abort()).await);
             Ok(())
         };
-        drop(wait(&Interrupt::default(), give_up));
+        drop(wait(&Interrupt::default(), end_parts));
+        let Ok(handle) = handle() else { return };
+        let (sender, forgotten) = channel();
+        handle.spawn(async move {
+            drop(tokio::time::timeout(ABORT_TIMEOUT, upload.abort()).await);
+            drop(sender);
+        });
+        self.given_up.add(forgotten);
     }
 }

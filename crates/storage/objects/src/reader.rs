@@ -4,11 +4,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use tessera_ops::{RangeReader, Read, Traffic};
+use tessera_ops::{Interrupt, RangeReader, Read, Traffic, lock};
 use tessera_types::{Error, Result};
 
 use crate::fetch::{Cost, Fetch};
-use crate::io::{Interrupt, lock};
 use crate::object::{EDGE_BYTES, Object};
 
 /// Reads an object for one worker or one look: what it has asked for and nobody took is given up when it is dropped.

@@ -63,7 +63,7 @@ fn ranges_are_read_whole_and_in_parts() {
 fn what_is_asked_for_early_is_under_way_together() {
     let server = Server::start();
     let (_objects, reader, content) = opened(&server, 8 << 20);
-    server.fail(|_| Fault::Late(Duration::from_millis(300)));
+    server.fail(|_| Fault::Late(Duration::from_secs(1)));
     let ranges: Vec<_> = (1..11).map(|i| i * 500_000..i * 500_000 + 1_000).collect();
     let started = Instant::now();
     reader.prefetch(&ranges).unwrap();
@@ -72,7 +72,7 @@ fn what_is_asked_for_early_is_under_way_together() {
         assert!(read(&*reader, range.start..range.start + 10).unwrap() == expected[..10]);
         assert!(read(&*reader, range.start + 10..range.end).unwrap() == expected[10..]);
     }
-    assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert_eq!(reader.traffic().requests, 10);
 }
 
@@ -283,6 +283,7 @@ fn what_is_not_committed_leaves_nothing() {
     output.write_all(&bytes(40 << 20)).unwrap();
     assert_eq!(server.uploads().1, 1, "an upload was begun");
     drop(output);
+    objects.settle();
     assert_eq!((server.uploads().0, server.paths().len()), (0, 0));
 
     // A part that is refused for good, and a completion that is.
@@ -303,6 +304,7 @@ fn what_is_not_committed_leaves_nothing() {
             }
         };
         assert!(error.contains("cannot write 's3://b/x.bin': permission denied"), "{error}");
+        objects.settle();
         assert_eq!((server.uploads().0, server.paths().len()), (0, 0), "{method}");
     }
 }

@@ -25,6 +25,7 @@ fn run() -> Run {
         parameter_tuple: Tuple::empty(),
         parameters: Chunk::unit(),
         counters: Arc::default(),
+        sideways: Arc::default(),
     }
 }
 

@@ -11,10 +11,11 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
 use super::CsvOptions;
+use crate::Run;
 use crate::operator::{Lowering, Operator, SubOperator};
 use crate::scan::display::Texts;
 use crate::scan::json::json_texts;
-use crate::scan::output::{self, Encoder, FileSink, Piece, Watched, write_texts};
+use crate::scan::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, Watched};
 
 /// The sub-operator.
 #[derive(Debug)]
@@ -56,20 +57,18 @@ pub(crate) struct CsvEncoder {
 }
 
 impl Encoder for CsvEncoder {
-    fn encode(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
-        write_rows(batch, &self.options, Nested::Json, out)
+    fn part(&self, batch: RecordBatch) -> Result<Part> {
+        let mut text = Vec::new();
+        write_rows(&batch, &self.options, Nested::Json, &mut text)?;
+        Ok(Part::Text(text))
     }
 
-    fn is_text(&self) -> bool {
-        true
-    }
-
-    fn write(&self, out: &mut Watched<'_>, pieces: Vec<Piece>) -> Result<()> {
+    fn begin(&self, out: Watched, _run: &Run) -> Result<Box<dyn FileWriter>> {
         let mut head = Vec::new();
         if self.options.header != Some(false) {
             write_names(&self.schema, &self.options, &mut head);
         }
-        write_texts(out, &head, pieces)
+        TextFile::begin(out, &head)
     }
 }
 

@@ -9,8 +9,9 @@ use arrow::json::writer::LineDelimited;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
 
+use crate::Run;
 use crate::operator::{Lowering, Operator, SubOperator};
-use crate::scan::output::{self, Encoder, FileSink, Piece, Watched, write_texts};
+use crate::scan::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, Watched};
 
 /// The sub-operator.
 #[derive(Debug)]
@@ -45,16 +46,14 @@ impl SubOperator for JsonMaterialize {
 struct JsonEncoder;
 
 impl Encoder for JsonEncoder {
-    fn encode(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
-        write_batch(batch, out)
+    fn part(&self, batch: RecordBatch) -> Result<Part> {
+        let mut text = Vec::new();
+        write_batch(&batch, &mut text)?;
+        Ok(Part::Text(text))
     }
 
-    fn is_text(&self) -> bool {
-        true
-    }
-
-    fn write(&self, out: &mut Watched<'_>, pieces: Vec<Piece>) -> Result<()> {
-        write_texts(out, &[], pieces)
+    fn begin(&self, out: Watched, _run: &Run) -> Result<Box<dyn FileWriter>> {
+        TextFile::begin(out, &[])
     }
 }
 

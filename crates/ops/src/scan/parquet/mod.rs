@@ -14,21 +14,24 @@ mod hybrid;
 mod metadata;
 mod nested;
 mod reader;
+mod skip;
 mod unpack;
 mod write;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::ArrayRef;
 
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
-use tessera_types::{Atom, Error, Result, Tuple, quote_name};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role, SortKey};
+use tessera_types::{Atom, Error, Result, quote_name};
 
 use crate::context::{RangeReader, Run};
+use crate::lock;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, SubOperator};
 use crate::scan::file::{self, Conjunct, FileScan, check_type, conjuncts, null_constant};
-use crate::scan::prune::{Bounds, may_be_true};
+use crate::sideways::{FilterOf, KeyFilter, Threshold, ThresholdOf, wanted};
+use crate::stream_util::chunks_source;
 
 pub use metadata::{Discovered, DiscoveredColumn, discover};
 pub use write::ParquetMaterialize;
@@ -53,12 +56,15 @@ impl Descriptor for ParquetScan {
     crate::describe!(
         "parquet_scan",
         "Reads the tuples of Parquet files, skipping what statistics exclude.",
-        ["paths", "columns", "fields", "filter", "partitions"],
+        ["paths", "columns", "fields", "filter", "partitions", "threshold", "filters"],
         0,
         0
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let columns = node.params.tuple("columns")?;
+        ThresholdOf::new(node, columns)?;
+        FilterOf::list(node, columns)?;
         file::derive(node, inputs)
     }
 
@@ -70,10 +76,14 @@ impl Descriptor for ParquetScan {
 impl SubOperator for ParquetScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let scan = FileScan::new(node)?;
+        let threshold = ThresholdOf::new(node, &scan.columns)?;
+        let filters = FilterOf::list(node, &scan.columns)?.into();
         let conjuncts = conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?;
         Ok(Operator::Source(Arc::new(LoweredScan {
-            scan,
+            scan: Arc::new(scan),
             conjuncts: conjuncts.into(),
+            threshold,
+            filters,
             files: Mutex::default(),
         })))
     }
@@ -81,8 +91,10 @@ impl SubOperator for ParquetScan {
 
 #[derive(Debug)]
 struct LoweredScan {
-    scan: FileScan,
+    scan: Arc<FileScan>,
     conjuncts: Arc<[Conjunct]>,
+    threshold: Option<ThresholdOf>,
+    filters: Arc<[FilterOf]>,
     /// Parsed footers, kept for later runs of the same plan.
     files: Mutex<Option<Arc<[FileState]>>>,
 }
@@ -109,17 +121,37 @@ enum SourceColumn {
 #[derive(Debug)]
 struct ScanRun {
     run: Run,
-    columns: Tuple,
-    fields: Vec<usize>,
-    /// Columns that the predicate reads (all that are yielded, where there is none).
+    what: Arc<FileScan>,
+    /// Columns that the predicate reads.
     filter_columns: Vec<usize>,
     conjuncts: Arc<[Conjunct]>,
     files: Arc<[FileState]>,
+    threshold: Option<ScanThreshold>,
+    filters: Arc<[FilterOf]>,
+}
+
+/// Behind which value of a column no tuple is wanted any more.
+#[derive(Debug)]
+struct ScanThreshold {
+    column: usize,
+    key: SortKey,
+    told: Arc<Threshold>,
+}
+
+/// A filter of keys that has been told.
+#[derive(Debug)]
+struct Heard {
+    filter: Arc<KeyFilter>,
+    /// The columns that are its keys, and their names.
+    keys: Arc<[usize]>,
+    names: Arc<[Arc<str>]>,
 }
 
 #[derive(Debug)]
 struct MorselRun {
     scan: Arc<ScanRun>,
+    /// In which order morsels are best begun, where it matters.
+    order: Option<Vec<usize>>,
     /// Taken when opened, so that what a row group's morsels share goes with the last of them.
     morsels: Vec<Mutex<Option<Morsel>>>,
 }
@@ -131,7 +163,10 @@ impl Source for LoweredScan {
         let (mut groups_read, mut groups_skipped) = (0, 0);
         for (position, file) in files.iter().enumerate() {
             for group in 0..file.metadata.parquet.num_row_groups() {
-                let ranges = self.rows_to_read(position, file, group);
+                let ranges = match &self.scan.filter {
+                    Some(filter) => skip::rows_to_read(&self.scan, (position, file, group), filter),
+                    None => skip::all_rows(file, group),
+                };
                 if ranges.is_empty() {
                     groups_skipped += 1;
                 } else {
@@ -146,16 +181,27 @@ impl Source for LoweredScan {
             self.conjuncts.iter().flat_map(|c| c.columns.iter().copied()).collect();
         filter_columns.sort_unstable();
         filter_columns.dedup();
+        let threshold = self.threshold.as_ref().and_then(|threshold| {
+            let column = self.scan.columns.index_of(&threshold.key.field)?;
+            let told = run.sideways.threshold(&threshold.name);
+            Some(ScanThreshold { column, key: threshold.key.clone(), told })
+        });
+        let order = threshold.as_ref().map(|threshold| {
+            let places = morsels.iter().map(|morsel| (morsel.file, &files[morsel.file], morsel.group));
+            skip::best_first(&self.scan, &threshold.key, places)
+        });
         let scan = Arc::new(ScanRun {
             run: run.clone(),
-            columns: self.scan.columns.clone(),
-            fields: self.scan.fields.clone(),
+            what: self.scan.clone(),
             filter_columns,
             conjuncts: self.conjuncts.clone(),
             files,
+            threshold,
+            filters: self.filters.clone(),
         });
         Ok(Arc::new(MorselRun {
             scan,
+            order,
             morsels: morsels.into_iter().map(|morsel| Mutex::new(Some(morsel))).collect(),
         }))
     }
@@ -166,18 +212,63 @@ impl SourceRun for MorselRun {
         self.morsels.len()
     }
 
+    fn order(&self) -> Option<&[usize]> {
+        self.order.as_deref()
+    }
+
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         let slot = self.morsels.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
-        let morsel = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let morsel = morsel.ok_or_else(|| Error::internal("a morsel was opened twice"))?;
-        Ok(Box::new(MorselReader::new(self.scan.clone(), morsel)))
+        let morsel = lock(slot).take();
+        let mut morsel = morsel.ok_or_else(|| Error::internal("a morsel was opened twice"))?;
+        let filters = self.scan.heard();
+        if !self.scan.narrow(&mut morsel, &filters) {
+            return chunks_source(Vec::new(), 1).open(0);
+        }
+        Ok(Box::new(MorselReader::new(self.scan.clone(), morsel, filters)))
+    }
+}
+
+impl ScanRun {
+    /// The filters that have been told by now.
+    fn heard(&self) -> Vec<Heard> {
+        let heard = self.filters.iter().filter_map(|of| {
+            let filter = self.run.sideways.filter(&of.name)?;
+            let fits = filter.fits(&self.what.columns, &of.keys);
+            fits.then(|| {
+                filter.hear();
+                Heard { filter, keys: of.keys.clone(), names: of.names.clone() }
+            })
+        });
+        heard.collect()
+    }
+
+    /// Leaves out what statistics show to be behind the threshold or outside the filters, as they are now. Whether something is left.
+    fn narrow(&self, morsel: &mut Morsel, filters: &[Heard]) -> bool {
+        let behind = self.threshold.as_ref().and_then(|threshold| {
+            let atom = self.what.columns.fields()[threshold.column].atom()?;
+            wanted(&threshold.key, atom, &threshold.told.get()?)
+        });
+        let unmatched = filters.iter().filter_map(|heard| heard.filter.wanted(&heard.names));
+        let unmatched = unmatched.map(|wanted| ("rows_skipped_without_match", wanted));
+        for (counter, wanted) in
+            behind.map(|wanted| ("rows_skipped_behind_threshold", wanted)).into_iter().chain(unmatched)
+        {
+            let place = (morsel.file, &self.files[morsel.file], morsel.group);
+            let kept = skip::intersect(&morsel.ranges, &skip::rows_to_read(&self.what, place, &wanted));
+            let skipped = skip::rows(&morsel.ranges) - skip::rows(&kept);
+            if skipped > 0 {
+                self.run.counters.add(counter, skipped as u64);
+                morsel.ranges = kept.into();
+            }
+        }
+        !morsel.ranges.is_empty()
     }
 }
 
 impl LoweredScan {
     /// The files with their footers, read once per plan; a file that changes after that is an error when it is read.
     fn files(&self, run: &Run) -> Result<Arc<[FileState]>> {
-        let mut kept = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.files);
         if let Some(files) = &*kept {
             return Ok(files.clone());
         }
@@ -226,100 +317,6 @@ impl LoweredScan {
         }
         Ok(FileState { path: path.clone(), len: reader.len(), metadata, columns })
     }
-
-    /// The rows of a row group that statistics do not exclude, ascending.
-    fn rows_to_read(&self, position: usize, file: &FileState, group: usize) -> Vec<Range<usize>> {
-        let rows = file.metadata.parquet.row_group(group).num_rows() as usize;
-        let Some(filter) = self.scan.filter.as_ref().filter(|_| rows > 0) else {
-            return if rows > 0 { vec![0..rows] } else { Vec::new() };
-        };
-        let lookup = |name: &str| self.bounds(position, file, group, name);
-        if !may_be_true(filter, &lookup) {
-            return Vec::new();
-        }
-        let mut ranges = vec![0..rows];
-        let conjuncts = match filter {
-            tessera_plan::Expr::And(list) => &list[..],
-            other => std::slice::from_ref(other),
-        };
-        for conjunct in conjuncts {
-            let [name] = &conjunct.fields()[..] else { continue };
-            if let Some(kept) = self.pages_to_read(file, group, name, conjunct) {
-                ranges = intersect(&ranges, &kept);
-            }
-        }
-        ranges
-    }
-
-    fn bounds(&self, position: usize, file: &FileState, group: usize, name: &str) -> Option<Bounds> {
-        let column = self.scan.columns.index_of(name)?;
-        match &file.columns[column] {
-            SourceColumn::File { root, found } => {
-                // Bounds in another type than the declared one are of no use, unless both are integers.
-                let declared = self.scan.columns.fields()[column].atom()?;
-                let bounds = file.metadata.bounds(group, *root)?;
-                let usable = found == declared || (found.is_integer() && declared.is_integer());
-                usable.then(|| Bounds { atom: declared.clone(), ..bounds })
-            }
-            SourceColumn::Constant(_) => {
-                let (_, scalar, atom) =
-                    self.scan.partitions.get(position)?.iter().find(|(n, ..)| &**n == name)?;
-                let value = Some(scalar.clone()).filter(|scalar| !scalar.is_null());
-                Some(Bounds {
-                    atom: atom.clone(),
-                    some_null: value.is_none(),
-                    some_value: value.is_some(),
-                    min: value.clone(),
-                    max: value,
-                })
-            }
-        }
-    }
-
-    /// The rows of the pages of a column on which the conjunct may be true; nothing where there is no page index.
-    fn pages_to_read(
-        &self,
-        file: &FileState,
-        group: usize,
-        name: &str,
-        conjunct: &tessera_plan::Expr,
-    ) -> Option<Vec<Range<usize>>> {
-        let column = self.scan.columns.index_of(name)?;
-        let SourceColumn::File { root, found } = &file.columns[column] else { return None };
-        let declared = self.scan.columns.fields()[column].atom()?;
-        if found != declared {
-            return None;
-        }
-        let leaf = file.metadata.flat_leaf(*root)?;
-        let rows = file.metadata.parquet.row_group(group).num_rows() as usize;
-        let locations = file.metadata.locations(group, leaf)?;
-        let mut kept: Vec<Range<usize>> = Vec::new();
-        for (page, location) in locations.iter().enumerate() {
-            let bounds = file.metadata.page_bounds(group, *root, page)?;
-            if may_be_true(conjunct, &|_| Some(bounds.clone())) {
-                let start = location.first_row_index as usize;
-                let end = locations.get(page + 1).map_or(rows, |next| next.first_row_index as usize);
-                match kept.last_mut() {
-                    Some(last) if last.end == start => last.end = end,
-                    _ => kept.push(start..end),
-                }
-            }
-        }
-        Some(kept)
-    }
-}
-
-fn intersect(left: &[Range<usize>], right: &[Range<usize>]) -> Vec<Range<usize>> {
-    let mut out = Vec::new();
-    let (mut i, mut j) = (0, 0);
-    while let (Some(a), Some(b)) = (left.get(i), right.get(j)) {
-        let both = a.start.max(b.start)..a.end.min(b.end);
-        if both.start < both.end {
-            out.push(both);
-        }
-        if a.end < b.end { i += 1 } else { j += 1 }
-    }
-    out
 }
 
 /// Morsels of a row group: one, or several where every column has a page index.
@@ -363,16 +360,4 @@ fn split(
         }
     }
     push(&mut current);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_intersect() {
-        let both = intersect(&[0..10, 20..30, 40..50], &[5..25, 29..41]);
-        assert_eq!(both, [5..10, 20..25, 29..30, 40..41]);
-        assert!(intersect(&[], &[0..1]).is_empty());
-    }
 }

@@ -5,30 +5,29 @@
 //! remaining columns are decoded only for batches in which a row is left, and their bytes fetched only when the first
 //! such batch comes (late materialisation).
 
+mod tested;
+
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array, new_null_array};
-use arrow::compute::concat;
+use arrow::array::UInt32Array;
 
 use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result, quote_name};
 
 use super::fetch::{Fetched, coalesce, gap_bytes_max};
-use super::flat::{Decoded, FlatColumn, Mask, Pages, RowGroupShared, is_supported};
+use super::flat::{Decoded, FlatColumn, Pages, RowGroupShared, is_supported};
 use super::metadata::damaged;
 use super::nested::NestedColumn;
-use super::{FileState, ScanRun, SourceColumn};
+use super::{FileState, Heard, ScanRun, SourceColumn};
 use crate::context::{RangeReader, Read, Reservation, Token};
 use crate::operator::{Reader, Step};
-use crate::scan::file::{Conjunct, check_nulls, convert};
+use crate::scan::file::{check_nulls, convert};
 use crate::stream_util::{Cutter, Packer};
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 2_048;
-/// A mask is made only for dictionaries of at most this many values.
-const MASK_VALUES_MAX: usize = 65_536;
 
 /// Rows of a row group, to be read by one worker.
 #[derive(Debug, Clone)]
@@ -54,6 +53,11 @@ pub(super) struct MorselReader {
     /// Range and row within the row group that come next.
     next: (usize, usize),
     batch: Option<Batch>,
+    /// Filters of keys, and room for hashes.
+    filters: Vec<Heard>,
+    hashes: Vec<u64>,
+    /// Rows that were decoded in vain.
+    dropped: u64,
     packer: Packer,
     cutter: Cutter,
     done: bool,
@@ -75,7 +79,7 @@ struct Batch {
 }
 
 impl MorselReader {
-    pub(super) fn new(scan: Arc<ScanRun>, morsel: Morsel) -> MorselReader {
+    pub(super) fn new(scan: Arc<ScanRun>, morsel: Morsel, filters: Vec<Heard>) -> MorselReader {
         let start = morsel.ranges.first().map_or(0, |range| range.start);
         let context = scan.run.context.clone();
         MorselReader {
@@ -84,12 +88,15 @@ impl MorselReader {
             opening: Vec::new(),
             pending: Vec::new(),
             reservation: Reservation::new(context.clone()),
-            columns: scan.columns.fields().iter().map(|_| ColumnState::Waiting).collect(),
+            columns: scan.what.columns.fields().iter().map(|_| ColumnState::Waiting).collect(),
             next: (0, start),
             batch: None,
             packer: Packer::new(context.chunk_rows()),
             cutter: Cutter::default(),
             done: false,
+            filters,
+            hashes: Vec::new(),
+            dropped: 0,
             scan,
             morsel,
         }
@@ -161,7 +168,7 @@ impl MorselReader {
     /// All columns that the morsel may need, where the rest of them is not worth a request of its own.
     fn with_small_rest(&self, first: Vec<(usize, usize)>, bytes_max: u64) -> Vec<(usize, usize)> {
         let mut all = first.clone();
-        all.extend(self.waiting(&self.scan.fields));
+        all.extend(self.waiting(&self.scan.what.fields));
         all.sort_unstable();
         all.dedup();
         let bytes = |columns: &[(usize, usize)]| -> u64 {
@@ -243,7 +250,7 @@ impl MorselReader {
     }
 
     fn failed(&self, column: usize, error: String) -> Error {
-        let name = quote_name(&self.scan.columns.fields()[column].name);
+        let name = quote_name(&self.scan.what.columns.fields()[column].name);
         damaged(&self.file().path, format!("column {name} in row group {}: {error}", self.morsel.group))
     }
 
@@ -251,7 +258,7 @@ impl MorselReader {
     fn decode(&mut self, column: usize, start: usize, rows: usize) -> Result<Loaded> {
         let scan = self.scan.clone();
         let file = &scan.files[self.morsel.file];
-        let field = &scan.columns.fields()[column];
+        let field = &scan.what.columns.fields()[column];
         let found = match &file.columns[column] {
             SourceColumn::Constant(value) => {
                 return Ok(Loaded::Column(Column::Constant(value.clone(), rows)));
@@ -294,101 +301,6 @@ impl MorselReader {
         }
     }
 
-    /// Reads the predicate's columns of the next batch and applies it; no batch at the end.
-    fn filter_batch(&mut self) -> Result<Option<Batch>> {
-        let ranges = self.morsel.ranges.clone();
-        let (mut range, mut start) = self.next;
-        while let Some(current) = ranges.get(range)
-            && start >= current.end
-        {
-            range += 1;
-            start = ranges.get(range).map_or(0, |range| range.start);
-        }
-        let Some(current) = ranges.get(range) else { return Ok(None) };
-        let rows = BATCH_ROWS.min(current.end - start);
-        self.next = (range, start + rows);
-        let scan = self.scan.clone();
-        let mut loaded: Vec<Option<Loaded>> = scan.columns.fields().iter().map(|_| None).collect();
-        let mut selection: Option<Vec<u32>> = None;
-        let mut rest: Vec<&Conjunct> = Vec::new();
-        // Masks first: a lookup each, and they never raise.
-        for (position, conjunct) in scan.conjuncts.iter().enumerate() {
-            if selection.as_ref().is_some_and(Vec::is_empty) {
-                break;
-            }
-            if let [column] = conjunct.columns[..] {
-                if loaded[column].is_none() {
-                    loaded[column] = Some(self.decode(column, start, rows)?);
-                }
-                if let Some(Loaded::Flat(decoded)) = &loaded[column]
-                    && let Some(mask) = self.mask(position, conjunct, decoded)
-                {
-                    let passed = decoded.select(&mask, selection.as_deref());
-                    if selection.is_some() || passed.len() < rows {
-                        selection = Some(passed);
-                    }
-                    continue;
-                }
-            }
-            rest.push(conjunct);
-        }
-        for conjunct in rest {
-            if selection.as_ref().is_some_and(Vec::is_empty) {
-                break;
-            }
-            let mut read = Vec::with_capacity(conjunct.columns.len());
-            for &column in &conjunct.columns {
-                let value = match loaded[column].take() {
-                    Some(value) => value,
-                    None => self.decode(column, start, rows)?,
-                };
-                let value = self.finish(column, value)?;
-                loaded[column] = Some(Loaded::Column(value.clone()));
-                read.push(value);
-            }
-            let mut chunk = Chunk::new(read, rows);
-            if let Some(selection) = selection.take() {
-                chunk = chunk.select(Arc::new(UInt32Array::from(selection)));
-            }
-            let chunk = conjunct.bound.select(chunk, &scan.run)?;
-            selection = chunk.selection().map(|selection| selection.values().to_vec());
-            if chunk.is_empty() {
-                selection = Some(Vec::new());
-            }
-        }
-        Ok(Some(Batch { start, rows, selection, loaded }))
-    }
-
-    /// What a conjunct says of a dictionary; nothing where it is too large, or evaluating it there raises.
-    fn mask(&self, position: usize, conjunct: &Conjunct, decoded: &Decoded) -> Option<Arc<Mask>> {
-        let dictionary = decoded.dictionary()?;
-        if dictionary.array.len() > MASK_VALUES_MAX {
-            return None;
-        }
-        let run = &self.scan.run;
-        self.morsel.shared.mask(position, || {
-            let values: &ArrayRef = &dictionary.array;
-            let null = new_null_array(values.data_type(), 1);
-            let with_null = concat(&[values.as_ref(), null.as_ref()]).ok()?;
-            let rows = with_null.len();
-            let mut answers = vec![false; rows];
-            let limit = run.context.chunk_rows().max(1);
-            for start in (0..rows).step_by(limit) {
-                let len = limit.min(rows - start);
-                let chunk = Chunk::new(vec![Column::new(with_null.slice(start, len))], len);
-                let passed = conjunct.bound.select(chunk, run).ok()?;
-                match passed.selection() {
-                    Some(selection) => {
-                        selection.values().iter().for_each(|&i| answers[start + i as usize] = true)
-                    }
-                    None if passed.is_empty() => {}
-                    None => answers[start..start + len].fill(true),
-                }
-            }
-            Some(Mask::new(&BooleanArray::from(answers)))
-        })
-    }
-
     /// Reads the remaining columns of a batch. Where many rows have fallen out, the others are gathered at once: what comes
     /// later then never touches those that are gone.
     fn complete(&mut self, batch: Batch) -> Result<()> {
@@ -396,8 +308,8 @@ impl MorselReader {
         let scan = self.scan.clone();
         let few = selection.as_ref().filter(|selection| selection.len() * 4 <= rows * 3);
         let positions = few.map(|few| UInt32Array::from(few.clone()));
-        let mut yielded = Vec::with_capacity(scan.fields.len());
-        for &column in &scan.fields {
+        let mut yielded = Vec::with_capacity(scan.what.fields.len());
+        for &column in &scan.what.fields {
             let value = match loaded[column].take() {
                 Some(value) => value,
                 None => self.decode(column, start, rows)?,
@@ -432,7 +344,7 @@ impl MorselReader {
             self.scan.run.context.check()?;
             let scan = self.scan.clone();
             if self.batch.is_none() {
-                if let Some(token) = self.open(&scan.filter_columns)? {
+                if let Some(token) = self.open_tested()? {
                     return Ok(Step::Blocked(token));
                 }
                 self.batch = self.filter_batch()?;
@@ -440,10 +352,13 @@ impl MorselReader {
             match self.batch.take() {
                 None => {
                     self.done = true;
+                    if self.dropped > 0 {
+                        scan.run.counters.add("rows_dropped_without_match", self.dropped);
+                    }
                     self.packer.flush()?;
                 }
                 Some(batch) if batch.selection.as_ref().is_some_and(Vec::is_empty) => {}
-                Some(batch) => match self.open(&scan.fields)? {
+                Some(batch) => match self.open(&scan.what.fields)? {
                     Some(token) => {
                         self.batch = Some(batch);
                         return Ok(Step::Blocked(token));

@@ -4,9 +4,10 @@
 //! others wait for the count instead of fetching the block again: of an object, that is dear. It waits only for blocks before those
 //! that it has said itself, and counts its own as soon as its bytes have come; so no two readers wait for each other.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::context::Token;
+use crate::lock;
 
 /// What is known of the quotes of one block.
 #[derive(Debug, Clone)]
@@ -33,7 +34,7 @@ impl Quotes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Block>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -84,6 +84,8 @@ pub fn run_by_workers(
     let distributed = distribute(plan, catalogue, workers)?;
     let start = Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
     let merged = super::insert_merges(&distributed.workers, catalogue, start)?;
+    let filtered = super::place_key_filters(&merged, catalogue, start)?;
+    let merged = super::insert_merges(&filtered, catalogue, start)?;
     let verified = crate::verify_in(&merged, catalogue, start)?;
     let inner = super::map_nodes(&merged, &mut |out, id, node| match &*node.operator {
         "exchange" => swap(out, node, &verified.edges[id.index()].tuple),

@@ -92,7 +92,11 @@ impl Worker {
                     self.leave();
                     (Doing::Nothing, true)
                 }
-                Doing::Hearing(None, is_quiet) => (self.drain(is_quiet), true),
+                Doing::Hearing(None, is_quiet) => {
+                    // A rank that has failed after the last step has no figures for the first one.
+                    self.leave();
+                    (self.drain(is_quiet), true)
+                }
                 Doing::Counting(mut sent) => match sent.test() {
                     None => (Doing::Counting(sent), false),
                     Some((_, sent)) => (Doing::Draining(sent[self.world.rank()]), true),

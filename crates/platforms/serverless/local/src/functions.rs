@@ -248,6 +248,8 @@ impl Functions {
             state = self.wait(state, Duration::from_millis(50));
         };
         drop(state);
+        // The worker may have asked for more before its outcome was taken: it is idle only now.
+        self.happened.notify_all();
         let milliseconds = started.elapsed().as_micros().div_ceil(1000) as u64;
         self.mebibyte_milliseconds.fetch_add(milliseconds * self.options.memory_mib, Ordering::Relaxed);
         outcome

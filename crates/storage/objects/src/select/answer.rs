@@ -18,14 +18,14 @@ use futures_util::StreamExt;
 use futures_util::task::AtomicWaker;
 use object_store::ObjectStoreExt;
 use object_store::client::HttpResponse;
-use tessera_ops::Token;
+use tessera_ops::{Token, lock};
 use tessera_types::{Error, Result};
 use tokio::task::AbortHandle;
 
 use super::client::{Refused, SelectClient, innermost, not_selected};
 use super::event::{Decoder, Event, crc32_more};
 use crate::error::store_error;
-use crate::io::{self, TOTALS, Transfer, lock};
+use crate::io::{self, TOTALS, Transfer};
 use crate::object::Object;
 use crate::store::pause;
 

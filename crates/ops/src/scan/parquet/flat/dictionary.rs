@@ -1,7 +1,7 @@
 //! Dictionaries, and what is asked once for each of their values.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::buffer::{Buffer, ScalarBuffer};
@@ -15,6 +15,7 @@ use tessera_types::Atom;
 
 use super::page::PageValues;
 use super::values::{Values, Width, fixed_array, four_array, string_array};
+use crate::lock;
 
 /// What the morsels of a row group share: decoded dictionaries, by leaf, and what predicates say of their values.
 #[derive(Debug, Default)]
@@ -48,17 +49,17 @@ pub(crate) struct Mask {
 
 impl RowGroupShared {
     pub(super) fn dictionary(&self, leaf: usize) -> Option<Arc<Dictionary>> {
-        self.dictionaries.lock().unwrap_or_else(PoisonError::into_inner).get(&leaf).cloned()
+        lock(&self.dictionaries).get(&leaf).cloned()
     }
 
     pub(super) fn keep_dictionary(&self, leaf: usize, dictionary: Arc<Dictionary>) -> Arc<Dictionary> {
-        let mut dictionaries = self.dictionaries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dictionaries = lock(&self.dictionaries);
         dictionaries.entry(leaf).or_insert(dictionary).clone()
     }
 
     /// What the conjunct at `position` says of its column's dictionary, computed once.
     pub(crate) fn mask(&self, position: usize, make: impl FnOnce() -> Option<Mask>) -> Option<Arc<Mask>> {
-        let mut masks = self.masks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut masks = lock(&self.masks);
         masks.entry(position).or_insert_with(|| make().map(Arc::new)).clone()
     }
 }

@@ -1,7 +1,9 @@
-//! `ipc_scan` and `ipc_materialize`: Arrow IPC, the file format and the stream format, compressed or not.
+//! `ipc_scan` (and, in `write`, `ipc_materialize`): Arrow IPC, the file format and the stream format, compressed or not.
 //!
 //! A record batch of a file is a morsel; a stream is one morsel. Dictionaries stay encoded where their keys have 32 bits.
 //! A file's footer and dictionaries are read when the scan starts, once, and that waits; nothing later does.
+
+mod write;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +13,6 @@ use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, Schema};
 use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{FileDecoder, StreamDecoder, read_footer_length};
-use arrow::ipc::writer::FileWriter;
 use arrow::ipc::{Block, root_as_footer};
 
 use tessera_encodings::Column;
@@ -23,8 +24,9 @@ use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, 
 use crate::scan::file::{
     self, Conjunct, FileScan, check_nulls, check_type, conjuncts, convert, filter_and_project, read_now,
 };
-use crate::scan::output::{self, Encoder, FileSink, Piece, Watched};
 use crate::stream_util::ChunksReader;
+
+pub use self::write::IpcMaterialize;
 
 /// Bytes of a stream that are read at once.
 const STREAM_BYTES: u64 = 1 << 20;
@@ -390,49 +392,4 @@ fn stream_schema(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -
         }
     }
     Err(damaged(path, "it ends before its schema"))
-}
-
-/// The materialise sub-operator: the file format, compressed with LZ4.
-#[derive(Debug)]
-pub struct IpcMaterialize;
-
-impl Descriptor for IpcMaterialize {
-    crate::describe!("ipc_materialize", "Writes tuples to an Arrow IPC file.", ["path"], 1, 1);
-
-    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        output::derive(node, inputs)
-    }
-
-    fn role(&self, _node: &Node) -> Role {
-        Role::Sink(0)
-    }
-}
-
-impl SubOperator for IpcMaterialize {
-    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
-        let schema = Arc::new(tuple.arrow_schema()?);
-        Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(IpcEncoder { schema }) })))
-    }
-}
-
-#[derive(Debug)]
-struct IpcEncoder {
-    schema: Arc<Schema>,
-}
-
-impl Encoder for IpcEncoder {
-    fn is_text(&self) -> bool {
-        false
-    }
-
-    fn write(&self, out: &mut Watched<'_>, pieces: Vec<Piece>) -> Result<()> {
-        let options = arrow::ipc::writer::IpcWriteOptions::default()
-            .try_with_compression(Some(arrow::ipc::CompressionType::LZ4_FRAME))?;
-        let mut writer = FileWriter::try_new_with_options(out, &self.schema, options)?;
-        for batches in output::combined(pieces, &self.schema) {
-            writer.write(&batches?)?;
-        }
-        Ok(writer.finish()?)
-    }
 }

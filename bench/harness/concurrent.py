@@ -1,0 +1,98 @@
+"""Queries of TPC-H one after another and all at once in one process, and a short one beside hogs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from .machine import describe
+from .suites import ROOT
+
+# Eight that differ: scans, joins, large and small groups, a sort. The first one is the short one.
+QUERIES = ["q06", "q01", "q03", "q05", "q09", "q13", "q18", "q21"]
+# What is aimed at: all at once in this many times the time of one after another.
+FACTOR = 1.2
+
+
+def page(result: dict) -> str:
+    """The page."""
+    machine, rounds, short = result["machine"], result["rounds"], result["short"]
+    ratios = [turn["at_once_ms"] / turn["one_after_another_ms"] for turn in rounds]
+    one, all_of_it = (statistics.median(turn[key] for turn in rounds) for key in ("one_after_another_ms", "at_once_ms"))
+    lines = [
+        "# Queries side by side",
+        "",
+        f"{machine['date']}. {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux "
+        f"{machine['kernel']}; revision {machine['revision']}. TPC-H at scale factor {result['scale']:g}, Parquet in the page "
+        f"cache, {result['threads']} workers. The machine's load meanwhile was {result['load']:.1f}.",
+        "",
+        f"Made by `{result['command']}`: eight queries ({', '.join(result['queries'])}) in one session one after another, then each in a "
+        "session of its own at once, in turns; medians.",
+        "",
+        f"One after another {one:.0f} ms, at once {all_of_it:.0f} ms: **{statistics.median(ratios):.2f} times** "
+        f"(each turn: {', '.join(f'{ratio:.2f}' for ratio in ratios)}).",
+        "",
+        "| query | alone ms | beside seven others ms |",
+        "|---|---:|---:|",
+    ]
+    for place, name in enumerate(result["queries"]):
+        alone, together = (statistics.median(turn[key][place] for turn in rounds) for key in ("alone", "together"))
+        lines.append(f"| {name} | {alone:.0f} | {together:.0f} |")
+    lines += [
+        "",
+        f"{result['queries'][0]} beside hogs, joins of two tables of lines without a key, that keep all workers busy and do not end:",
+        "",
+        "| hogs | median ms | worst ms | × alone |",
+        "|---:|---:|---:|---:|",
+    ]
+    alone = statistics.median(short["0"])
+    for hogs, times in short.items():
+        median = statistics.median(times)
+        lines.append(f"| {hogs} | {median:.1f} | {max(times):.1f} | {median / alone:.1f} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> int:
+    """The command; 1 if a query failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sf", type=float, default=1, help="scale factor of the data")
+    parser.add_argument("--data", type=Path, required=True, help="where the tables are (tessera generate tpch)")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/examples/concurrent")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
+    options = parser.parse_args()
+    machine = describe(options.binary)
+    files = [ROOT / f"queries/tpch/{name}.sql" for name in QUERIES]
+    command = [options.binary, options.data, options.threads, options.repeat, *files]
+    ran = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=False)
+    if ran.returncode != 0:
+        print("a query failed, see above", file=sys.stderr)
+        return 1
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    short: dict[str, list[float]] = {}
+    for line in lines:
+        if "hogs" in line:
+            short.setdefault(str(line["hogs"]), []).extend(line["short_ms"])
+    arguments = [f"--{name} {getattr(options, name):g}" for name in ("sf", "repeat", "threads")]
+    result = {
+        "machine": machine,
+        "load": os.getloadavg()[1],
+        "command": " ".join(["bench/concurrent", *arguments, "--data DIR"]),
+        "scale": options.sf,
+        "threads": options.threads,
+        "queries": QUERIES,
+        "rounds": [line for line in lines if "alone" in line],
+        "short": short,
+    }
+    stem = options.out / f"{result['machine']['date'][:10]}-concurrent"
+    options.out.mkdir(parents=True, exist_ok=True)
+    stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(page(result))
+    print(page(result))
+    return 0

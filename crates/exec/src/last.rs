@@ -1,0 +1,70 @@
+//! The last job of a run that failed: what its end waited for.
+
+use std::time::Duration;
+
+use tessera_plan::NodeId;
+use tessera_plan::pipeline::{End, Start};
+
+use crate::pipeline::Job;
+use crate::program::Program;
+
+/// What kind of a job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Start,
+    Advance,
+    Morsel,
+    Task,
+}
+
+impl Job {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Job::Start(_) => Kind::Start,
+            Job::Advance(_) => Kind::Advance,
+            Job::Morsel { .. } | Job::Resume { .. } => Kind::Morsel,
+            Job::Task { .. } => Kind::Task,
+        }
+    }
+}
+
+/// A job that has ended after its run had failed, or by failing.
+#[derive(Debug)]
+pub(crate) struct LastJob {
+    pub(crate) pipeline: usize,
+    pub(crate) kind: Kind,
+    pub(crate) took: Duration,
+    /// Where a morsel spent the most time in one call, and how much.
+    pub(crate) longest: Option<(NodeId, Duration)>,
+    /// Dropping the run's state.
+    pub(crate) cleared: Duration,
+}
+
+impl LastJob {
+    pub(crate) fn describe(&self, program: &Program) -> String {
+        let pipeline = &program.pipelines.pipelines[self.pipeline];
+        let start = pipeline.chains.first().map(|chain| chain.start);
+        let mut path = match start {
+            Some(Start::Node(node)) => program.name(node).to_string(),
+            Some(Start::Pipeline(other)) => format!("output of pipeline {other}"),
+            None => String::new(),
+        };
+        for &node in pipeline.chains.first().map_or(&[][..], |chain| &chain.streams) {
+            path += &format!(" > {}", program.name(node));
+        }
+        if let End::Sink(node) = pipeline.end {
+            path += &format!(" > {}", program.name(node));
+        }
+        let kind = match self.kind {
+            Kind::Start => "start of",
+            Kind::Advance => "end of",
+            Kind::Morsel => "morsel of",
+            Kind::Task => "finishing task of",
+        };
+        let longest = self.longest.map_or(String::new(), |(node, took)| {
+            format!(" ({:.1} ms in one call of {})", took.as_secs_f64() * 1e3, program.name(node))
+        });
+        let [took, cleared] = [self.took, self.cleared].map(|time| time.as_secs_f64() * 1e3);
+        format!("{kind} {path}: {took:.1} ms{longest}, then {cleared:.1} ms to free")
+    }
+}

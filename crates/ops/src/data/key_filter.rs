@@ -1,0 +1,174 @@
+//! `key_filter`: the keys of a hash table, as far as it takes to tell them from others.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryViewArray, new_null_array};
+
+use tessera_encodings::{Chunk, Column};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_types::{Error, Field, Result, Tuple};
+
+use super::build::{HASH_TABLE, TABLE_FIELD};
+use crate::describe::{self, edge};
+use crate::join::JoinTable;
+use crate::operator::{Collected, Lowering, Operator, Stream, StreamRun, SubOperator};
+use crate::sideways::{Bloom, Extremes, filter_tuple};
+use crate::stream_util::{Transform, transform_run};
+use crate::{Reservation, Run};
+
+/// Rows whose keys are looked at together.
+const ROWS_AT_ONCE: usize = 2_048;
+
+/// `key_filter`: makes of the table of a `build` over `R` what a `semi_join_filter` tests tuples against.
+///
+/// * Input `<table: hash_table<R>>`; output one tuple `<filter: bytes?, least_k: K?, greatest_k: K?, …>`, a pair for each of `keys`: a
+///   Bloom filter of all keys together, and the least and the greatest value of each. NULL where it is not known: of the ends
+///   when a key is NULL, or of a type that statistics do not order. What of the build has left memory is read for it.
+/// * `keys`: fields of `R`, those of the build, in their order.
+/// * Five rows with the keys `3, 9, 4, 3, 7` give `<filter, 3, 9>`, and what is neither of them nor, by chance, passes, is dropped.
+/// * Memory: 8 to 16 bits a key; where they are not to be had the filter is NULL. Never blocks; the filter's tuple can be sent.
+/// * Source: Lang, Neumann, Kemper, Boncz, VLDB 2019, see `sideways/bloom.rs`.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyFilter;
+
+impl Descriptor for KeyFilter {
+    crate::describe!("key_filter", "Makes a filter of the keys of a hash table.", ["keys"], 1, 1);
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = edge(inputs)?;
+        let (_, table) = describe::collection(&edge.tuple, TABLE_FIELD, HASH_TABLE)?;
+        let keys = keys(node, &table.tuple)?;
+        let tuple = filter_tuple(keys.iter().map(|key| &table.tuple.fields()[*key]));
+        Ok(describe::passes(edge, tuple, Order::None))
+    }
+
+    fn check_producers(&self, node: &Node, producers: &[&Node], _edges: &[&Edge]) -> Result<()> {
+        match producers {
+            [build]
+                if &*build.operator == "build"
+                    && build.params.names("keys")? != node.params.names("keys")? =>
+            {
+                Err(other_keys())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Stream(0)
+    }
+}
+
+impl SubOperator for KeyFilter {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let (_, table) = describe::collection(&lowering.inputs[0].tuple, TABLE_FIELD, HASH_TABLE)?;
+        let keys = keys(node, &table.tuple)?;
+        Ok(Operator::Stream(Arc::new(Lowered { keys, build: table.tuple.clone() })))
+    }
+}
+
+fn keys(node: &Node, tuple: &Tuple) -> Result<Vec<usize>> {
+    let names = node.params.names("keys")?;
+    if names.is_empty() {
+        return Err(Error::semantic("parameter keys must name the keys of the build"));
+    }
+    describe::keys(tuple, &names, "key")
+}
+
+fn other_keys() -> Error {
+    Error::semantic("parameter keys must name the keys of the build, in their order")
+}
+
+#[derive(Debug)]
+struct Lowered {
+    keys: Vec<usize>,
+    build: Tuple,
+}
+
+#[derive(Debug)]
+struct KeyFilterRun {
+    keys: Vec<Field>,
+    positions: Vec<usize>,
+    run: Run,
+}
+
+impl Stream for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
+        let keys = self.keys.iter().map(|key| self.build.fields()[*key].clone()).collect();
+        Ok(transform_run(KeyFilterRun { keys, positions: self.keys.clone(), run: run.clone() }))
+    }
+}
+
+impl Transform for KeyFilterRun {
+    fn apply(&self, chunk: Chunk) -> Result<Chunk> {
+        let handles = chunk.column(0)?;
+        let filters = handles.handles()?.iter().map(|handle| self.filter(&*handle.get::<JoinTable>()?));
+        tessera_encodings::concat_chunks(&filters.collect::<Result<Vec<_>>>()?)
+    }
+}
+
+impl KeyFilterRun {
+    fn filter(&self, table: &JoinTable) -> Result<Chunk> {
+        if table.keys() != self.positions {
+            return Err(other_keys());
+        }
+        let rows = table.len() + table.spilled().map_or(0, |gone| gone.rows() as usize);
+        let blocks = Bloom::blocks_for(rows);
+        let mut memory = Reservation::new(self.run.context.clone());
+        let known = memory.grow(Bloom::bytes_of(blocks)).is_ok();
+        let (filter, ends) = if known { self.known(table, blocks)? } else { (None, Vec::new()) };
+        let filter: ArrayRef = Arc::new(BinaryViewArray::from_iter([filter]));
+        let mut columns = vec![Column::new(filter)];
+        if ends.is_empty() {
+            let null = |field: &Field| field.atom().map(|atom| Column::new(new_null_array(&atom.arrow(), 1)));
+            columns.extend(self.keys.iter().filter_map(null).flat_map(|null| [null.clone(), null]));
+        }
+        columns.extend(ends.into_iter().map(Column::new));
+        Ok(Chunk::new(columns, 1))
+    }
+
+    fn known(&self, table: &JoinTable, blocks: usize) -> Result<(Option<Vec<u8>>, Vec<ArrayRef>)> {
+        let atoms: Vec<_> = self.keys.iter().filter_map(Field::atom).collect();
+        let extremes = atoms.iter().map(|atom| Extremes::new(atom)).collect();
+        let mut known = Known { bloom: Bloom::new(blocks), extremes };
+        let mut rows = Vec::new();
+        for first in (0..table.len() as u64).step_by(ROWS_AT_ONCE) {
+            self.run.context.check()?;
+            rows.clear();
+            rows.extend(table.row_range(first, ROWS_AT_ONCE));
+            let hashes = rows.iter().map(|row| table.hash_of(*row));
+            known.add(hashes, |key| table.gather(self.positions[key], &rows)?.plain())?;
+        }
+        if let Some(gone) = table.spilled() {
+            gone.see_keys(table.build(), |keys, hashes| {
+                known.add(hashes.iter().copied(), |key| keys[key].plain())
+            })?;
+            gone.set_filtered();
+        }
+        self.run.counters.add("filter_bytes", known.bloom.memory_bytes() as u64);
+        let ends = known.extremes.into_iter().zip(&atoms).map(|(extremes, atom)| extremes.finish(atom));
+        let ends = ends.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        Ok((Some(known.bloom.to_bytes()), ends))
+    }
+}
+
+/// What is known of the keys looked at.
+struct Known {
+    bloom: Bloom,
+    extremes: Vec<Extremes>,
+}
+
+impl Known {
+    /// Adds the keys of some rows: their hashes, and the values of each key.
+    fn add(
+        &mut self,
+        hashes: impl Iterator<Item = u64>,
+        values: impl Fn(usize) -> Result<ArrayRef>,
+    ) -> Result<()> {
+        hashes.for_each(|hash| self.bloom.add(hash));
+        for (key, extremes) in self.extremes.iter_mut().enumerate().filter(|(_, known)| known.is_known()) {
+            extremes.add(&values(key)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Ending the running statement from any thread, and how far it is.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tessera_exec::Program;
+use tessera_ops::{Interrupt, lock};
+
+use crate::storage::Storage;
+
+/// Ends what a session is doing, from any thread, and tells how far it is.
+#[derive(Debug, Clone)]
+pub struct Cancel {
+    running: Arc<Mutex<Running>>,
+    /// Ends the statement, whatever it is at.
+    pub(crate) interrupt: Arc<Interrupt>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    since: Option<Instant>,
+    pub(crate) program: Option<Arc<Program>>,
+    /// For memory.
+    pub(crate) waiting: bool,
+    /// The next statement ends as soon as it has begun.
+    next_ends: bool,
+    pub(crate) stopped: Option<Stopped>,
+}
+
+/// How the last plan that failed or was cancelled came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// Bytes of its budget that it still held when its statement returned: 0.
+    pub held_bytes: usize,
+    /// The last thing that was done for it, and how long that took.
+    pub last: String,
+}
+
+/// How far the running statement is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Since it began.
+    pub elapsed: Duration,
+    /// It waits for others to give memory back.
+    pub waiting: bool,
+    /// Morsels done, in all pipelines that have begun.
+    pub morsels_done: u64,
+    /// Morsels there are, in all pipelines that have begun.
+    pub morsels: u64,
+}
+
+impl Cancel {
+    /// Ends the running statement; whether there is one.
+    pub fn cancel(&self) -> bool {
+        self.interrupt.cancel();
+        lock(&self.running).since.is_some()
+    }
+
+    /// Ends the running statement, or the next one where none runs.
+    pub fn cancel_next(&self) {
+        let mut running = lock(&self.running);
+        match running.since {
+            Some(_) => self.interrupt.cancel(),
+            None => running.next_ends = true,
+        }
+    }
+
+    /// How the last statement ended, where it did before its time.
+    pub fn stopped(&self) -> Option<Stopped> {
+        lock(&self.running).stopped.clone()
+    }
+
+    /// How far the running statement is; nothing while none runs.
+    pub fn progress(&self) -> Option<Progress> {
+        let running = lock(&self.running);
+        let elapsed = running.since?.elapsed();
+        let (morsels_done, morsels) = match (&running.program, running.waiting) {
+            (Some(program), _) => program.progress(),
+            (None, true) => (0, 0),
+            (None, false) => return None,
+        };
+        Some(Progress { elapsed, waiting: running.waiting, morsels_done, morsels })
+    }
+
+    /// The handle of a session whose waits this ends.
+    pub(crate) fn new(interrupt: Arc<Interrupt>) -> Cancel {
+        Cancel { running: Arc::default(), interrupt }
+    }
+
+    /// A statement begins.
+    pub(crate) fn begin(
+        &self,
+        storage: &Storage,
+        since: Instant,
+        deadline: Option<Duration>,
+    ) -> Registered<'_> {
+        self.set(|running| {
+            storage.begin(deadline);
+            if running.next_ends {
+                self.interrupt.cancel();
+            }
+            *running = Running { since: Some(since), ..Running::default() };
+        });
+        Registered(self)
+    }
+
+    pub(crate) fn set(&self, change: impl FnOnce(&mut Running)) {
+        change(&mut lock(&self.running));
+    }
+}
+
+/// A statement is the one to cancel for as long as this lives.
+pub(crate) struct Registered<'a>(&'a Cancel);
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        self.0.set(|running| *running = Running { stopped: running.stopped.take(), ..Running::default() });
+    }
+}

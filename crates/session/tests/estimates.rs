@@ -1,0 +1,86 @@
+//! Samples of files, where they are kept, and what `EXPLAIN ANALYZE` says of estimates.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use tessera_session::{Config, Session, StatementResult};
+
+/// Facts of which 9 in 10 have key 7, and a hundred keys.
+fn database(folder: &Path) {
+    let (mut facts, mut keys) = ("id,key\n".to_string(), "k,name\n".to_string());
+    for id in 0..5_000 {
+        let key = if id % 10 == 0 { id / 10 % 100 } else { 7 };
+        writeln!(facts, "{id},{key}").unwrap();
+    }
+    for key in 0..100 {
+        writeln!(keys, "{key},name {key}").unwrap();
+    }
+    std::fs::write(folder.join("fact.csv"), facts).unwrap();
+    std::fs::write(folder.join("dim.csv"), keys).unwrap();
+}
+
+fn session(folder: &Path, cache: Option<PathBuf>) -> Session {
+    let database = Some(folder.to_path_buf());
+    Session::new(Config { threads: 1, database, statistics_cache: cache, ..Config::default() }).unwrap()
+}
+
+fn text(session: &mut Session, sql: &str) -> String {
+    match session.execute(sql).unwrap().pop() {
+        Some(StatementResult::Text(text) | StatementResult::Done(text)) => text,
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+const QUERY: &str = "SELECT id FROM fact, dim WHERE key = k AND name = 'name 7'";
+
+/// What is noted above the first join.
+fn join(session: &mut Session) -> String {
+    let text = text(session, &format!("EXPLAIN ANALYZE {QUERY}"));
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().position(|line| line.contains("= probe(")).unwrap();
+    lines[at - 1].to_string()
+}
+
+#[test]
+fn a_frequent_key_is_estimated_from_samples_only() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let mut session = session(folder.path(), None);
+    let with = join(&mut session);
+    assert!(with.contains("-- 4505 rows (4505 estimated)"), "{with}");
+    text(&mut session, "SET statistics = metadata");
+    let without = join(&mut session);
+    assert!(without.contains("-- 4505 rows (!! ") && without.contains("off by"), "{without}");
+    let all = text(&mut session, &format!("EXPLAIN ANALYZE {QUERY}"));
+    assert!(all.contains("are off by more than 10x"), "{all}");
+    let json = text(&mut session, &format!("EXPLAIN (ANALYZE, FORMAT JSON) {QUERY}"));
+    assert!(json.contains("\"estimate_far_off\": true"), "{json}");
+}
+
+#[test]
+fn samples_are_kept_for_other_sessions_until_the_table_changes() {
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    database(folder.path());
+    let kept = || {
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(cache.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files
+    };
+    let of = |cache: &Path| join(&mut session(folder.path(), Some(cache.to_path_buf())));
+    let first = of(cache.path());
+    let files = kept();
+    assert_eq!(files.len(), 2, "{files:?}");
+    let written = files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>();
+    for file in &files {
+        std::fs::write(file, "damaged").unwrap();
+    }
+    let rows = |note: &str| note.split(", ").next().unwrap().to_string();
+    assert_eq!(rows(&of(cache.path())), rows(&first));
+    assert_eq!(files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>(), written);
+    // The key becomes rare: what is kept is of another version.
+    std::fs::write(folder.path().join("fact.csv"), "id,key\n1,7\n2,8\n").unwrap();
+    let changed = of(cache.path());
+    assert!(changed.contains("-- 1 rows (1 estimated)"), "{changed}");
+    assert_eq!(kept().len(), 2);
+}
