@@ -88,7 +88,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--ranks", type=numbers, default=[0], help="MPI ranks, by commas (default none: local)")
     parser.add_argument("--workers", type=numbers, default=[0], help="serverless workers, by commas (default none)")
     parser.add_argument("--memory", default=None, help="memory budget of a query, such as 4MB (default: that of the program)")
-    parser.add_argument("--mpi-exchange", default="one-sided", help="how tuples cross between ranks, by commas")
+    parser.add_argument("--mpi-exchange", default="auto", help="how tuples cross between ranks, by commas")
     parser.add_argument("--share", type=int, default=1, help="check every N-th setting only, chosen by --seed (default all)")
     parser.add_argument("--seed", type=int, default=1, help="which of the settings --share chooses")
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")

@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, help="the first world's seed (default 1; 0 = from the clock)")
     parser.add_argument("--reduce", type=int, default=1, help="how many failures of a world are made smaller")
     parser.add_argument("--ranks", type=int, default=0, help="MPI ranks to run on (default none: local)")
-    parser.add_argument("--mpi-exchange", default="one-sided", help="how tuples cross between ranks")
+    parser.add_argument("--mpi-exchange", default="auto", help="how tuples cross between ranks")
     parser.add_argument("--workers", type=int, default=0, help="serverless workers to run on (default none)")
     arguments = parser.parse_args()
     place: tuple[str, ...] = ()

@@ -91,8 +91,8 @@ struct EngineLine {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096), default_value_t = 2)]
     ranks: u16,
     /// How tuples cross between ranks: one-sided, packed (in few bits), two-sided, split (two-sided,
-    /// from half of the ranks to the rest), or rounds (two-sided, for what is larger than the memory)
-    #[arg(long, value_name = "WAY", default_value_t = Way::OneSided)]
+    /// from half of the ranks to the rest), rounds (two-sided, for what is larger than the memory), or auto: one-sided or rounds
+    #[arg(long, value_name = "WAY", default_value_t)]
     mpi_exchange: Way,
     #[command(flatten)]
     serverless: ServerlessLine,

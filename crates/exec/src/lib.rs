@@ -91,4 +91,17 @@ pub trait Platform: Send + Sync + std::fmt::Debug {
         plan: &tessera_plan::Plan,
         catalogue: &tessera_plan::Catalogue,
     ) -> tessera_types::Result<tessera_plan::Plan>;
+
+    /// The same where the plan that [`Platform::pass`] gives has run out of memory: one that needs less, and more time; none where
+    /// there is no such plan.
+    ///
+    /// # Errors
+    /// As [`Platform::pass`].
+    fn frugal_pass(
+        &self,
+        _plan: &tessera_plan::Plan,
+        _catalogue: &tessera_plan::Catalogue,
+    ) -> tessera_types::Result<Option<tessera_plan::Plan>> {
+        Ok(None)
+    }
 }

@@ -14,7 +14,7 @@ use tessera_plan::{Plan, pass, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
 use tessera_sql::{Catalog, Explain, ExplainFormat, ParsedStatement, Planned, Statement};
-use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
 
 use crate::analyze::{self, Report};
 use crate::cancel::{Cancel, Stopped};
@@ -209,8 +209,7 @@ impl Session {
             Statement::Query(planned) => self.query(planned, started).map(StatementResult::Rows),
             Statement::Explain(explain) => self.explain(&explain, started).map(StatementResult::Text),
             Statement::CopyTo(copy) => {
-                let plan = self.for_platform(&self.optimised(&crate::copy::plan(&copy)?)?)?;
-                let ran = self.run(&plan)?;
+                let (_, ran) = self.run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
                 Ok(StatementResult::Done(format!("COPY {}", rows_written(&ran)?)))
             }
             Statement::CreateExternalTable(create) => {
@@ -288,9 +287,10 @@ impl Session {
                 }
             }));
         };
-        let run = |plan: &Plan| self.run(&self.for_platform(&self.optimised(plan)?)?);
-        let counts = analyze::counts(&run(&analyze::counts_plan(&table))?.collected)?;
-        let collected = run(&analyze::sample_plan(&table, counts.rows))?.collected;
+        let run = |plan: &Plan| Ok::<_, Error>(self.run_here(&self.optimised(plan)?)?.1.collected);
+        let counted = run(&analyze::counts_plan(&table))?;
+        let counts = analyze::counts(&counted)?;
+        let collected = run(&analyze::sample_plan(&table, counts.rows))?;
         let drawn = analyze::drawn(&table, &counts, &collected)?;
         let kept = sample.replace(&drawn);
         report.add(shown, &table, &counts, &drawn, kept);
@@ -312,8 +312,7 @@ impl Session {
     }
 
     fn query(&self, planned: Planned, started: Instant) -> Result<QueryResult> {
-        let plan = self.for_platform(&self.optimised(&planned.plan)?)?;
-        let ran = self.run(&plan)?;
+        let (_, ran) = self.run_here(&self.optimised(&planned.plan)?)?;
         QueryResult::new(planned.tuple, planned.names, ran.collected, started.elapsed())
     }
 
@@ -336,6 +335,21 @@ impl Session {
         plan.nodes.iter().any(|node| {
             of_platform(&node.operator) || node.nested.iter().any(|nested| self.has_platform(nested))
         })
+    }
+
+    /// Runs a plan on the platform; once more where it has run out of memory and the platform knows a plan that needs less. What
+    /// the first has written is not visible. Gives the plan that has run, too.
+    fn run_here(&self, plan: &Plan) -> Result<(Plan, Ran)> {
+        let first = self.for_platform(plan)?;
+        match self.run(&first) {
+            Err(error) if error.code() == Code::Limit => {
+                match self.platform.frugal_pass(plan, self.registry.catalogue())? {
+                    Some(frugal) => self.run(&frugal).map(|ran| (frugal, ran)),
+                    None => Err(error),
+                }
+            }
+            ran => ran.map(|ran| (first, ran)),
+        }
     }
 
     fn run(&self, plan: &Plan) -> Result<Ran> {
@@ -382,8 +396,7 @@ impl Session {
                     "EXPLAIN ANALYZE on platform {other}: statements run on {own} here; start with --platform {other}"
                 )));
             }
-            let plan = self.for_platform(&plan)?;
-            let ran = self.run(&plan)?;
+            let (plan, ran) = self.run_here(&plan)?;
             let profile = ran.program.profile();
             let summary = Summary {
                 planning: ran.planned_at - started,

@@ -23,7 +23,7 @@ pub(crate) const SETTINGS: [(&str, &str); 10] = [
     ("join_order", "cost: joins ordered by estimated cost; written: as written"),
     (
         "mpi_exchange",
-        "how tuples cross between ranks: one-sided, packed, two-sided, split (half of the ranks to the rest), or rounds (for what is larger than the memory)",
+        "how tuples cross between ranks: auto, one-sided, packed, two-sided, split (half of the ranks to the rest), or rounds (for what is larger than the memory)",
     ),
     (
         "smart_storage",

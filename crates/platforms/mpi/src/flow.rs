@@ -213,7 +213,7 @@ mod tests {
 
     fn flow() -> (Arc<Flow>, Arc<Link>) {
         let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::unlimited());
-        let link = Link::new(0, 2);
+        let link = Link::new(0, 2, false);
         (Flow::new(&link, &context, 3), link)
     }
 

@@ -12,6 +12,8 @@
 mod answer;
 mod broadcast;
 pub mod control;
+#[cfg(feature = "runtime")]
+mod cores;
 mod exchange;
 mod executor;
 mod flow;
@@ -69,6 +71,16 @@ impl Mpi {
         Mpi { link: Some(link), ..Mpi::default() }
     }
 
+    /// How tuples cross where nothing else is asked for; `in_rounds` where windows have not fitted.
+    fn way(&self, in_rounds: bool) -> Way {
+        let shares_cores = || self.link.as_ref().is_some_and(|link| link.shares_cores());
+        match *lock(&self.way) {
+            Way::Auto if in_rounds || shares_cores() => Way::Rounds,
+            Way::Auto => Way::OneSided,
+            way => way,
+        }
+    }
+
     fn ranks(&self) -> usize {
         self.link.as_ref().map_or(RANKS_EXPLAINED, |link| link.ranks())
     }
@@ -107,7 +119,17 @@ impl Platform for Mpi {
     }
 
     fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-        let way = *lock(&self.way);
-        pass::for_ranks(plan, catalogue, self.ranks(), way)
+        pass::for_ranks(plan, catalogue, self.ranks(), self.way(false))
+    }
+
+    fn frugal_pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Option<Plan>> {
+        let (way, frugal) = (self.way(false), self.way(true));
+        if way == frugal {
+            return Ok(None);
+        }
+        let plans = [way, frugal].map(|way| pass::for_ranks(plan, catalogue, self.ranks(), way));
+        let [before, frugal] = plans;
+        let frugal = frugal?;
+        Ok((before? != frugal).then_some(frugal))
     }
 }

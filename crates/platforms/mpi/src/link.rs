@@ -189,6 +189,7 @@ impl Reply {
 pub struct Link {
     rank: usize,
     ranks: usize,
+    shares_cores: bool,
     requests: Mutex<VecDeque<Request>>,
     came: Condvar,
     plans: Mutex<VecDeque<Option<Sent>>>,
@@ -204,11 +205,12 @@ pub struct Link {
 }
 
 impl Link {
-    /// The link of rank `rank` of `ranks`.
-    pub fn new(rank: usize, ranks: usize) -> Arc<Link> {
+    /// The link of rank `rank` of `ranks`; whether this machine has fewer cores than it has ranks.
+    pub fn new(rank: usize, ranks: usize, shares_cores: bool) -> Arc<Link> {
         Arc::new(Link {
             rank,
             ranks,
+            shares_cores,
             requests: Mutex::default(),
             came: Condvar::new(),
             plans: Mutex::default(),
@@ -229,6 +231,11 @@ impl Link {
     /// How many ranks there are.
     pub fn ranks(&self) -> usize {
         self.ranks
+    }
+
+    /// Whether there are more ranks on this machine than it has cores.
+    pub fn shares_cores(&self) -> bool {
+        self.shares_cores
     }
 
     /// Hands a request to the communication worker.
@@ -351,7 +358,7 @@ mod tests {
     fn what_is_under_way_is_bounded_and_counted() {
         let governor = Governor::new(2 * UNDER_WAY_BYTES);
         let context: Arc<dyn Context> = Query::new(Settings::default(), &governor);
-        let link = Link::new(0, 2);
+        let link = Link::new(0, 2, false);
         let mut packets: Vec<UnderWay> =
             (0..4).map(|_| link.count(UNDER_WAY_BYTES / 4, &context).unwrap()).collect();
         assert_eq!(governor.used_bytes(), UNDER_WAY_BYTES);

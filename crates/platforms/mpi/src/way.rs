@@ -11,8 +11,13 @@ use crate::roles::Roles;
 /// How tuples that go to where their keys say cross between ranks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Way {
-    /// Put into windows of the receivers, which histograms have sized.
+    /// One-sided where every rank has a core for itself and the windows fit into the budget, else in rounds.
+    ///
+    /// MPI makes and frees windows in calls in which a rank waits for all others without giving its core to them: `sched_yield` does
+    /// not where each rank is a scheduling group of its own, as MPICH's launcher has it (Linux's autogroups).
     #[default]
+    Auto,
+    /// Put into windows of the receivers, which histograms have sized.
     OneSided,
     /// As one-sided, with integers, decimals, dates and times in as few bits as their ranges take.
     Packed,
@@ -26,11 +31,12 @@ pub enum Way {
 
 impl Way {
     /// All, the default first.
-    pub const ALL: [Way; 5] = [Way::OneSided, Way::Packed, Way::TwoSided, Way::Split, Way::Rounds];
+    pub const ALL: [Way; 6] = [Way::Auto, Way::OneSided, Way::Packed, Way::TwoSided, Way::Split, Way::Rounds];
 
     /// The name in commands and settings.
     pub fn name(self) -> &'static str {
         match self {
+            Way::Auto => "auto",
             Way::OneSided => "one-sided",
             Way::Packed => "packed",
             Way::TwoSided => "two-sided",
@@ -59,7 +65,7 @@ impl FromStr for Way {
         let found = Way::ALL.into_iter().find(|way| way.name().eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
             Error::semantic(format!(
-                "tuples cross between ranks one-sided, packed, two-sided, split or rounds, not '{name}'"
+                "tuples cross between ranks auto, one-sided, packed, two-sided, split or rounds, not '{name}'"
             ))
         })
     }

@@ -2,7 +2,7 @@
 
 use tessera_exec::Platform;
 use tessera_plan::{Plan, text, verify};
-use tessera_platform_mpi::{Mpi, Way};
+use tessera_platform_mpi::{Link, Mpi, Way};
 
 /// Tables of the plans below.
 const TABLES: &str = "
@@ -261,6 +261,33 @@ fn two_sided_plans_send_and_receive() {
     assert_eq!(text::print(&plan).matches("rounds = true").count(), 4);
 }
 
+/// What a platform makes of a plan by default, and where it has run out of memory.
+fn by_default(mpi: &Mpi, nodes: &str) -> (Plan, Option<Plan>) {
+    let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
+    let mut registry = tessera_ops::standard_registry();
+    mpi.register(&mut registry);
+    let frugal = mpi.frugal_pass(&plan, registry.catalogue()).unwrap();
+    (mpi.pass(&plan, registry.catalogue()).unwrap(), frugal)
+}
+
+#[test]
+fn ranks_that_share_cores_or_lack_memory_send_in_rounds() {
+    let join = format!("{JOIN}return %4");
+    let rounds = |ranks: usize| {
+        let mpi = Mpi::new(Link::new(0, ranks, false));
+        mpi.set(tessera_platform_mpi::EXCHANGE, "rounds").unwrap();
+        by_default(&mpi, &join)
+    };
+    let (plan, frugal) = by_default(&Mpi::new(Link::new(0, 4, false)), &join);
+    assert!(steps(&plan).contains(&"mpi_window".to_string()));
+    assert_eq!(frugal, Some(rounds(4).0));
+    assert_eq!(by_default(&Mpi::new(Link::new(0, 4, true)), &join), rounds(4));
+    assert_eq!(rounds(4).1, None);
+    // Nothing crosses by keys.
+    let gathered = by_default(&Mpi::new(Link::new(0, 4, false)), "return %0");
+    assert_eq!(gathered.1, None);
+}
+
 #[test]
 fn both_ends_of_an_exchange_go_in_rounds() {
     for (sending, receiving, fits) in [
@@ -300,6 +327,6 @@ fn ways_have_names() {
             .parse::<Way>()
             .unwrap_err()
             .message()
-            .contains("one-sided, packed, two-sided, split or rounds")
+            .contains("auto, one-sided, packed, two-sided, split or rounds")
     );
 }

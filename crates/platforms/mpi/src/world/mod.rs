@@ -66,7 +66,7 @@ pub fn library() -> String {
 /// MPI was initialised before.
 pub fn run<T: Send>(work: impl FnOnce(Arc<Link>) -> T + Send) -> std::result::Result<T, AlreadyInitialised> {
     let world = World::new().ok_or(AlreadyInitialised)?;
-    let link = Link::new(world.rank(), world.ranks());
+    let link = Link::new(world.rank(), world.ranks(), crate::cores::are_shared());
     let mut worker = Worker {
         world,
         link: link.clone(),
