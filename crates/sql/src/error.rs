@@ -5,11 +5,20 @@ use sqlparser::parser::ParserError;
 use tessera_types::{Code, Error, Span};
 
 use crate::parse::SQL_DEPTH_MAX;
+use crate::signature;
 
 /// A failure of the planner, with its place where the planner kept one.
 pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
     let span = error.iter().find_map(place);
-    let mapped = match error.find_root() {
+    let root = error.find_root();
+    let of_arguments = match root {
+        DataFusionError::Internal(text) | DataFusionError::Plan(text) | DataFusionError::Execution(text) => {
+            signature::message(&clean(text))
+        }
+        _ => None,
+    };
+    let mapped = match root {
+        _ if let Some(message) = of_arguments => Error::semantic(message),
         DataFusionError::SQL(parser, _) => from_parser(parser),
         DataFusionError::External(source) => match source.downcast_ref::<Error>() {
             Some(ours) => ours.clone(),

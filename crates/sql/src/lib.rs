@@ -32,6 +32,7 @@ mod recursion;
 mod reduce;
 mod relation;
 mod sample;
+mod signature;
 mod statement;
 mod table_functions;
 mod types;
