@@ -15,6 +15,7 @@ fn main() -> ExitCode {
     let control = Control::connect(move || with(&cancelled, Running::cancel));
     tessera_cli::prepare();
     let ran = world::run(|link| {
+        control.ready();
         let (index, count) = (link.rank(), link.ranks());
         let part = tessera_cli::Part { platform: Arc::new(Mpi::new(link)), index, count };
         let code = tessera_cli::part(part, |session| with(&running, |running| running.begin(session)));

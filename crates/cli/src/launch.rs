@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, stdin};
 
 use tessera_platform_mpi::launcher::{self, Canceller};
+use tessera_session::Code;
 
 use crate::arguments::Command;
 use crate::failed;
@@ -29,6 +30,9 @@ pub(crate) fn ranks(command: &Command, ranks: usize) -> u8 {
     match launched.and_then(launcher::Launched::wait) {
         Ok(code) if code != 0 && interrupt.happened() => EXIT_INTERRUPTED,
         Ok(code) => code,
-        Err(error) => failed(&error),
+        Err(error) => {
+            let code = failed(&error);
+            if error.code() == Code::Cancelled { EXIT_INTERRUPTED } else { code }
+        }
     }
 }

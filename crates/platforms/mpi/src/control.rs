@@ -49,6 +49,11 @@ impl Control {
         }
     }
 
+    /// Says that MPI has started here: from now on the rank hears when it is cancelled.
+    pub fn ready(&self) {
+        self.say("ready");
+    }
+
     /// Says what the first rank's work ended with.
     pub fn exit(&self, code: u8) {
         self.say(&format!("exit {code}"));

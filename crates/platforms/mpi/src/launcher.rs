@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use tessera_ops::lock;
-use tessera_types::{Error, Result};
+use tessera_types::{Code, Error, Result};
 
 use crate::said::{Said, forward};
 
@@ -36,8 +36,9 @@ const GRACE: Duration = Duration::from_secs(3);
 const START: Duration = Duration::from_secs(60);
 /// How long it takes until the word of a rank that ends itself has come.
 const WORD: Duration = Duration::from_millis(200);
-/// How often it is looked whether `mpiexec` has ended.
+/// How often it is looked whether `mpiexec` has ended, and when all else has.
 const LOOK: Duration = Duration::from_millis(20);
+const LOOK_AT_END: Duration = Duration::from_millis(1);
 
 /// What comes from a rank.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub(crate) enum Event {
         rank: usize,
         pid: i32,
     },
+    /// MPI has started there.
+    Ready,
     Done,
     Exit(u8),
     Lost {
@@ -70,6 +73,7 @@ pub struct Launched {
     events: Receiver<Event>,
     socket: PathBuf,
     since: SystemTime,
+    canceller: Canceller,
     /// Passes on what ranks write to their standard errors; keeps what MPI says.
     errors: Option<std::thread::JoinHandle<Vec<Said>>>,
 }
@@ -96,6 +100,10 @@ impl Canceller {
         for connection in &mut ranks.connections {
             drop(connection.write_all(CANCEL));
         }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        lock(&self.ranks).cancelled
     }
 
     /// A rank has come.
@@ -148,7 +156,8 @@ pub fn launch(
         ))
     })?;
     let errors = child.stderr.take().map(|errors| std::thread::spawn(move || forward(errors, &blamed)));
-    Ok(Launched { child, ranks, events: events.1, socket, since, errors })
+    let (events, canceller) = (events.1, canceller.clone());
+    Ok(Launched { child, ranks, events, socket, since, canceller, errors })
 }
 
 fn program() -> Result<PathBuf> {
@@ -265,6 +274,7 @@ impl Heard {
                 self.rank = Some((rank, pid));
                 Event::Came { rank, pid }
             }
+            ["ready"] => Event::Ready,
             ["exit", code] => Event::Exit(code.parse().unwrap_or(1)),
             ["done"] => {
                 self.done = true;
@@ -280,12 +290,14 @@ impl Launched {
     /// Waits until all ranks have ended, and gives the exit code of the first one's work.
     ///
     /// # Errors
-    /// A rank was lost; it is named, and the others have been ended.
+    /// A rank was lost; it is named, and the others have been ended. Or they were cancelled while MPI started, which hears of nothing
+    /// before its end: nothing had begun, and they have been ended.
     pub fn wait(mut self) -> Result<u8> {
         let (started, since) = (Instant::now(), self.since);
         let mut seen = Seen::default();
         let result = loop {
-            match self.events.recv_timeout(LOOK) {
+            let at_most = if seen.done == self.ranks { LOOK_AT_END } else { LOOK };
+            match self.events.recv_timeout(at_most) {
                 Ok(event) => seen.take(event),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     let ended = self.child.try_wait();
@@ -305,6 +317,9 @@ impl Launched {
             if !seen.lost.is_empty() {
                 break self.outcome(&mut seen, None);
             }
+            if seen.ready < self.ranks && self.canceller.is_cancelled() {
+                break Err(Error::new(Code::Cancelled, "the query was cancelled"));
+            }
         };
         if result.is_err() {
             let pids: Vec<i32> = seen.came.iter().map(|(_, pid)| *pid).collect();
@@ -315,7 +330,8 @@ impl Launched {
         let first = seen.first_lost().map(|(rank, _)| rank);
         // Of those that went after the first one, it says nothing that we do not.
         let matters = |rank: &Option<usize>| rank.is_some_and(|_| *rank == first) || seen.came.is_empty();
-        let shown = said.iter().filter(|(rank, _)| result.is_err() && matters(rank));
+        let was_lost = result.as_ref().is_err_and(|error| error.code() != Code::Cancelled);
+        let shown = said.iter().filter(|(rank, _)| was_lost && matters(rank));
         shown.for_each(|(_, line)| eprintln!("{line}"));
         result
     }
@@ -367,7 +383,7 @@ impl Launched {
         signal(-group, libc::SIGTERM);
         let until = Instant::now() + GRACE;
         while Instant::now() < until && !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(LOOK_AT_END);
         }
         for pid in pids {
             signal(*pid, libc::SIGKILL);
@@ -383,6 +399,7 @@ impl Launched {
 struct Seen {
     came: Vec<(usize, i32)>,
     code: Option<u8>,
+    ready: usize,
     done: usize,
     lost: Vec<(usize, i32)>,
     aborted: Vec<usize>,
@@ -402,6 +419,7 @@ impl Seen {
                 self.came.push((rank, pid));
             }
             Event::Exit(code) => self.code = Some(code),
+            Event::Ready => self.ready += 1,
             Event::Done => self.done += 1,
             Event::Lost { rank, pid } => self.lost.push((rank, pid)),
             Event::Aborted { rank } => self.aborted.push(rank),
@@ -469,7 +487,15 @@ mod tests {
         let child = Command::new("true").process_group(0).spawn().unwrap();
         let socket = std::env::temp_dir().join("tessera-none.socket");
         let since = SystemTime::now();
-        let launched = Launched { child, ranks: 1, events, socket, since, errors: None };
+        let launched = Launched {
+            child,
+            ranks: 1,
+            events,
+            socket,
+            since,
+            canceller: Canceller::default(),
+            errors: None,
+        };
         let says = std::thread::spawn(move || {
             std::thread::sleep(5 * LOOK);
             words.into_iter().for_each(|word| sender.send(word).unwrap());
