@@ -40,6 +40,7 @@ class Check:
     workers: int
     exchange: str
     memory: str | None
+    in_memory: bool
     names: tuple[str, ...]
     expected: list[tuple]
 
@@ -47,12 +48,14 @@ class Check:
         place = f" on {self.ranks} ranks, {self.exchange}" if self.ranks else ""
         place = f" on {self.workers} serverless workers" if self.workers else place
         place += f" in {self.memory}" if self.memory else ""
+        place += ", tables in memory" if self.in_memory else ""
         return f"{self.suite} {self.query.name} with {self.threads} threads and chunks of {self.chunk}{place}"
 
     def run(self, binary: Path, timeout: float) -> str | None:
         """What is wrong, or None."""
         command = [str(binary), str(self.data), "--threads", str(self.threads), "--format", "csv"]
-        command += ["--chunk-rows", str(self.chunk), "-c", self.query.sql]
+        load = [f"create temp table {name} as select * from {name};" for name in TABLES[self.suite]]
+        command += ["--chunk-rows", str(self.chunk), "-c", "".join(load if self.in_memory else []) + self.query.sql]
         if self.memory:
             command += ["--memory", self.memory]
         if self.ranks:
@@ -88,6 +91,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--ranks", type=numbers, default=[0], help="MPI ranks, by commas (default none: local)")
     parser.add_argument("--workers", type=numbers, default=[0], help="serverless workers, by commas (default none)")
     parser.add_argument("--memory", default=None, help="memory budget of a query, such as 4MB (default: that of the program)")
+    parser.add_argument("--in-memory", action="store_true", help="tables are loaded with CREATE TEMP TABLE first")
     parser.add_argument("--mpi-exchange", default="auto", help="how tuples cross between ranks, by commas")
     parser.add_argument("--share", type=int, default=1, help="check every N-th setting only, chosen by --seed (default all)")
     parser.add_argument("--seed", type=int, default=1, help="which of the settings --share chooses")
@@ -117,7 +121,7 @@ def checks(options: argparse.Namespace, suite: str, data: Path) -> list[Check]:
         settings = itertools.product(options.ranks, options.workers, exchanges, options.threads, options.chunk)
         for ranks, workers, exchange, threads, chunk in settings:
             names = tuple(answer.column_names)
-            place = (ranks, workers, exchange, options.memory)
+            place = (ranks, workers, exchange, options.memory, options.in_memory)
             found.append(Check(suite, query, data, threads, chunk, *place, names, rows))
     return found
 

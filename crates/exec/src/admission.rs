@@ -9,7 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use tessera_ops::{Interrupt, lock};
-use tessera_types::Result;
+use tessera_types::{Code, Error, Result};
+
+use crate::query::ByteCount;
 
 /// What a query is let in with. Smaller budgets are counted as they are.
 pub const LEAST_BYTES: usize = 64 << 20;
@@ -17,14 +19,26 @@ pub const LEAST_BYTES: usize = 64 << 20;
 /// How often a query that waits asks whether it should, and whether others hold less by now.
 const WAIT_INTERVAL: Duration = Duration::from_millis(5);
 
+/// What outlives queries takes at most this part of the memory, in quarters: queries could not be let in otherwise.
+const KEPT_QUARTERS: usize = 3;
+
 /// The memory of a process.
 #[derive(Debug)]
 pub struct Memory {
     limit_bytes: usize,
     used_bytes: AtomicUsize,
+    /// Of these, what outlives queries.
+    kept_bytes: AtomicUsize,
     /// Queries that wait, by number, the first one first.
     waiting: Mutex<(VecDeque<u64>, u64)>,
     changed: Condvar,
+}
+
+/// Bytes that outlive the query that has made them; given back when it is dropped.
+#[derive(Debug)]
+pub struct Kept {
+    memory: Arc<Memory>,
+    bytes: usize,
 }
 
 /// A query that was let in; gives back what it was counted with when it is dropped.
@@ -40,6 +54,7 @@ impl Memory {
         Arc::new(Memory {
             limit_bytes,
             used_bytes: AtomicUsize::new(0),
+            kept_bytes: AtomicUsize::new(0),
             waiting: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -66,7 +81,8 @@ impl Memory {
         interrupt: &Interrupt,
         waits: impl FnOnce(),
     ) -> Result<Admitted> {
-        let least_bytes = budget_bytes.min(LEAST_BYTES).min(self.limit_bytes);
+        let free = self.limit_bytes - self.kept_bytes.load(Ordering::Relaxed);
+        let least_bytes = budget_bytes.min(LEAST_BYTES).min(free);
         let mut waiting = lock(&self.waiting);
         if waiting.0.is_empty() && self.take(least_bytes) {
             return Ok(Admitted { memory: self.clone(), least_bytes });
@@ -90,10 +106,51 @@ impl Memory {
         admitted
     }
 
+    /// Counts bytes that outlive their query, such as a table in memory. Where queries hold too much for it, the calling thread waits
+    /// until they have ended.
+    ///
+    /// # Errors
+    /// It was interrupted, or too much is kept already.
+    pub fn keep(self: &Arc<Self>, bytes: usize, interrupt: &Interrupt) -> Result<Kept> {
+        let kept = self.kept_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let give_back = || self.kept_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if kept.saturating_add(bytes) > self.limit_bytes / 4 * KEPT_QUARTERS {
+            give_back();
+            return Err(Error::new(
+                Code::Limit,
+                format!(
+                    "there is no memory to keep {}: {} are kept by now, and of {} for all, three quarters may be. Drop a table, start with \
+                     a larger --memory, or write a file with COPY",
+                    ByteCount(bytes),
+                    ByteCount(kept),
+                    ByteCount(self.limit_bytes)
+                ),
+            ));
+        }
+        let mut waiting = lock(&self.waiting);
+        while !self.take(bytes) {
+            if let Err(error) = interrupt.check() {
+                give_back();
+                return Err(error);
+            }
+            let waited = self.changed.wait_timeout(waiting, WAIT_INTERVAL);
+            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(Kept { memory: self.clone(), bytes })
+    }
+
     /// Counts bytes where they fit.
     fn take(&self, bytes: usize) -> bool {
         let add = |used: usize| used.checked_add(bytes).filter(|now| *now <= self.limit_bytes);
         self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.memory.kept_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.changed.notify_all();
     }
 }
 
@@ -133,8 +190,6 @@ impl Drop for Admitted {
 mod tests {
     use std::time::Instant;
 
-    use tessera_types::Code;
-
     use super::*;
     use crate::Governor;
 
@@ -162,6 +217,32 @@ mod tests {
         short.shrink(31);
         drop(short);
         assert_eq!(memory.used_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_leaves_room_for_queries() {
+        let memory = Memory::new(100);
+        let interrupt = Arc::new(Interrupt::default());
+        let keep = |bytes: usize| memory.keep(bytes, &interrupt);
+        let table = keep(60).unwrap();
+        let error = keep(20).unwrap_err();
+        assert!(error.code() == Code::Limit && error.message().contains("Drop a table"), "{error}");
+        let query = admit(&memory, 80).unwrap();
+        assert_eq!((query.least_bytes(), memory.used_bytes()), (40, 100));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| keep(1).unwrap());
+            std::thread::sleep(2 * WAIT_INTERVAL);
+            assert!(!waits.is_finished());
+            drop(query);
+            waits.join().unwrap();
+        });
+        drop(table);
+        assert_eq!(memory.used_bytes(), 0);
+        drop(keep(75).unwrap());
+        let _query = admit(&memory, 80).unwrap();
+        interrupt.cancel();
+        assert_eq!(keep(75).unwrap_err().code(), Code::Cancelled);
+        assert_eq!(memory.used_bytes(), 80);
     }
 
     #[test]

@@ -43,7 +43,7 @@ mod turns;
 
 pub mod profile;
 
-pub use admission::{Admitted, LEAST_BYTES, Memory};
+pub use admission::{Admitted, Kept, LEAST_BYTES, Memory};
 pub use engine::Engine;
 pub use part::InShare;
 pub use program::Program;

@@ -113,7 +113,7 @@ impl Governor {
 }
 
 /// A number of bytes as people read it.
-struct ByteCount(usize);
+pub(crate) struct ByteCount(pub(crate) usize);
 
 impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tessera_files::FileFormat;
 use tessera_ops::lock;
-use tessera_sql::{Catalog, CreateExternalTable, Table};
+use tessera_ops::scan::block::{self, Tables};
+use tessera_sql::{Catalog, CreateExternalTable, CreateTableAs, Table};
 use tessera_types::{Error, Result};
 
+use crate::memory_table::MemoryTable;
 use crate::source::{Sampler, Source, Stamps, params_of_options};
 use crate::storage::Storage;
 
@@ -27,6 +29,9 @@ pub(crate) struct FileCatalog {
     database: Option<String>,
     external: BTreeMap<String, Source>,
     views: BTreeMap<String, Arc<str>>,
+    memory: BTreeMap<String, MemoryTable>,
+    /// What scans read of the tables in memory.
+    tables: Tables,
     described: Mutex<HashMap<String, Described>>,
     /// What reads a few rows of each table for estimates; none when that is switched off.
     sampler: Option<Sampler>,
@@ -57,6 +62,8 @@ impl FileCatalog {
             database,
             external: BTreeMap::new(),
             views: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            tables: Tables::default(),
             described: Mutex::new(HashMap::new()),
             sampler: None,
         })
@@ -67,7 +74,42 @@ impl FileCatalog {
         if sampler.is_some() != self.sampler.is_some() {
             self.described.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
             self.sampler = sampler;
+            for table in self.memory.values_mut().map(|table| &mut table.table) {
+                let sample = self.sampler.as_ref().map(|sampler| sampler.sample_in_memory(table));
+                *table = Arc::new(Table { sample, ..(**table).clone() });
+            }
         }
+    }
+
+    /// The tables in memory, for their scan.
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// The name under which a table in memory can be made, or none where there is one that is to stay.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub(crate) fn free_name<'a>(&self, create: &'a CreateTableAs) -> Result<Option<&'a str>> {
+        let name = simple_name(&create.name)?;
+        match self.taken(name) {
+            true if create.if_not_exists => Ok(None),
+            true if !create.or_replace || !self.memory.contains_key(name) => Err(already(name)),
+            _ => Ok(Some(name)),
+        }
+    }
+
+    /// Remembers a table in memory, in the place of one of that name.
+    pub(crate) fn insert_in_memory(&mut self, name: &str, mut table: MemoryTable, tuples: block::Table) {
+        self.tables.insert(name, tuples);
+        let sample = self.sampler.as_ref().map(|sampler| sampler.sample_in_memory(&table.table));
+        table.table = Arc::new(Table { sample, ..(*table.table).clone() });
+        self.memory.insert(name.to_string(), table);
+    }
+
+    /// Whether this session has given a name away.
+    fn taken(&self, name: &str) -> bool {
+        self.external.contains_key(name) || self.views.contains_key(name) || self.memory.contains_key(name)
     }
 
     /// Remembers files under a name.
@@ -76,14 +118,12 @@ impl FileCatalog {
     /// The name is taken, or the files cannot be read.
     pub(crate) fn create_external(&mut self, create: &CreateExternalTable) -> Result<()> {
         let name = simple_name(&create.name)?;
-        let taken = self.external.contains_key(name) || self.views.contains_key(name);
+        let taken = self.taken(name);
         if taken && create.if_not_exists {
             return Ok(());
         }
         if taken && !(create.or_replace && self.external.contains_key(name)) {
-            return Err(Error::semantic(format!(
-                "there is a table or view called {name} already; drop it first"
-            )));
+            return Err(already(name));
         }
         let [location] = create.locations.as_slice() else {
             return Err(Error::unsupported(format!(
@@ -112,10 +152,8 @@ impl FileCatalog {
     /// The name is taken.
     pub(crate) fn create_view(&mut self, name: &[String], query: &str, or_replace: bool) -> Result<()> {
         let name = simple_name(name)?;
-        if self.external.contains_key(name) || (self.views.contains_key(name) && !or_replace) {
-            return Err(Error::semantic(format!(
-                "there is a table or view called {name} already; drop it first"
-            )));
+        if self.taken(name) && !(or_replace && self.views.contains_key(name)) {
+            return Err(already(name));
         }
         self.views.insert(name.to_string(), query.into());
         Ok(())
@@ -127,8 +165,13 @@ impl FileCatalog {
     /// There is none of this name, or it is a file of the database.
     pub(crate) fn drop(&mut self, name: &[String], view: bool, if_exists: bool) -> Result<()> {
         let name = simple_name(name)?;
-        let found =
-            if view { self.views.remove(name).is_some() } else { self.external.remove(name).is_some() };
+        let found = match view {
+            true => self.views.remove(name).is_some(),
+            false => {
+                self.tables.remove(name);
+                self.memory.remove(name).is_some() || self.external.remove(name).is_some()
+            }
+        };
         if found || if_exists {
             return Ok(());
         }
@@ -146,6 +189,7 @@ impl FileCatalog {
         let mut names: BTreeMap<String, &'static str> =
             self.entries().unwrap_or_default().into_iter().map(|(name, _)| (name, "file")).collect();
         names.extend(self.external.keys().map(|name| (name.clone(), "external table")));
+        names.extend(self.memory.keys().map(|name| (name.clone(), "temporary table")));
         names.extend(self.views.keys().map(|name| (name.clone(), "view")));
         names.into_iter().collect()
     }
@@ -205,6 +249,9 @@ impl Catalog for FileCatalog {
             [schema, name] if SCHEMAS.contains(schema) => *name,
             _ => return Ok(None),
         };
+        if let Some(table) = self.memory.get(name) {
+            return Ok(Some(table.table.clone()));
+        }
         if let Some(source) = self.external.get(name) {
             return self.described(source.clone()).map(Some);
         }
@@ -254,6 +301,10 @@ fn simple_name(parts: &[String]) -> Result<&str> {
         [schema, name] if SCHEMAS.contains(&schema.as_str()) => Ok(name),
         _ => Err(Error::unsupported(format!("schemas: {}; name it without one", parts.join(".")))),
     }
+}
+
+fn already(name: &str) -> Error {
+    Error::semantic(format!("there is a table or view called {name} already; drop it first"))
 }
 
 fn format_called(name: &str) -> Result<FileFormat> {

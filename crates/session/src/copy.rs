@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tessera_files::FileFormat;
-use tessera_plan::{Builder, Expr, Params, Plan, Value};
-use tessera_sql::CopyTo;
+use tessera_plan::{Builder, Expr, NodeId, Params, Plan, Value};
+use tessera_sql::{CopyTo, Planned};
 use tessera_types::{Error, Result, unique_names};
 
 /// The plan that writes the file and yields its path and number of rows.
@@ -19,17 +19,23 @@ pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
         None => FileFormat::of_path(&copy.path)?,
     };
     let names: Vec<Arc<str>> = unique_names(&copy.query.names).into_iter().map(Into::into).collect();
-    let mut builder = Builder::new(copy.query.plan.parameters.clone());
-    let mut root = builder.append(copy.query.plan.clone());
-    if copy.query.tuple.fields().iter().map(|field| &field.name).ne(&names) {
-        let fields = copy.query.tuple.fields().iter().map(|field| Expr::Field(field.name.clone()));
-        let renamed = Value::exprs(names.into_iter().zip(fields));
-        root = builder.add("map", &[root], Params::new().with("exprs", renamed));
-    }
+    let (mut builder, root) = named(&copy.query, names);
     let mut params = Params::new().with("path", Value::string(copy.path.as_str()));
     for (name, value) in crate::source::params_of_options(format, &copy.options)?.iter() {
         params.set(name.clone(), value.clone());
     }
-    root = builder.add(format.materialize(), &[root], params);
+    let root = builder.add(format.materialize(), &[root], params);
     Ok(builder.finish(root))
+}
+
+/// The plan of a query whose fields have these names.
+pub(crate) fn named(query: &Planned, names: Vec<Arc<str>>) -> (Builder, NodeId) {
+    let mut builder = Builder::new(query.plan.parameters.clone());
+    let mut root = builder.append(query.plan.clone());
+    if query.tuple.fields().iter().map(|field| &field.name).ne(&names) {
+        let fields = query.tuple.fields().iter().map(|field| Expr::Field(field.name.clone()));
+        let renamed = Value::exprs(names.into_iter().zip(fields));
+        root = builder.add("map", &[root], Params::new().with("exprs", renamed));
+    }
+    (builder, root)
 }

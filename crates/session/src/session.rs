@@ -9,11 +9,12 @@ use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Memory, Platform, Program, Query, Sent};
 use tessera_files::ScratchFile;
 use tessera_local::Local;
+use tessera_ops::scan::block::BlockScan;
 use tessera_ops::{Collected, Registry, Scratch};
 use tessera_plan::{Plan, pass, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
-use tessera_sql::{Catalog, Explain, ExplainFormat, ParsedStatement, Planned, Statement};
+use tessera_sql::{Catalog, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement};
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
 
 use crate::analyze::{self, Report};
@@ -21,6 +22,7 @@ use crate::cancel::{Cancel, Stopped};
 use crate::catalog::FileCatalog;
 use crate::config::Config;
 use crate::explain::{self, Summary};
+use crate::memory_table::{self, MemoryTable};
 use crate::result::{QueryResult, StatementResult};
 use crate::settings::{SETTINGS, Values};
 use crate::source::Sampler;
@@ -109,8 +111,9 @@ impl Session {
         explained.iter().chain([&platform]).try_for_each(|other| other.set(EXCHANGE, exchange))?;
         let storage = Storage::new(config.stores.clone());
         registry.register(storage.select_request());
-        let registry = Arc::new(registry);
         let mut catalog = FileCatalog::new(config.database.clone(), storage.clone())?;
+        registry.register(BlockScan::new(catalog.tables().clone()));
+        let registry = Arc::new(registry);
         let sampler = Sampler::new(registry.clone(), storage.clone(), config.statistics_cache.clone());
         catalog.sample(values.samples.then(|| sampler.clone()));
         let cancel = Cancel::new(storage.interrupt());
@@ -216,10 +219,7 @@ impl Session {
                 self.catalog.create_external(&create)?;
                 Ok(StatementResult::Done("CREATE EXTERNAL TABLE".to_string()))
             }
-            Statement::CreateTableAs(create) => Err(Error::unsupported(format!(
-                "CREATE TABLE {} AS; write the rows to a file with COPY (query) TO 'file.parquet' and query that",
-                create.name.join(".")
-            ))),
+            Statement::CreateTableAs(create) => self.create_table(&create).map(StatementResult::Done),
             Statement::CreateView { name, query, or_replace } => {
                 self.catalog.create_view(&name, &query, or_replace)?;
                 Ok(StatementResult::Done("CREATE VIEW".to_string()))
@@ -255,6 +255,34 @@ impl Session {
             }
             Statement::Describe { tuple, .. } => describe(&tuple, started).map(StatementResult::Rows),
         }
+    }
+
+    /// Keeps the rows of a query in memory, as a table of this session.
+    fn create_table(&mut self, create: &CreateTableAs) -> Result<String> {
+        let name = create.name.join(".");
+        if !create.temporary && self.config.database.is_some() {
+            return Err(Error::unsupported(format!(
+                "CREATE TABLE {name} AS in a database of files; CREATE TEMP TABLE keeps the rows in memory for this session, and \
+                 COPY (query) TO 'file.parquet' writes them to a file"
+            )));
+        }
+        if self.platform.name() != tessera_local::NAME {
+            let platform = self.platform.name();
+            return Err(Error::unsupported(format!(
+                "CREATE TABLE {name} AS on platform {platform}: tables in memory are for platform local; write a file with COPY \
+                 (query) TO 'file.parquet' and query that"
+            )));
+        }
+        let Some(name) = self.catalog.free_name(create)? else { return Ok("CREATE TABLE".to_string()) };
+        let (_, ran) = self.run_here(&self.optimised(&memory_table::plan(&create.query)?)?)?;
+        let blocks = memory_table::blocks(&ran.collected)?;
+        blocks.release();
+        drop(ran);
+        let kept = self.memory.keep(blocks.bytes(), &self.cancel.interrupt)?;
+        let rows = blocks.rows();
+        let (table, tuples) = MemoryTable::new(name, &create.query, blocks, kept);
+        self.catalog.insert_in_memory(name, table, tuples);
+        Ok(format!("SELECT {rows}"))
     }
 
     /// Reads a table whole, or one after the other all but views; what was counted.

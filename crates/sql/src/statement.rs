@@ -93,6 +93,8 @@ pub struct CreateTableAs {
     pub name: Vec<String>,
     /// Its rows.
     pub query: Planned,
+    /// For this session only.
+    pub temporary: bool,
     /// Do nothing when there is such a table already.
     pub if_not_exists: bool,
     /// Replace a table of that name.
@@ -429,14 +431,15 @@ fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Result<Stateme
             "CREATE TABLE without AS is not supported; use CREATE TABLE name AS query, or CREATE EXTERNAL TABLE",
         ));
     };
-    if !create.columns.is_empty() || !create.constraints.is_empty() || create.temporary || create.external {
+    if !create.columns.is_empty() || !create.constraints.is_empty() || create.external {
         return Err(Error::unsupported(
-            "CREATE TABLE AS with columns, constraints or TEMPORARY is not supported",
+            "CREATE TABLE AS with columns or constraints is not supported; name and cast columns in the query",
         ));
     }
     Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
         name: parts(&create.name)?,
         query: planning.query(query)?,
+        temporary: create.temporary,
         if_not_exists: create.if_not_exists,
         or_replace: create.or_replace,
     })))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray, new_null_array};
 use bytes::Bytes;
 
-use tessera_encodings::{Chunk, Column};
+use tessera_encodings::{Chunk, Column, Selection};
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
 use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
 
@@ -38,7 +38,14 @@ impl FileScan {
     /// # Errors
     /// One is missing or ill-formed.
     pub(crate) fn new(node: &Node) -> Result<FileScan> {
-        let paths = node.params.strings("paths")?;
+        FileScan::of(node, node.params.strings("paths")?)
+    }
+
+    /// As [`FileScan::new`], of these files.
+    ///
+    /// # Errors
+    /// A parameter is missing or ill-formed.
+    pub(crate) fn of(node: &Node, paths: Vec<Arc<str>>) -> Result<FileScan> {
         let columns = node.params.tuple("columns")?.clone();
         for field in columns.fields() {
             if let Item::Collection(collection) = &field.item {
@@ -82,7 +89,14 @@ impl FileScan {
 /// # Errors
 /// A parameter is missing or ill-formed, or the filter is no predicate over the columns.
 pub(crate) fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-    let scan = FileScan::new(node)?;
+    derive_scan(&FileScan::new(node)?, inputs)
+}
+
+/// As [`derive`], of parameters that have been read.
+///
+/// # Errors
+/// The filter is no predicate over the columns.
+pub(crate) fn derive_scan(scan: &FileScan, inputs: &Inputs<'_>) -> Result<Edge> {
     scan.columns.check()?;
     if let Some(filter) = &scan.filter {
         describe::predicate(filter, &scan.columns, inputs)?;
@@ -316,9 +330,24 @@ pub(crate) fn filter_and_project(
     fields: &[usize],
     run: &Run,
 ) -> Result<Chunk> {
+    let selection = selected(&mut |i| Ok(columns[i].clone()), rows, conjuncts, run)?;
+    let chunk = Chunk::new(fields.iter().map(|&i| columns[i].clone()).collect(), rows);
+    Ok(match selection {
+        Some(selection) => chunk.select(selection),
+        None => chunk,
+    })
+}
+
+/// The rows that conjuncts leave, of columns that are asked for as they are needed; none if all are left.
+pub(crate) fn selected(
+    column: &mut dyn FnMut(usize) -> Result<Column>,
+    rows: usize,
+    conjuncts: &[Conjunct],
+    run: &Run,
+) -> Result<Option<Arc<Selection>>> {
     let mut selection = None;
     for conjunct in conjuncts {
-        let read = conjunct.columns.iter().map(|&i| columns[i].clone()).collect();
+        let read = conjunct.columns.iter().map(|&i| column(i)).collect::<Result<_>>()?;
         let mut chunk = Chunk::new(read, rows);
         if let Some(selection) = selection.take() {
             chunk = chunk.select(selection);
@@ -329,11 +358,7 @@ pub(crate) fn filter_and_project(
             break;
         }
     }
-    let chunk = Chunk::new(fields.iter().map(|&i| columns[i].clone()).collect(), rows);
-    Ok(match selection {
-        Some(selection) => chunk.select(selection),
-        None => chunk,
-    })
+    Ok(selection)
 }
 
 /// Reads a range, waiting for it: only while a plan starts or a file is looked into, never while a worker runs.

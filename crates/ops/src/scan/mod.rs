@@ -5,6 +5,7 @@ mod arrow_to_collection;
 mod batch;
 mod batch_materialize;
 mod batch_scan;
+pub mod block;
 mod collection_scan;
 pub mod csv;
 pub mod display;
@@ -34,6 +35,8 @@ use crate::Registry;
 pub fn register(registry: &mut Registry) {
     registry.register(BatchMaterialize);
     registry.register(BatchScan);
+    registry.register(block::BlockMaterialize);
+    registry.register(block::BlockScan::default());
     registry.register(ArrowToCollection);
     registry.register(RowsMaterialize);
     registry.register(RowsScan);

@@ -95,7 +95,7 @@ fn projects_input(operator: &str) -> bool {
 }
 
 fn is_scan(operator: &str) -> bool {
-    matches!(operator, "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan")
+    matches!(operator, "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan" | "block_scan")
 }
 
 impl Needs<'_> {

@@ -93,8 +93,16 @@ impl Sampler {
     /// The sample of a table of files. Of objects, which take a round trip for each range, there is what `ANALYZE` has left; nothing
     /// where a store does not say which version they are.
     pub(crate) fn sample(&self, table: &Table, stamps: &Stamps) -> Option<Arc<Sample>> {
-        let (draw, library) = (Box::new(self.draws(table, stamps)?), self.registry.library().clone());
-        Some(Arc::new(Sample::new(table.tuple.clone(), draw, library)))
+        Some(self.drawn_by(table, self.draws(table, stamps)?))
+    }
+
+    /// The sample of a table in memory.
+    pub(crate) fn sample_in_memory(&self, table: &Table) -> Arc<Sample> {
+        self.drawn_by(table, self.draws_from(table, false, None))
+    }
+
+    fn drawn_by(&self, table: &Table, draw: ScanDraw) -> Arc<Sample> {
+        Arc::new(Sample::new(table.tuple.clone(), Box::new(draw), self.registry.library().clone()))
     }
 
     fn draws(&self, table: &Table, stamps: &Stamps) -> Option<ScanDraw> {
@@ -103,14 +111,18 @@ impl Sampler {
         if remote && !stamps.unchanged(stamps) {
             return None;
         }
-        let node = Node::new(table.operator.clone(), Vec::new(), table.params.clone(), Vec::new());
-        let (sampler, tuple) = (self.clone(), table.tuple.clone());
-        let rows = table.statistics.rows.unwrap_or(0.0);
-        let reads = format!("{} {:?} {tuple}", table.operator, table.params);
+        let reads = format!("{} {:?} {}", table.operator, table.params, table.tuple);
         let versions = format!("{reads}\n{stamps:?}");
         let cache = self.cache.as_ref().filter(|_| stamps.unchanged(stamps));
         let kept = cache.map(|directory| Kept::new(directory, &reads, versions));
-        Some(ScanDraw { sampler, node, tuple, rows, remote, kept, state: Mutex::default() })
+        Some(self.draws_from(table, remote, kept))
+    }
+
+    fn draws_from(&self, table: &Table, remote: bool, kept: Option<Kept>) -> ScanDraw {
+        let node = Node::new(table.operator.clone(), Vec::new(), table.params.clone(), Vec::new());
+        let (sampler, tuple) = (self.clone(), table.tuple.clone());
+        let rows = table.statistics.rows.unwrap_or(0.0);
+        ScanDraw { sampler, node, tuple, rows, remote, kept, state: Mutex::default() }
     }
 }
 
@@ -196,9 +208,9 @@ impl ScanDraw {
         Ok(())
     }
 
-    /// Whether the file tells how many rows there are.
+    /// Whether the file tells how many rows there are, or the table in memory.
     fn known_rows(&self) -> bool {
-        &*self.node.operator == "parquet_scan"
+        matches!(&*self.node.operator, "parquet_scan" | "block_scan")
     }
 
     fn places(&self, all: usize) -> Places {

@@ -1,0 +1,108 @@
+//! Whole numbers in as few bits as the largest of them takes, one after the other, the lowest bits first.
+
+/// The most bits of a number: eight bytes hold it wherever in a byte it begins.
+pub(crate) const BITS_MAX: u32 = 56;
+
+/// Bytes after the last number, so that eight can be read at each.
+const PAD_BYTES: usize = 8;
+
+/// Packed numbers.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    bits: u32,
+    bytes: Box<[u8]>,
+}
+
+/// Unpacks numbers of a fixed width from a position on.
+type Unpack = fn(&[u8], usize, &mut [u64]);
+
+/// One function for each width, so that shifts and masks are constants.
+static UNPACK: [Unpack; BITS_MAX as usize + 1] = {
+    macro_rules! widths {
+        ($($bits:literal)*) => { [$(unpack::<$bits>),*] };
+    }
+    widths!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42
+        43 44 45 46 47 48 49 50 51 52 53 54 55 56)
+};
+
+impl Packed {
+    /// Packs numbers of at most so many bits, which are at most [`BITS_MAX`].
+    pub(crate) fn new(numbers: &[u64], bits: u32) -> Packed {
+        debug_assert!(bits <= BITS_MAX && numbers.iter().all(|number| number >> bits == 0));
+        let mut bytes = Vec::with_capacity((numbers.len() * bits as usize).div_ceil(8) + PAD_BYTES);
+        let (mut held, mut held_bits) = (0u64, 0);
+        for number in numbers {
+            held |= number << held_bits;
+            held_bits += bits;
+            while held_bits >= 8 {
+                bytes.push(held as u8);
+                held >>= 8;
+                held_bits -= 8;
+            }
+        }
+        if held_bits > 0 {
+            bytes.push(held as u8);
+        }
+        bytes.extend([0; PAD_BYTES]);
+        Packed { bits, bytes: bytes.into() }
+    }
+
+    /// The numbers from `start` on.
+    pub(crate) fn unpack(&self, start: usize, out: &mut [u64]) {
+        UNPACK[self.bits as usize](&self.bytes, start, out);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+fn unpack<const BITS: usize>(bytes: &[u8], start: usize, out: &mut [u64]) {
+    let mask = (1u64 << BITS) - 1;
+    let number = |bytes: &[u8], at: usize| {
+        let bit = at * BITS;
+        let eight = bytes[bit / 8..].first_chunk::<8>().copied().unwrap_or_default();
+        u64::from_le_bytes(eight) >> (bit % 8) & mask
+    };
+    // Eight numbers are as many bytes as each has bits.
+    let head = start.next_multiple_of(8).min(start + out.len()) - start;
+    let (head, rest) = out.split_at_mut(head);
+    for (at, out) in head.iter_mut().enumerate() {
+        *out = number(bytes, start + at);
+    }
+    let mut bytes = &bytes[(start + head.len()) * BITS / 8..];
+    let mut groups = rest.chunks_exact_mut(8);
+    for group in &mut groups {
+        let (eight, behind) = (&bytes[..BITS + PAD_BYTES - 1], &bytes[BITS..]);
+        for (at, out) in group.iter_mut().enumerate() {
+            let bit = at * BITS;
+            let word = eight[bit / 8..].first_chunk::<8>().copied().unwrap_or_default();
+            *out = u64::from_le_bytes(word) >> (bit % 8) & mask;
+        }
+        bytes = behind;
+    }
+    for (at, out) in groups.into_remainder().iter_mut().enumerate() {
+        *out = number(bytes, at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_width_comes_back_from_everywhere() {
+        for bits in 0..=BITS_MAX {
+            let largest = (1u64 << bits) - 1;
+            let number = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17) & largest;
+            let numbers: Vec<u64> = (0..101).map(|i| if i % 10 == 0 { largest } else { number(i) }).collect();
+            let packed = Packed::new(&numbers, bits);
+            assert_eq!(packed.bytes(), (101 * bits as usize).div_ceil(8) + PAD_BYTES);
+            for (start, len) in [(0, 101), (0, 0), (1, 100), (7, 3), (8, 64), (13, 80), (99, 2), (101, 0)] {
+                let mut out = vec![u64::MAX; len];
+                packed.unpack(start, &mut out);
+                assert_eq!(out, numbers[start..start + len], "{bits} bits, {len} from {start}");
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Tables in memory: what comes out is what went in, in its order; their memory is counted and given back.
+
+mod texts;
+
+use tessera_session::{Config, Error, QueryResult, Session, StatementResult};
+use tessera_types::Code;
+use texts::texts;
+
+/// Values of many types, with NULLs, of which some are the same everywhere; more than a block of them.
+const ROWS: &str = "
+    select i, cast(i % 100 - 50 as smallint) as small, cast(i as integer) * 1000 as wide, cast(7 as bigint) as same,
+        case when i % 3 > 0 then i end as nulls, cast(null as integer) as none, cast(i * 7 as decimal(38,4)) as decimals, cast(i % 9 as decimal(12,2)) as prices,
+        cast(i as double) / 3 as doubles, i % 5 = 0 as flags, date '1992-01-01' + cast(i % 2500 as integer) as days,
+        timestamp '2020-01-01 00:00:00' + interval '1 second' * i as moments, 'text ' || cast(i % 13 as varchar) as few,
+        case when i % 7 > 0 then 'a longer text of number ' || cast(i as varchar) end as many, [i, i + 1] as lists
+    from generate_series(1, 70000) as t(i)";
+
+fn session(threads: usize, chunk_rows: usize) -> Session {
+    Session::new(Config { threads, chunk_rows, memory_bytes: 1 << 30, ..Config::default() }).unwrap()
+}
+
+fn done(session: &mut Session, sql: &str) -> String {
+    match session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).pop() {
+        Some(StatementResult::Done(text)) => text,
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+fn rows(session: &mut Session, sql: &str) -> QueryResult {
+    match session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).pop() {
+        Some(StatementResult::Rows(result)) => result,
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+fn refused(session: &mut Session, sql: &str) -> Error {
+    session.execute(sql).map(|_| ()).expect_err(sql)
+}
+
+#[test]
+fn what_comes_out_is_what_went_in() {
+    let queries = [
+        "select * from T",
+        "select i, few, nulls from T where days < date '1992-02-01' and few = 'text 3'",
+        "select few, count(*), count(nulls), sum(decimals), min(many), max(moments) from T group by few order by few",
+        "select count(*), sum(a.wide), min(b.many) from T a join T b on a.i = b.nulls where a.small > 40",
+        "select small, same, none from T where flags and doubles > 20000 limit 5",
+        "select count(*) from T where many is null or none is not null",
+        "select count(*), sum(i / (i - 70000)) from T where i < 70000",
+    ];
+    for (threads, chunk_rows) in [(1, 2_048), (2, 2_048), (2, 61)] {
+        let mut session = session(threads, chunk_rows);
+        assert_eq!(done(&mut session, &format!("create temp table t as {ROWS}")), "SELECT 70000");
+        for query in queries {
+            let expected = texts(&rows(&mut session, &query.replace('T', &format!("({ROWS})"))));
+            let found = texts(&rows(&mut session, &query.replace('T', "t")));
+            assert_eq!(found, expected, "{query} with {threads} workers, chunks of {chunk_rows}");
+        }
+    }
+}
+
+#[test]
+fn many_morsels_stay_in_order() {
+    for threads in [1, 2] {
+        let mut session = session(threads, 2_048);
+        done(&mut session, "create temp table t as select i from generate_series(1, 500000) as s(i)");
+        done(&mut session, "create temp table again as select i from t");
+        done(&mut session, "create temp table few as select i from again where i % 1000 = 1");
+        let all: Vec<String> = (1..=500_000).map(|i| i.to_string()).collect();
+        assert_eq!(texts(&rows(&mut session, "select i from again")), all);
+        let few: Vec<&String> = all.iter().step_by(1_000).collect();
+        assert_eq!(texts(&rows(&mut session, "select i from few")).iter().collect::<Vec<_>>(), few);
+    }
+}
+
+#[test]
+fn tables_are_made_replaced_and_dropped() {
+    let mut session = session(2, 2_048);
+    assert_eq!(done(&mut session, "create table t as select 1 as x union all select 2"), "SELECT 2");
+    assert!(refused(&mut session, "create table t as select 3 as x").message().contains("already"));
+    assert!(refused(&mut session, "create view t as select 3 as x").message().contains("already"));
+    done(&mut session, "create table if not exists t as select 3 as x");
+    assert_eq!(texts(&rows(&mut session, "select sum(x) from t")), ["3"]);
+    assert_eq!(done(&mut session, "create or replace table t as select x + 10 as x from t"), "SELECT 2");
+    assert_eq!(texts(&rows(&mut session, "select sum(x) from t")), ["23"]);
+    assert_eq!(texts(&rows(&mut session, "show tables")), ["t temporary table"]);
+    assert_eq!(done(&mut session, "create temp table empty as select * from t where x < 0"), "SELECT 0");
+    assert_eq!(texts(&rows(&mut session, "select count(*), sum(x) from empty")), ["0 NULL"]);
+    // Others do not see it.
+    let mut other = session.beside().unwrap();
+    refused(&mut other, "select * from t");
+    done(&mut session, "drop table t");
+    refused(&mut session, "select * from t");
+    assert!(
+        refused(&mut session, "create table u as select 1 as x, 2 as x").message().contains("stands twice")
+    );
+    // Nothing is left of one that fails.
+    let failing = "create table u as select 1 / (x - 7) as y from generate_series(1, 10) as s(x)";
+    assert_eq!(refused(&mut session, failing).code(), Code::DivisionByZero);
+    assert!(refused(&mut session, "select * from u").message().contains('u'));
+}
+
+#[test]
+fn what_they_take_is_counted_and_given_back() {
+    let config =
+        Config { memory_bytes: 40 << 20, process_memory_bytes: 40 << 20, threads: 2, ..Config::default() };
+    let mut session = Session::new(config).unwrap();
+    // 17 bits a number where it has 64, and none where all are the same.
+    let numbers = "select i, i * 0 as zero from generate_series(1, 1000000) as t(i)";
+    for _ in 0..20 {
+        assert_eq!(
+            done(&mut session, &format!("create or replace temp table t as {numbers}")),
+            "SELECT 1000000"
+        );
+    }
+    let long = "select repeat('x', 50) || cast(i as varchar) as s from generate_series(1, 250000) as t(i)";
+    done(&mut session, &format!("create temp table first as {long}"));
+    let error = refused(&mut session, &format!("create temp table second as {long}"));
+    assert_eq!(error.code(), Code::Limit, "{error}");
+    done(&mut session, "drop table first");
+    done(&mut session, &format!("create temp table second as {long}"));
+    assert_eq!(texts(&rows(&mut session, "select count(*), min(length(s)) from second")), ["250000 51"]);
+}
+
+#[test]
+fn estimates_know_their_rows() {
+    let mut session = session(2, 2_048);
+    done(&mut session, &format!("create temp table t as {ROWS}"));
+    for statistics in ["samples", "metadata", "samples"] {
+        done(&mut session, &format!("set statistics = {statistics}"));
+        let sql = "explain analyze select * from t a join t b on a.i = b.i where a.few = 'text 3'";
+        let Some(StatementResult::Text(plan)) = session.execute(sql).unwrap().pop() else { panic!() };
+        assert_eq!(plan.contains("!!"), statistics == "metadata", "{plan}");
+    }
+    assert_eq!(texts(&rows(&mut session, "analyze t")).len(), 15);
+}
