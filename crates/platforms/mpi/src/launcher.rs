@@ -321,7 +321,7 @@ impl Launched {
                 break Err(Error::new(Code::Cancelled, "the query was cancelled"));
             }
         };
-        if result.is_err() {
+        if result.is_err() || seen.done < self.ranks {
             let pids: Vec<i32> = seen.came.iter().map(|(_, pid)| *pid).collect();
             self.end(&pids);
             remove_segments(since);
@@ -355,6 +355,10 @@ impl Launched {
             }
         }
         if let (Some(code), true) = (seen.code, seen.done == self.ranks) {
+            return Ok(code);
+        }
+        // What has failed stays so, and was told: that a rank was lost after it, while MPI ends, changes nothing.
+        if let Some(code) = seen.code.filter(|code| *code != 0) {
             return Ok(code);
         }
         if let (Some((rank, pid)), true) = (seen.first_lost(), is_known(seen)) {
@@ -512,6 +516,9 @@ mod tests {
         let (rank, pid) = (0, i32::MAX);
         let came = Event::Came { rank, pid };
         assert_eq!(ended(vec![came, Event::Exit(3), Event::Done]).unwrap(), 3);
+        let failed = [Event::Came { rank, pid }, Event::Exit(3), Event::Lost { rank, pid }];
+        assert_eq!(ended(failed.into()).unwrap(), 3);
+        ended(vec![Event::Came { rank, pid }, Event::Exit(0), Event::Lost { rank, pid }]).unwrap_err();
         let lost = ended(vec![Event::Came { rank, pid }, Event::Lost { rank, pid }]).unwrap_err();
         assert!(lost.to_string().contains("rank 0 (process 2147483647) was lost"), "{lost}");
     }
