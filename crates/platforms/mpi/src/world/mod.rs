@@ -102,7 +102,6 @@ impl Drop for Quit {
 }
 
 struct Worker {
-    world: World,
     link: Arc<Link>,
     plan: Option<Running>,
     /// Of the last plan.
@@ -112,6 +111,8 @@ struct Worker {
     /// Windows that could not be freed at the end of their plan.
     kept: Vec<RawWindow>,
     quit: bool,
+    /// Goes last: with it MPI ends, which what is under way still asks.
+    world: World,
 }
 
 /// The plan that runs.
