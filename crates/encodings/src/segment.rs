@@ -18,6 +18,8 @@ use crate::packed::{BITS_MAX, Packed};
 
 /// A dictionary is kept for at most one distinct string in so many.
 const ROWS_OF_STRING_MIN: usize = 4;
+/// What arrays take beside their values.
+const SMALL_BYTES: usize = 1 << 10;
 
 /// Encoded values of one logical type.
 #[derive(Debug)]
@@ -110,16 +112,27 @@ fn encoded(array: &ArrayRef) -> Result<Encoding> {
         return Ok(Encoding::Constant(take(array, &none, None)?));
     }
     if let Some(numbers) = numbers_of(array) {
-        return Ok(packed(array, &numbers));
+        return packed(array, &numbers);
     }
     if let Some(strings) = array.as_string_view_opt() {
-        return Ok(dictionary(array, strings));
+        return dictionary(array, strings);
     }
-    Ok(Encoding::Plain(own_strings(array)))
+    Ok(Encoding::Plain(owned(array)?))
+}
+
+/// The values without what else is in their buffers, where that is much.
+fn owned(array: &ArrayRef) -> Result<ArrayRef> {
+    let array = own_strings(array);
+    let needed = array.to_data().get_slice_memory_size()?;
+    if array.get_array_memory_size() <= 2 * needed + SMALL_BYTES {
+        return Ok(array);
+    }
+    let all = UInt32Array::from_iter_values(0..array.len() as u32);
+    Ok(take(&array, &all, None)?)
 }
 
 /// Numbers as differences from the least one; those of NULLs count for nothing.
-fn packed(array: &ArrayRef, numbers: &[i64]) -> Encoding {
+fn packed(array: &ArrayRef, numbers: &[i64]) -> Result<Encoding> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
     let is_there = |at: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(at));
     let there = || numbers.iter().enumerate().filter(|(at, _)| is_there(*at)).map(|(_, number)| *number);
@@ -127,20 +140,21 @@ fn packed(array: &ArrayRef, numbers: &[i64]) -> Encoding {
         .fold((i64::MAX, i64::MIN), |(least, greatest), number| (least.min(number), greatest.max(number)));
     let bits = u64::BITS - (greatest.wrapping_sub(least) as u64).leading_zeros();
     if bits == 0 && nulls.is_none() {
-        return Encoding::Constant(array.slice(0, 1));
+        let first = UInt32Array::from(vec![0]);
+        return Ok(Encoding::Constant(take(array, &first, None)?));
     }
     let width = array.data_type().primitive_width().unwrap_or(8);
     if bits > BITS_MAX || bits as usize >= width * 8 {
-        return Encoding::Plain(array.clone());
+        return Ok(Encoding::Plain(owned(array)?));
     }
     let difference =
         |(at, number): (usize, &i64)| if is_there(at) { number.wrapping_sub(least) as u64 } else { 0 };
     let differences: Vec<u64> = numbers.iter().enumerate().map(difference).collect();
     let (data_type, differences) = (array.data_type().clone(), Packed::new(&differences, bits));
-    Encoding::Numbers { data_type, least, differences, nulls }
+    Ok(Encoding::Numbers { data_type, least, differences, nulls })
 }
 
-fn dictionary(array: &ArrayRef, strings: &StringViewArray) -> Encoding {
+fn dictionary(array: &ArrayRef, strings: &StringViewArray) -> Result<Encoding> {
     let values_max = strings.len() / ROWS_OF_STRING_MIN;
     let (mut numbers, mut keys): (HashMap<&str, u64>, _) =
         (HashMap::new(), Vec::with_capacity(strings.len()));
@@ -148,7 +162,7 @@ fn dictionary(array: &ArrayRef, strings: &StringViewArray) -> Encoding {
         let next = numbers.len() as u64;
         keys.push(string.map_or(0, |string| *numbers.entry(string).or_insert(next)));
         if numbers.len() > values_max.max(1) {
-            return Encoding::Plain(own_strings(array));
+            return Ok(Encoding::Plain(owned(array)?));
         }
     }
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
@@ -158,10 +172,10 @@ fn dictionary(array: &ArrayRef, strings: &StringViewArray) -> Encoding {
         Arc::new(StringViewArray::from_iter_values(values.into_iter().map(|(string, _)| string)));
     let values = own_strings(&values);
     if values.len() == 1 && nulls.is_none() {
-        return Encoding::Constant(values);
+        return Ok(Encoding::Constant(values));
     }
     let bits = u64::BITS - (values.len() as u64 - 1).leading_zeros();
-    Encoding::Strings { values, keys: Packed::new(&keys, bits), nulls }
+    Ok(Encoding::Strings { values, keys: Packed::new(&keys, bits), nulls })
 }
 
 /// The values of an array as numbers, where it has a type that is kept as whole numbers and all fit.
@@ -290,6 +304,17 @@ mod tests {
                 round_trip(array.clone());
                 round_trip(array.slice(0, 0));
                 round_trip(array.slice(333, 500));
+            }
+        }
+    }
+
+    #[test]
+    fn few_values_of_large_buffers_are_small() {
+        for number in
+            [|_| Some(42), |i| Some(i as i64 * i64::from(u32::MAX) * 977)] as [fn(usize) -> Option<i64>; 2]
+        {
+            for array in every_type(number) {
+                assert!(round_trip(array.slice(500, 3)) < 2_000, "{}", array.data_type());
             }
         }
     }

@@ -81,7 +81,7 @@ impl Memory {
         interrupt: &Interrupt,
         waits: impl FnOnce(),
     ) -> Result<Admitted> {
-        let free = self.limit_bytes - self.kept_bytes.load(Ordering::Relaxed);
+        let free = self.limit_bytes.saturating_sub(self.kept_bytes.load(Ordering::Relaxed));
         let least_bytes = budget_bytes.min(LEAST_BYTES).min(free);
         let mut waiting = lock(&self.waiting);
         if waiting.0.is_empty() && self.take(least_bytes) {
