@@ -74,9 +74,8 @@ impl FileCatalog {
         if sampler.is_some() != self.sampler.is_some() {
             self.described.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
             self.sampler = sampler;
-            for table in self.memory.values_mut().map(|table| &mut table.table) {
-                let sample = self.sampler.as_ref().map(|sampler| sampler.sample_in_memory(table));
-                *table = Arc::new(Table { sample, ..(**table).clone() });
+            for table in self.memory.values_mut() {
+                table.sample(self.sampler.as_ref());
             }
         }
     }
@@ -102,8 +101,7 @@ impl FileCatalog {
     /// Remembers a table in memory, in the place of one of that name.
     pub(crate) fn insert_in_memory(&mut self, name: &str, mut table: MemoryTable, tuples: block::Table) {
         self.tables.insert(name, tuples);
-        let sample = self.sampler.as_ref().map(|sampler| sampler.sample_in_memory(&table.table));
-        table.table = Arc::new(Table { sample, ..(*table.table).clone() });
+        table.sample(self.sampler.as_ref());
         self.memory.insert(name.to_string(), table);
     }
 

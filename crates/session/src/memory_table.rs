@@ -11,6 +11,7 @@ use tessera_sql::{Planned, Statistics, Table};
 use tessera_types::{Error, Result, Tuple, quote_name};
 
 use crate::copy::named;
+use crate::source::Sampler;
 
 /// A table in memory as a session knows it.
 #[derive(Debug)]
@@ -48,6 +49,12 @@ pub(crate) fn blocks(collected: &Collected) -> Result<Arc<Blocks>> {
 }
 
 impl MemoryTable {
+    /// Has it sampled for estimates, or no longer.
+    pub(crate) fn sample(&mut self, sampler: Option<&Sampler>) {
+        let sample = sampler.map(|sampler| sampler.sample_in_memory(&self.table));
+        self.table = Arc::new(Table { sample, ..(*self.table).clone() });
+    }
+
     /// A table of these tuples, which `kept` counts, and what scans read.
     pub(crate) fn new(
         name: &str,

@@ -127,9 +127,9 @@ impl Platform for Mpi {
         if way == frugal {
             return Ok(None);
         }
-        let plans = [way, frugal].map(|way| pass::for_ranks(plan, catalogue, self.ranks(), way));
-        let [before, frugal] = plans;
-        let frugal = frugal?;
-        Ok((before? != frugal).then_some(frugal))
+        let by = |way| pass::for_ranks(plan, catalogue, self.ranks(), way);
+        let (before, frugal) = (by(way)?, by(frugal)?);
+        // Where nothing crosses by keys they are the same.
+        Ok((before != frugal).then_some(frugal))
     }
 }
