@@ -12,6 +12,7 @@ import argparse
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,6 +153,7 @@ def main() -> int:
         note(None if right else f"exit code {code}: {messages[-800:]}", "more workers than may run")
         check_heavy(options, program, odd, note)
         if options.data:
+            check_uploads(program, options.data, note)
             check_data(options, program, note)
     return checks.end()
 
@@ -170,6 +172,27 @@ def kill_some(count: int, program: Program, data: Path, sql: str, rng: random.Ra
         if problem != "missed":
             kills += 1
             note(problem, f"kill {kills} of {sql[:60]}")
+
+
+def check_uploads(program: Program, data: Path, note) -> None:
+    """A folder is uploaded once, also when several programs begin at once, and again when it was changed or overwritten."""
+    sql = "select count(*), sum(l_quantity), min(l_comment) from lineitem"
+    _, expected, _ = program.run(data, sql)
+    uploaded = program.temporary.parent / "cache" / "tessera"
+    shutil.rmtree(uploaded, ignore_errors=True)
+    late = {"TESSERA_LOCAL_STORE_FAULTS": "late=1,late_ms=100"}
+    running = []
+    for _ in range(6):
+        running.append(program.start(data, sql, 2, **late))
+        time.sleep(0.1)
+    for number, one in enumerate(running):
+        rows, messages = one.communicate(timeout=180)
+        wrong = None if (one.returncode, rows) == (0, expected) else f"exit code {one.returncode}: {messages[-800:]}"
+        note(wrong, f"program {number} of six that upload one folder")
+    before = next(uploaded.rglob("lineitem.parquet"))
+    before.write_bytes(bytes(before.stat().st_size))
+    code, rows, messages = program.run(data, sql, 2)
+    note(None if (code, rows) == (0, expected) else f"exit code {code}: {messages[-800:]}", "what others wrote there is replaced")
 
 
 def check_heavy(options: argparse.Namespace, program: Program, odd: Path, note) -> None:

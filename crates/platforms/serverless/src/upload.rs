@@ -1,12 +1,13 @@
 //! A local database for workers that see no local files: uploaded once, and again only where it changed.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{StreamExt, TryFutureExt, TryStreamExt};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use serde_json::{Map, Value as Json, json};
@@ -28,8 +29,16 @@ const DEPTH_MAX: usize = 32;
 /// What tells that a file has changed: its size, and when it was written, in nanoseconds.
 type Stamp = (u64, u64);
 
+/// A file that was uploaded, and what the store calls its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Noted {
+    stamp: Stamp,
+    tag: Option<String>,
+}
+
 /// Brings the files of a folder below an address, where they are not there yet; `notes` is a folder for remembering what was
-/// uploaded. Gives the address of the database.
+/// uploaded. Gives the address of the database. Of several processes that do this with one folder, one uploads and the others
+/// wait: what is read is not written again.
 ///
 /// # Errors
 /// A file cannot be read, or the store refuses.
@@ -42,33 +51,59 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
     let name = format!("{:016x}", hasher.finish());
     let database = format!("{}/{name}", address.trim_end_matches('/'));
     let note = notes.join(format!("{name}.json"));
+    let cannot_note = |error| Error::io(format!("cannot write '{}': {error}", note.display()));
+    let _turn = take_turn(&notes.join(format!("{name}.lock"))).map_err(cannot_note)?;
     let noted = read_note(&note);
     let (store, prefix) = (cloud.connect)(&database)?;
     let wanted = files.keys().map(|key| Ok((join(&prefix, key)?, key.clone())));
     let wanted = wanted.collect::<Result<BTreeMap<ObjectPath, String>>>()?;
     let shown = folder.display().to_string();
-    let is_noted = move |key: &str, stamp: &Stamp| noted.get(key) == Some(stamp);
-    let stamps = files.clone();
-    cloud.wait(async move {
+    let stamps = files;
+    let uploaded = cloud.wait(async move {
         let failed = |error| store_failed(&shown, error);
         let listed = list(&*store, &prefix).await.map_err(failed)?;
-        let there: BTreeMap<_, _> = listed.into_iter().map(|meta| (meta.location, meta.size)).collect();
-        let mut uploads = Vec::new();
-        for (path, key) in &wanted {
-            let stamp = &stamps[key];
-            if there.get(path) != Some(&stamp.0) || !is_noted(key, stamp) {
-                uploads.push(send(store.clone(), path.clone(), folder.join(key), stamp.0));
+        let mut there: BTreeMap<_, _> =
+            listed.into_iter().map(|meta| (meta.location, (meta.size, bare(meta.e_tag)))).collect();
+        let (mut uploaded, mut uploads) = (BTreeMap::new(), Vec::new());
+        for (path, key) in wanted {
+            let stamp = stamps[&key];
+            let found = there.remove(&path).map(|(len, tag)| (len, Noted { stamp, tag }));
+            match (found, noted.get(&key)) {
+                // Another machine may have written to the same place.
+                (Some((len, found)), Some(noted)) if len == stamp.0 && found == *noted => {
+                    uploaded.insert(key, found);
+                }
+                _ => {
+                    let sent = send(store.clone(), path, folder.join(&key), stamp.0);
+                    uploads.push(sent.map_ok(move |tag| (key, Noted { stamp, tag: bare(tag) })));
+                }
             }
         }
-        futures_util::stream::iter(uploads).buffer_unordered(FILES_MAX).try_collect::<()>().await?;
-        for path in there.keys().filter(|path| !wanted.contains_key(path)) {
+        let sent: Vec<_> =
+            futures_util::stream::iter(uploads).buffer_unordered(FILES_MAX).try_collect().await?;
+        uploaded.extend(sent);
+        for path in there.keys() {
             store.delete(path).await.map_err(failed)?;
         }
-        Ok(())
+        Ok(uploaded)
     })?;
-    write_note(&note, &files)
-        .map_err(|error| Error::io(format!("cannot write '{}': {error}", note.display())))?;
+    write_note(&note, &uploaded).map_err(cannot_note)?;
     Ok(database)
+}
+
+/// Waits until no other process uploads the same; the turn ends with the file, also when the process is killed.
+fn take_turn(path: &Path) -> std::io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let file = File::create(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// A tag without quotes: some listings have none.
+fn bare(tag: Option<String>) -> Option<String> {
+    tag.map(|tag| tag.trim_matches('"').to_string())
 }
 
 fn store_failed(shown: &str, error: object_store::Error) -> Error {
@@ -87,8 +122,13 @@ async fn list(store: &dyn ObjectStore, prefix: &ObjectPath) -> object_store::Res
     }
 }
 
-/// Uploads a file.
-async fn send(store: Arc<dyn ObjectStore>, path: ObjectPath, file: PathBuf, len: u64) -> Result<()> {
+/// Uploads a file; gives the store's tag of it.
+async fn send(
+    store: Arc<dyn ObjectStore>,
+    path: ObjectPath,
+    file: PathBuf,
+    len: u64,
+) -> Result<Option<String>> {
     let shown = file.display().to_string();
     let failed = |error| store_failed(&shown, error);
     let cannot = |error| cannot_read(&file, &error);
@@ -96,7 +136,7 @@ async fn send(store: Arc<dyn ObjectStore>, path: ObjectPath, file: PathBuf, len:
     if len <= PART_BYTES as u64 {
         let mut bytes = Vec::new();
         input.read_to_end(&mut bytes).await.map_err(cannot)?;
-        return store.put(&path, bytes.into()).await.map(drop).map_err(failed);
+        return store.put(&path, bytes.into()).await.map(|put| put.e_tag).map_err(failed);
     }
     let mut upload = store.put_multipart(&path).await.map_err(failed)?;
     let sent = async {
@@ -110,7 +150,7 @@ async fn send(store: Arc<dyn ObjectStore>, path: ObjectPath, file: PathBuf, len:
         }
     };
     match sent.await {
-        Ok(()) => upload.complete().await.map(drop).map_err(failed),
+        Ok(()) => upload.complete().await.map(|put| put.e_tag).map_err(failed),
         Err(error) => {
             drop(upload.abort().await);
             Err(error)
@@ -146,18 +186,19 @@ fn walk(folder: &Path, key: &str, depth: usize, files: &mut BTreeMap<String, Sta
     Ok(())
 }
 
-fn read_note(note: &PathBuf) -> BTreeMap<String, Stamp> {
+fn read_note(note: &PathBuf) -> BTreeMap<String, Noted> {
     let text = std::fs::read(note).unwrap_or_default();
     let files: Map<String, Json> = serde_json::from_slice(&text).unwrap_or_default();
-    let stamp = |value: &Json| Some((value[0].as_u64()?, value[1].as_u64()?));
-    files.iter().filter_map(|(key, value)| Some((key.clone(), stamp(value)?))).collect()
+    let noted = |value: &Json| {
+        let tag = value[2].as_str().map(str::to_string);
+        Some(Noted { stamp: (value[0].as_u64()?, value[1].as_u64()?), tag })
+    };
+    files.iter().filter_map(|(key, value)| Some((key.clone(), noted(value)?))).collect()
 }
 
-fn write_note(note: &PathBuf, files: &BTreeMap<String, Stamp>) -> std::io::Result<()> {
-    let files: Map<String, Json> = files.iter().map(|(key, stamp)| (key.clone(), json!(stamp))).collect();
-    if let Some(folder) = note.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
+fn write_note(note: &PathBuf, files: &BTreeMap<String, Noted>) -> std::io::Result<()> {
+    let value = |noted: &Noted| json!([noted.stamp.0, noted.stamp.1, noted.tag]);
+    let files: Map<String, Json> = files.iter().map(|(key, noted)| (key.clone(), value(noted))).collect();
     let temporary = note.with_extension(format!("{}.tmp", std::process::id()));
     std::fs::write(&temporary, Json::Object(files).to_string())?;
     std::fs::rename(&temporary, note)
