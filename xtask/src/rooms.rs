@@ -26,6 +26,7 @@ const STOREYS: &[&[&str]] = &[
 const RESERVED: &[(&str, &[&str], &str)] = &[
     ("datafusion-sql", &["sql"], "sql is the only room that names DataFusion's planner"),
     ("datafusion-optimizer", &["sql"], "sql is the only room that names DataFusion's planner"),
+    ("inkwell", &["jit"], "jit is the only room that names LLVM"),
 ];
 
 /// Crates that must not be in the tree at all.

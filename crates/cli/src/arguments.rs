@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tessera_platform_mpi::Way;
-use tessera_session::{Config, SmartStorage, parse_size};
+use tessera_session::{Config, SmartStorage, Tier, parse_size};
 
 use crate::runner::{Report, Timing};
 
@@ -90,6 +90,10 @@ struct EngineLine {
     /// How many ranks mpiexec starts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096), default_value_t = 2)]
     ranks: u16,
+    /// What is compiled to machine code: nothing (vectorized), whatever can be before it runs (compiled),
+    /// or what many tuples go through, meanwhile (auto)
+    #[arg(long, value_name = "TIER", default_value_t)]
+    tier: Tier,
     /// How tuples cross between ranks: one-sided, packed (in few bits), two-sided, split (two-sided,
     /// from half of the ranks to the rest), rounds (two-sided, for what is larger than the memory), or auto: one-sided or rounds
     #[arg(long, value_name = "WAY", default_value_t)]
@@ -424,8 +428,8 @@ impl EngineLine {
 }
 
 fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
-    let EngineLine { deadline, mpi_exchange, smart_storage, .. } = engine;
-    let mut config = Config { database, deadline, mpi_exchange, smart_storage, ..Config::default() };
+    let EngineLine { deadline, mpi_exchange, smart_storage, tier, .. } = engine;
+    let mut config = Config { database, deadline, mpi_exchange, smart_storage, tier, ..Config::default() };
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
     config.statistics_cache = match engine.statistics_cache {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_ops::code::Compiler;
 use tessera_ops::{Context, Interrupt, Output, RangeReader, Scratch};
 use tessera_types::{Code, Error, Result};
 
@@ -138,6 +139,8 @@ pub struct Settings {
     pub creator: FileCreator,
     /// Where state goes that does not fit into memory; nowhere when there is none: the query then fails.
     pub scratch: Option<ScratchMaker>,
+    /// Who compiles; nobody in the vectorised tier.
+    pub compiler: Option<Arc<dyn Compiler>>,
 }
 
 impl Default for Settings {
@@ -152,6 +155,7 @@ impl Default for Settings {
             opener: Arc::new(no_opener),
             creator: Arc::new(no_creator),
             scratch: None,
+            compiler: None,
         }
     }
 }
@@ -255,6 +259,10 @@ impl Context for Query {
             Some(scratch) => scratch(),
             None => Err(Error::unsupported("this query has no scratch directory")),
         }
+    }
+
+    fn compiler(&self) -> Option<&Arc<dyn Compiler>> {
+        self.settings.compiler.as_ref()
     }
 
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tessera_encodings::Chunk;
 use tessera_types::{Error, Result, Tuple};
 
+use crate::code::Compiler;
 use crate::sideways::Sideways;
 
 /// What a mutex guards. A panic while it was held has become an error of its query, which is no concern of who comes next.
@@ -57,6 +58,11 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// There is no scratch directory, or it cannot be written to.
     fn scratch(&self) -> Result<Arc<dyn Scratch>> {
         Err(Error::unsupported("this run has no scratch directory for what does not fit into memory"))
+    }
+
+    /// Who compiles for this run; nobody in the vectorised tier.
+    fn compiler(&self) -> Option<&Arc<dyn Compiler>> {
+        None
     }
 
     /// Which part of the leaves' morsels this process reads, where several run one plan.

@@ -7,6 +7,7 @@
 //! No sub-operator blocks a worker: it answers with a [`Step`].
 
 mod aggregate;
+pub mod code;
 pub mod context;
 pub mod data;
 pub mod describe;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_jit::Tier;
 use tessera_objects::SmartStorage;
 use tessera_types::{Error, Result};
 
@@ -33,6 +34,8 @@ pub struct Config {
     pub stores: Vec<(String, String)>,
     /// How tuples cross between the ranks of platform `mpi`.
     pub mpi_exchange: tessera_platform_mpi::Way,
+    /// What is compiled, and when.
+    pub tier: Tier,
     /// When stores are asked to filter objects themselves.
     pub smart_storage: SmartStorage,
     /// The directory in which samples of tables are kept for other processes; nowhere if there is none.
@@ -54,6 +57,7 @@ impl Default for Config {
             database: None,
             stores: Vec::new(),
             mpi_exchange: tessera_platform_mpi::Way::default(),
+            tier: Tier::default(),
             smart_storage: SmartStorage::Off,
             statistics_cache: None,
             deadline: None,

@@ -404,7 +404,8 @@ impl Session {
         let directory = self.values.temp_directory.clone();
         let scratch = move || Ok(Arc::new(ScratchFile::create(&directory)?) as Arc<dyn Scratch>);
         let interrupt = self.cancel.interrupt.clone();
-        tessera_exec::Settings { chunk_rows, interrupt, opener, creator, scratch: Some(Arc::new(scratch)) }
+        let (scratch, compiler) = (Some(Arc::new(scratch) as _), self.values.compiler());
+        tessera_exec::Settings { chunk_rows, interrupt, opener, creator, scratch, compiler }
     }
 
     fn explain(&self, explain: &Explain, started: Instant) -> Result<String> {

@@ -1,10 +1,13 @@
 //! `SET`, `RESET` and `SHOW`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_jit::Tier;
 use tessera_objects::SmartStorage;
+use tessera_ops::code::Compiler;
 use tessera_platform_mpi::Way;
 use tessera_types::{Error, Result};
 
@@ -14,7 +17,7 @@ use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 const THREADS_MAX: usize = 1024;
 
 /// What can be set, by name, and what it means.
-pub(crate) const SETTINGS: [(&str, &str); 10] = [
+pub(crate) const SETTINGS: [(&str, &str); 11] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("temp_directory", "directory for what does not fit into the memory budget"),
@@ -30,6 +33,10 @@ pub(crate) const SETTINGS: [(&str, &str); 10] = [
         "on: stores filter objects themselves where they can be trusted with it; auto: where it pays; off",
     ),
     ("statistics", "samples: estimates look at a few rows of each table, too; metadata: at what files say"),
+    (
+        "tier",
+        "vectorized: nothing is compiled; compiled: whatever can be, before it runs; auto: what many tuples go through, meanwhile",
+    ),
     ("time_zone", "the time zone of now() and of conversions"),
 ];
 
@@ -44,6 +51,7 @@ pub(crate) struct Values {
     pub(crate) mpi_exchange: Way,
     pub(crate) smart_storage: SmartStorage,
     pub(crate) samples: bool,
+    pub(crate) tier: Tier,
     pub(crate) planning: tessera_sql::Settings,
 }
 
@@ -60,6 +68,7 @@ impl Values {
             mpi_exchange: config.mpi_exchange,
             smart_storage: config.smart_storage,
             samples: true,
+            tier: config.tier,
             planning: tessera_sql::Settings::default(),
         };
         values.check()?;
@@ -75,11 +84,17 @@ impl Values {
         };
         range("threads", self.threads, 1, THREADS_MAX)?;
         range("chunk_rows", self.chunk_rows, 1, CHUNK_ROWS_MAX)?;
+        tessera_jit::compiler(self.tier)?;
         if self.memory_bytes < MEMORY_BYTES_MIN {
             let message = format!("memory must be at least 1MiB, not {} bytes", self.memory_bytes);
             return Err(Error::semantic(message));
         }
         Ok(())
+    }
+
+    /// Who compiles; nobody where this build has no compiler: it was not asked for then.
+    pub(crate) fn compiler(&self) -> Option<Arc<dyn Compiler>> {
+        tessera_jit::compiler(self.tier).ok().flatten()
     }
 
     /// # Errors
@@ -124,6 +139,7 @@ impl Values {
                     }
                 }
             }
+            "tier" => changed.tier = value.parse()?,
             "time_zone" | "timezone" => changed.planning.time_zone = value.into(),
             _ => return Err(unknown(name)),
         }
@@ -145,6 +161,7 @@ impl Values {
             "mpi_exchange" => self.mpi_exchange.to_string(),
             "smart_storage" => self.smart_storage.name().to_string(),
             "statistics" => if self.samples { "samples" } else { "metadata" }.to_string(),
+            "tier" => self.tier.to_string(),
             "time_zone" | "timezone" => self.planning.time_zone.to_string(),
             _ => return Err(unknown(name)),
         })
@@ -186,6 +203,7 @@ mod tests {
             ("mpi_exchange", "x"),
             ("smart_storage", "much"),
             ("statistics", "none"),
+            ("tier", "fast"),
         ] {
             assert!(values.set(name, value).is_err(), "{name} = {value}");
         }

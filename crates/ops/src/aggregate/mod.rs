@@ -7,6 +7,7 @@
 
 mod area;
 mod call;
+mod compiled;
 mod count;
 mod extreme;
 mod extreme_bytes;
@@ -31,6 +32,7 @@ use tessera_encodings::Column;
 use tessera_types::{Error, Result};
 
 pub(crate) use area::Area;
+pub(crate) use compiled::Compiled;
 pub(crate) use call::{Call, calls, output_fields};
 pub(crate) use groups::{Groups, Pairs, Shape};
 

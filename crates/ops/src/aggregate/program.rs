@@ -12,6 +12,7 @@ use tessera_types::{Atom, Error, Field, Item, Result, Tuple};
 
 use super::area::Area;
 use super::call::Call;
+use super::compiled::Compiled;
 use super::extreme::Keep;
 use super::groups::{Groups, Shape};
 use super::library::LibrarySpec;
@@ -30,26 +31,26 @@ pub(crate) type States = Vec<Box<dyn Aggregate>>;
 
 /// Arguments that are evaluated for the same tuples.
 #[derive(Debug)]
-struct Stage {
-    filter: Option<Bound>,
-    args: Vec<Bound>,
+pub(super) struct Stage {
+    pub(super) filter: Option<Bound>,
+    pub(super) args: Vec<Bound>,
 }
 
 /// One state: a function, and where its arguments come from.
 #[derive(Debug)]
-struct State {
-    function: Function,
-    stage: usize,
-    args: Vec<usize>,
-    offset: usize,
+pub(super) struct State {
+    pub(super) function: Function,
+    pub(super) stage: usize,
+    pub(super) args: Vec<usize>,
+    pub(super) offset: usize,
 }
 
 /// Aggregates over chunks of one tuple type.
 #[derive(Debug)]
 pub(crate) struct Program {
-    shared: Vec<Bound>,
-    stages: Vec<Stage>,
-    states: Vec<State>,
+    pub(super) shared: Vec<Bound>,
+    pub(super) stages: Vec<Stage>,
+    pub(super) states: Vec<State>,
     outputs: Vec<(usize, Output)>,
     stride: usize,
 }
@@ -200,15 +201,27 @@ impl Program {
         self.states.iter().map(|state| state.function.make(state.offset)).collect()
     }
 
-    /// Takes a chunk without selection into the states of the groups its tuples belong to.
+    /// Takes a chunk without selection into the states of the groups its tuples belong to, by compiled code where there is some.
     pub(crate) fn update(
         &self,
+        compiled: Option<&Compiled>,
         states: &mut States,
         area: &mut Area,
         chunk: &Chunk,
         groups: &Groups<'_>,
         run: &Run,
     ) -> Result<()> {
+        let compiled = compiled.map(|compiled| compiled.update(area, chunk, groups)).transpose()?.flatten();
+        let left = |number: usize| {
+            let is_left = move |state: usize| compiled.is_none_or(|done| !done[state]);
+            self.states.iter().enumerate().any(|(i, state)| state.stage == number && is_left(i))
+        };
+        if compiled.is_some() && !(0..self.stages.len()).any(left) {
+            return Ok(());
+        }
+        let update = |number, states: &mut States, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>| {
+            self.update_stage((number, compiled), states, area, chunk, groups, run)
+        };
         let mut columns = chunk.stored().to_vec();
         for shared in &self.shared {
             let value = shared.evaluate(&Chunk::new(columns.clone(), chunk.rows()), run)?;
@@ -216,11 +229,11 @@ impl Program {
         }
         let chunk = Chunk::new(columns, chunk.rows());
         for (number, stage) in self.stages.iter().enumerate() {
-            if !self.states.iter().any(|state| state.stage == number) {
+            if !left(number) {
                 continue;
             }
             let Some(filter) = &stage.filter else {
-                self.update_stage(number, states, area, &chunk, groups, run)?;
+                update(number, states, area, &chunk, groups)?;
                 continue;
             };
             let chosen = filter.select(chunk.clone(), run)?;
@@ -229,41 +242,43 @@ impl Program {
             }
             let list: Vec<u32> = match (groups.shape, chosen.selection()) {
                 (_, None) => {
-                    self.update_stage(number, states, area, &chosen, groups, run)?;
+                    update(number, states, area, &chosen, groups)?;
                     continue;
                 }
                 (Shape::One(group), Some(rows)) => {
                     let groups = Groups::one(group, rows.len(), groups.position);
-                    self.update_stage(number, states, area, &chosen, &groups, run)?;
+                    update(number, states, area, &chosen, &groups)?;
                     continue;
                 }
                 (_, Some(rows)) => rows.values().iter().map(|&row| groups.group(row as usize)).collect(),
             };
             let groups = Groups::each(&list, groups.position);
-            self.update_stage(number, states, area, &chosen, &groups, run)?;
+            update(number, states, area, &chosen, &groups)?;
         }
         Ok(())
     }
 
+    /// The states of a stage, but for those that are done with.
     fn update_stage(
         &self,
-        number: usize,
+        (number, done): (usize, Option<&[bool]>),
         states: &mut States,
         area: &mut Area,
         chunk: &Chunk,
         groups: &Groups<'_>,
         run: &Run,
     ) -> Result<()> {
-        let args: Vec<Column> = self.stages[number]
-            .args
-            .iter()
-            .map(|arg| plain_dictionary(arg.evaluate(chunk, run)?))
-            .collect::<Result<_>>()?;
-        for (state, aggregate) in self.states.iter().zip(states) {
-            if state.stage == number {
-                let args: Vec<Column> = state.args.iter().map(|&arg| args[arg].clone()).collect();
-                aggregate.update(area, groups, &args)?;
+        let is_left = |(i, state): &(usize, &State)| state.stage == number && done.is_none_or(|done| !done[*i]);
+        let left: Vec<(usize, &State)> = self.states.iter().enumerate().filter(is_left).collect();
+        let mut args: Vec<Option<Column>> = vec![None; self.stages[number].args.len()];
+        for &arg in left.iter().flat_map(|(_, state)| &state.args) {
+            if args[arg].is_none() {
+                args[arg] = Some(plain_dictionary(self.stages[number].args[arg].evaluate(chunk, run)?)?);
             }
+        }
+        for (i, state) in left {
+            let args: Vec<Column> = state.args.iter().filter_map(|&arg| args[arg].clone()).collect();
+            states[i].update(area, groups, &args)?;
         }
         Ok(())
     }

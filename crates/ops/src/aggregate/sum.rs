@@ -58,7 +58,7 @@ pub(crate) struct FloatState {
 unsafe impl Pod for FloatState {}
 
 #[cold]
-fn overflow() -> Error {
+pub(super) fn overflow() -> Error {
     Error::new(Code::Overflow, "a sum leaves the range of its type; cast the argument of sum to a wider type")
 }
 

@@ -7,7 +7,7 @@ use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Result, Tuple};
 
-use crate::aggregate::{Area, Call, Groups, Pairs, Program, States, calls, output_fields};
+use crate::aggregate::{Area, Call, Compiled, Groups, Pairs, Program, States, calls, output_fields};
 use crate::describe;
 use crate::group_table::needed;
 use crate::operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers};
@@ -66,6 +66,7 @@ struct Lowered {
 struct ReduceRun {
     inputs: Arc<[usize]>,
     program: Arc<Program>,
+    compiled: Option<Arc<Compiled>>,
     run: Run,
 }
 
@@ -73,6 +74,7 @@ struct ReduceRun {
 struct ReduceWorker {
     inputs: Arc<[usize]>,
     program: Arc<Program>,
+    compiled: Option<Arc<Compiled>>,
     run: Run,
     area: Area,
     states: States,
@@ -83,7 +85,8 @@ struct ReduceWorker {
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let (inputs, program) = (self.inputs.clone(), self.program.clone());
-        Ok(Arc::new(ReduceRun { inputs, program, run: run.clone() }))
+        let compiled = Compiled::start(&program, inputs.len(), false, run);
+        Ok(Arc::new(ReduceRun { inputs, program, compiled, run: run.clone() }))
     }
 }
 
@@ -94,6 +97,7 @@ impl ReduceRun {
         Ok(ReduceWorker {
             inputs: self.inputs.clone(),
             program: self.program.clone(),
+            compiled: self.compiled.clone(),
             run: self.run.clone(),
             area,
             states: self.program.make()?,
@@ -140,7 +144,8 @@ impl SinkWorker for ReduceWorker {
         let columns = self.inputs.iter().map(|&input| stored[input].clone()).collect();
         let chunk = chunk.with_stored(columns).compact()?;
         let groups = Groups::one(0, chunk.rows(), self.position);
-        self.program.update(&mut self.states, &mut self.area, &chunk, &groups, &self.run)?;
+        let compiled = self.compiled.as_deref();
+        self.program.update(compiled, &mut self.states, &mut self.area, &chunk, &groups, &self.run)?;
         self.position.1 += chunk.rows() as u64;
         let bytes = self.states.iter().map(|state| state.memory()).sum();
         if bytes != self.reservation.bytes() {

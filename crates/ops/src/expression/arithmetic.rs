@@ -7,17 +7,23 @@ use arrow::array::{ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType};
 use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result};
 
-use super::kernel::{Argument, Kernel, binary, unary, unexpected};
+use super::kernel::{Argument, Kernel, binary, pair, single, unary, unexpected};
 use super::types::{Arg, Resolved, common_type, decimal_of_arg, expect_arguments, wrong_arguments};
 use super::{datetime, decimal};
+use crate::code::{Op, ValueCode};
 
 /// A binary operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// `+`
     Add,
+    /// `-`
     Sub,
+    /// `*`
     Mul,
+    /// `/`
     Div,
+    /// `%`
     Mod,
 }
 
@@ -138,6 +144,11 @@ impl Kernel for Arithmetic {
             Atom::Float64 => self.floats::<Float64Type>(args, rows, f64::is_infinite),
             other => Err(Error::internal(format!("arithmetic on {other}"))),
         }
+    }
+
+    fn code(&self, args: Vec<ValueCode>, atom: &Atom) -> Option<Op> {
+        let calls_a_function = self.operation == Operation::Mod && !atom.is_integer();
+        (!calls_a_function).then_some(Op::Arithmetic(self.operation, pair(args)?))
     }
 }
 
@@ -297,6 +308,10 @@ impl Kernel for Negate {
                 _ => Err(unexpected(&args[0].array)),
             }
         )
+    }
+
+    fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
+        Some(Op::Negate(single(args)?))
     }
 }
 

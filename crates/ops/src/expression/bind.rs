@@ -103,7 +103,8 @@ impl Node {
         self
     }
 
-    fn each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
+    /// Visits the operands.
+    pub(crate) fn each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
         match &self.kind {
             Kind::Field(_) | Kind::Parameter(_) | Kind::Constant(_) => {}
             Kind::Call { args: list, .. } | Kind::And(list) | Kind::Or(list) | Kind::Coalesce(list) => {

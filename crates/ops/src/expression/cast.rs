@@ -14,10 +14,11 @@ use tessera_types::{Atom, Code, Error, Result, TimeUnit};
 
 use super::datetime::offset_at;
 use super::format::format_array;
-use super::kernel::{Argument, Kernel, argument};
+use super::kernel::{Argument, Kernel, argument, single};
 use super::parse::parse_array;
 use super::scalar::{per_second, with_integer, with_whole_number};
 use super::types::decimal_of;
+use crate::code::{Op, ValueCode};
 
 pub(crate) use super::format::decimal_text;
 
@@ -32,6 +33,30 @@ pub(crate) struct Cast {
 impl Kernel for Cast {
     fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
         cast(&argument(args, 0)?.array, &self.from, &self.to, self.safe)
+    }
+
+    /// Only what fits in any case.
+    fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
+        let (from, to) = (&self.from, &self.to);
+        if cast_raises(from, to) {
+            return None;
+        }
+        let scale = |atom: &Atom| match atom {
+            Atom::Decimal(_, scale) => Some(*scale),
+            atom => atom.is_integer().then_some(0),
+        };
+        match to {
+            // 128 bits become a float in a call.
+            Atom::Float64 if !matches!(from.arrow(), DataType::Decimal128(..)) => {
+                Some(Op::ToFloat(10f64.powi(scale(from)?.into()), single(args)?))
+            }
+            Atom::Decimal(..) => {
+                let more = u32::try_from(scale(to)? - scale(from)?).ok()?;
+                Some(Op::Widen(10i128.pow(more), single(args)?))
+            }
+            to if to.is_integer() && from.is_integer() => Some(Op::Widen(1, single(args)?)),
+            _ => None,
+        }
     }
 }
 

@@ -13,18 +13,27 @@ use arrow::compute::kernels::cmp;
 use arrow::datatypes::{Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
 use tessera_types::{Atom, Result};
 
-use super::kernel::{Argument, Kernel, argument, nulls};
+use super::kernel::{Argument, Kernel, argument, nulls, pair};
+use crate::code::{Op, ValueCode};
 
 /// Which comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// `=`
     Eq,
+    /// `<>`
     NotEq,
+    /// `<`
     Lt,
+    /// `<=`
     LtEq,
+    /// `>`
     Gt,
+    /// `>=`
     GtEq,
+    /// `IS DISTINCT FROM`
     Distinct,
+    /// `IS NOT DISTINCT FROM`
     NotDistinct,
 }
 
@@ -110,6 +119,10 @@ impl Kernel for Compare {
             return Argument { array: Arc::new(array), constant: true }.full(rows);
         }
         Ok(Arc::new(array))
+    }
+
+    fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
+        Some(Op::Compare(self.comparison, pair(args)?))
     }
 }
 

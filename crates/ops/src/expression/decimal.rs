@@ -16,8 +16,9 @@ use tessera_types::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Error,
 
 use super::arithmetic::Operation;
 use super::cast::decimal_text;
-use super::kernel::{Argument, Kernel, argument, binary};
+use super::kernel::{Argument, Kernel, argument, binary, pair};
 use super::types::{Arg, Resolved};
+use crate::code::{Op, ValueCode};
 
 /// Types an operation on decimals (or integers as such) of these precisions and scales.
 pub(crate) fn resolve(
@@ -107,6 +108,18 @@ impl Kernel for DecimalArithmetic {
             (true, false) => self.widening::<Decimal128Type, Decimal64Type>(args, rows),
             (true, true) => self.widening::<Decimal128Type, Decimal128Type>(args, rows),
         }
+    }
+
+    /// Not the product of two that both have 128 bits, if it may not fit: to find out is a call.
+    fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
+        let (operation, factors, exact) = (self.operation, self.factors, self.exact);
+        let args = pair(args)?;
+        let has_form = match operation {
+            Operation::Add | Operation::Sub => exact || factors == (1, 1),
+            Operation::Mul => exact || args[0].machine != args[1].machine,
+            Operation::Div | Operation::Mod => false,
+        };
+        has_form.then_some(Op::Decimal { operation, factors, exact, args })
     }
 }
 
@@ -249,5 +262,9 @@ impl Kernel for FloatOfDecimals {
         let op = |a: f64, b: f64| if divide { (a / b, b == 0.0) } else { (a * b, false) };
         let error = |a: f64, b: f64| self.operation.error(a, b, b == 0.0, &Atom::Float64);
         binary::<F, F, F>(args, rows, DataType::Float64, op, error)
+    }
+
+    fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
+        Some(Op::OfDecimals(self.operation, pair(args)?))
     }
 }

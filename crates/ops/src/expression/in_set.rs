@@ -8,8 +8,9 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use hashbrown::HashSet;
 use tessera_types::{Atom, Result};
 
-use super::kernel::{Argument, Kernel, argument, unexpected};
+use super::kernel::{Argument, Kernel, argument, single, unexpected};
 use super::scalar::with_whole_number;
+use crate::code::{Op, ValueCode};
 
 /// From this many constants on a set is made; fewer are compared one by one.
 pub(crate) const SET_MIN: usize = 3;
@@ -80,6 +81,15 @@ impl Kernel for InSet {
         }
         let array: ArrayRef = Arc::new(BooleanArray::new(found, nulls));
         Argument { array, constant: input.constant }.full(rows)
+    }
+
+    fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
+        match &self.set {
+            Set::Numbers(numbers) => {
+                Some(Op::Among { value: single(args)?, numbers: numbers.clone(), null: self.null })
+            }
+            Set::Texts(_) => None,
+        }
     }
 }
 

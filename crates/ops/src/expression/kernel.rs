@@ -10,11 +10,28 @@ use arrow::compute;
 use arrow::datatypes::DataType;
 use tessera_types::{Atom, Error, Result};
 
+use crate::code::{Op, ValueCode};
+
 /// A function on columns, found and typed.
 pub(crate) trait Kernel: Debug + Send + Sync {
     /// The values for `rows` tuples, all of which count. With `rows` 1 and no constant among the arguments this is
     /// also how a call on constants is made.
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef>;
+
+    /// What it does to values of fixed width, giving `atom`, for a compiler; none where that has no such form.
+    fn code(&self, _args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
+        None
+    }
+}
+
+/// The only two.
+pub(crate) fn pair(args: Vec<ValueCode>) -> Option<Box<[ValueCode; 2]>> {
+    <[ValueCode; 2]>::try_from(args).ok().map(Box::new)
+}
+
+/// The only one.
+pub(crate) fn single(args: Vec<ValueCode>) -> Option<Box<ValueCode>> {
+    <[ValueCode; 1]>::try_from(args).ok().map(|[arg]| Box::new(arg))
 }
 
 /// An argument of a kernel: a plain array with one value per tuple, or one value for all.

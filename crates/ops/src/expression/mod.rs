@@ -23,6 +23,7 @@ mod aggregate_types;
 mod arithmetic;
 mod bind;
 mod bits;
+mod code;
 pub mod cast;
 mod compare;
 mod date_part;
@@ -60,6 +61,11 @@ use crate::context::Run;
 
 use bind::{Binder, Kind, Node};
 use evaluate::{View, evaluate};
+
+pub use arithmetic::Operation;
+pub(crate) use code::{Coder, Origin};
+pub(crate) use evaluate::is_raised;
+pub use compare::Comparison;
 
 pub use aggregate_types::argument_fields;
 pub(crate) use foreign::foreign_type;

@@ -10,7 +10,7 @@ use super::grouping::Spec;
 use super::keys::Packed;
 use super::table::Table;
 use crate::Run;
-use crate::aggregate::{Groups, Shape};
+use crate::aggregate::{Compiled, Groups, Shape};
 
 /// Up to this many groups, rows are put in order of their groups before the states are updated.
 const CLUSTERED_GROUPS_MAX: usize = 64;
@@ -30,6 +30,7 @@ const STRAIGHT_FILLS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Filling {
     pub(super) spec: Arc<Spec>,
+    compiled: Option<Arc<Compiled>>,
     run: Run,
     pub(super) table: Table,
     direct: Direct,
@@ -48,6 +49,7 @@ impl Filling {
     pub(super) fn new(spec: &Arc<Spec>, run: &Run) -> Result<Filling> {
         Ok(Filling {
             spec: spec.clone(),
+            compiled: None,
             run: run.clone(),
             table: Table::new(spec.layout.clone(), spec.program.clone(), 0)?,
             direct: Direct::default(),
@@ -59,6 +61,12 @@ impl Filling {
             straight: 0,
             distinct: true,
         })
+    }
+
+    /// The same, with compiled code for its states.
+    pub(super) fn compiled(mut self, compiled: &Option<Arc<Compiled>>) -> Filling {
+        self.compiled = compiled.clone();
+        self
     }
 
     /// A morsel begins.
@@ -99,6 +107,7 @@ impl Filling {
         let spec = self.spec.clone();
         let store = &mut self.table.store;
         let few = spec.program.len() > 1
+            && !self.compiled.as_ref().is_some_and(|compiled| compiled.is_ready())
             && store.groups() <= CLUSTERED_GROUPS_MAX
             && rows >= 4 * store.groups()
             && self.straight == 0;
@@ -108,7 +117,8 @@ impl Filling {
         };
         let groups = Groups { rows, shape, position: self.position };
         if spec.program.len() > 0 {
-            spec.program.update(&mut store.states, &mut store.area, chunk, &groups, &self.run)?;
+            let compiled = self.compiled.as_deref();
+            spec.program.update(compiled, &mut store.states, &mut store.area, chunk, &groups, &self.run)?;
         }
         self.position.1 += rows as u64;
         self.rows += rows;

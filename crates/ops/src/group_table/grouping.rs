@@ -11,7 +11,7 @@ use super::keys::KeyLayout;
 use super::spilled::{Part, SpilledGroups, SpilledReader};
 use super::store::Store;
 use super::table::{Hits, Table};
-use crate::aggregate::{Call, Program};
+use crate::aggregate::{Call, Compiled, Program};
 use crate::lock;
 use crate::operator::{Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, downcast_workers};
 use crate::spill::{PARTITIONS, partition_of, spillable};
@@ -64,6 +64,16 @@ pub(super) struct Spec {
     pub(super) layout: Arc<KeyLayout>,
     pub(super) program: Arc<Program>,
     pub(super) limits: Limits,
+}
+
+impl Spec {
+    /// The compiled code of the states in a run.
+    pub(super) fn compiled(&self, run: &Run) -> Option<Arc<Compiled>> {
+        if self.program.len() == 0 {
+            return None;
+        }
+        Compiled::start(&self.program, self.inputs.len(), true, run)
+    }
 }
 
 impl Grouping {
@@ -126,13 +136,16 @@ impl Sink for Grouping {
         if self.spills() {
             run.context.state_begins();
         }
-        Ok(Arc::new(GroupingRun { spec: self.inner.clone(), run: run.clone(), spilled }))
+        let spec = self.inner.clone();
+        let compiled = spec.compiled(run);
+        Ok(Arc::new(GroupingRun { spec, compiled, run: run.clone(), spilled }))
     }
 }
 
 #[derive(Debug)]
 struct GroupingRun {
     spec: Arc<Spec>,
+    compiled: Option<Arc<Compiled>>,
     run: Run,
     spilled: Arc<SpilledGroups>,
 }
@@ -153,7 +166,7 @@ impl SinkRun for GroupingRun {
         Ok(Box::new(GroupingWorker {
             run: self.run.clone(),
             spilled: self.spilled.clone(),
-            filling: Filling::new(&self.spec, &self.run)?,
+            filling: Filling::new(&self.spec, &self.run)?.compiled(&self.compiled),
             partitions: Vec::new(),
             partition_bytes: 0,
             reservation: Reservation::new(self.run.context.clone()),

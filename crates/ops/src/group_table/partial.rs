@@ -7,6 +7,7 @@ use tessera_types::{Error, Result};
 
 use super::filling::Filling;
 use super::grouping::{Grouping, Spec};
+use crate::aggregate::Compiled;
 use crate::operator::{Reader, SourceRun, Step, Stream, StreamRun, StreamWorker};
 use crate::stream_util::{ChunksReader, Cutter};
 use crate::{Collected, Reservation, Run, lock};
@@ -26,13 +27,15 @@ impl PartialGrouping {
 
 impl Stream for PartialGrouping {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        Ok(Arc::new(PartialRun { spec: self.spec.clone(), run: run.clone(), tables: Mutex::default() }))
+        let (spec, compiled) = (self.spec.clone(), self.spec.compiled(run));
+        Ok(Arc::new(PartialRun { spec, compiled, run: run.clone(), tables: Mutex::default() }))
     }
 }
 
 #[derive(Debug)]
 struct PartialRun {
     spec: Arc<Spec>,
+    compiled: Option<Arc<Compiled>>,
     run: Run,
     /// Of all workers.
     tables: Mutex<Vec<Arc<Mutex<Held>>>>,
@@ -62,7 +65,7 @@ fn bytes(chunk: &Chunk) -> usize {
 
 impl StreamRun for PartialRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        let filling = Filling::new(&self.spec, &self.run)?;
+        let filling = Filling::new(&self.spec, &self.run)?.compiled(&self.compiled);
         let reservation = Reservation::new(self.run.context.clone());
         let held = Arc::new(Mutex::new(Held { filling, reservation }));
         lock(&self.tables).push(held.clone());

@@ -1,0 +1,209 @@
+//! Who compiles what, and when.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::Instant;
+
+use inkwell::context::Context;
+use tessera_ops::code::{Compiler, Promise, RawInput, Update, UpdateCode, Updated};
+use tessera_ops::lock;
+use tessera_types::{Error, Result};
+
+use crate::Tier;
+use crate::loaded::Loaded;
+use crate::lower::{OVERFLOW, UNTOUCHED, UPDATE, lower_update};
+use crate::target::Host;
+
+/// Pieces of code that are kept for the next query that has them.
+const KEPT_MAX: usize = 256;
+/// What compiled code saves for each state that a tuple changes, in nanoseconds, as measured on TPC-H 1.
+const SAVED_NANOSECONDS: u64 = 2;
+/// How long compiling is expected to take before it has been measured.
+const COMPILE_NANOSECONDS: u64 = 10_000_000;
+/// How much the thread that compiles yields to those that work.
+const NICE: i32 = 10;
+
+type Function = unsafe extern "C" fn(*const RawInput, u64, *const u32, *mut u64) -> u32;
+
+/// An update whose code is in this process.
+#[derive(Debug)]
+struct Compiled {
+    code: Loaded,
+}
+
+impl Update for Compiled {
+    unsafe fn run(&self, inputs: &[RawInput], rows: usize, groups: *const u32, area: *mut u64) -> Updated {
+        // SAFETY: the address is that of a function which `lower_update` made with these parameters; it is there for as long as `self`.
+        let function: Function = unsafe { std::mem::transmute(self.code.address() as usize) };
+        // SAFETY: the caller keeps the promises of `Update::run`, which are all that the function relies on.
+        match u64::from(unsafe { function(inputs.as_ptr(), rows as u64, groups, area) }) {
+            UNTOUCHED => Updated::Untouched,
+            OVERFLOW => Updated::Overflow,
+            _ => Updated::Done,
+        }
+    }
+}
+
+/// An update that some query wants, in whatever state its code is.
+#[derive(Debug)]
+struct Wanted {
+    code: UpdateCode,
+    /// Tuples that would have gone through it so far.
+    rows: AtomicU64,
+    asked: AtomicBool,
+    done: OnceLock<Result<Compiled>>,
+}
+
+impl Wanted {
+    fn states(&self) -> u64 {
+        self.code.stages.iter().map(|stage| stage.states.len() as u64).sum()
+    }
+}
+
+/// What all queries of this process share.
+#[derive(Debug)]
+struct Shared {
+    kept: Mutex<Kept>,
+    waiting: OnceLock<Option<Sender<Arc<Wanted>>>>,
+    compiled: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    wanted: HashMap<String, (Arc<Wanted>, u64)>,
+    uses: u64,
+}
+
+static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
+    kept: Mutex::default(),
+    waiting: OnceLock::new(),
+    compiled: AtomicU64::new(0),
+    nanoseconds: AtomicU64::new(0),
+});
+
+impl Shared {
+    /// The update of some code: the one that another query wanted, or a new one in the place of what was used longest ago.
+    fn wanted(&self, code: UpdateCode) -> Arc<Wanted> {
+        // The text of the code is all of it: equal texts are equal code.
+        let key = format!("{code:?}");
+        let mut kept = lock(&self.kept);
+        kept.uses += 1;
+        let now = kept.uses;
+        if let Some((wanted, used)) = kept.wanted.get_mut(&key) {
+            *used = now;
+            return wanted.clone();
+        }
+        if kept.wanted.len() >= KEPT_MAX {
+            let oldest = kept.wanted.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+            oldest.and_then(|oldest| kept.wanted.remove(&oldest));
+        }
+        let wanted = Arc::new(Wanted {
+            code,
+            rows: AtomicU64::new(0),
+            asked: AtomicBool::new(false),
+            done: OnceLock::new(),
+        });
+        kept.wanted.insert(key, (wanted.clone(), now));
+        wanted
+    }
+
+    fn compile(&self, wanted: &Wanted) {
+        wanted.done.get_or_init(|| {
+            let started = Instant::now();
+            let done = compile(&wanted.code);
+            self.compiled.fetch_add(1, Ordering::Relaxed);
+            self.nanoseconds.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            done
+        });
+    }
+
+    /// What compiling takes, as far as is known.
+    fn compile_nanoseconds(&self) -> u64 {
+        let compiled = self.compiled.load(Ordering::Relaxed);
+        let total = self.nanoseconds.load(Ordering::Relaxed);
+        total.checked_div(compiled).unwrap_or(COMPILE_NANOSECONDS)
+    }
+
+    /// Has it compiled beside the query, by the one thread that does so.
+    fn ask(&self, wanted: &Arc<Wanted>) {
+        let start = || {
+            let (sender, receiver) = channel::<Arc<Wanted>>();
+            let work = move || {
+                // Only this thread's, on Linux.
+                let _ = rustix::process::nice(NICE);
+                for wanted in receiver {
+                    SHARED.compile(&wanted);
+                }
+            };
+            // Where there can be no thread, everything stays vectorised.
+            std::thread::Builder::new().name("tessera-jit".to_string()).spawn(work).ok().map(|_| sender)
+        };
+        if let Some(sender) = self.waiting.get_or_init(start)
+            && !wanted.asked.swap(true, Ordering::Relaxed)
+        {
+            let _ = sender.send(wanted.clone());
+        }
+    }
+}
+
+fn compile(code: &UpdateCode) -> Result<Compiled> {
+    let host = Host::new()?;
+    let context = Context::create();
+    let module = host.module(&context);
+    let function = lower_update(&context, &module, code)
+        .map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
+    let object = host.object(&context, &module, function)?;
+    Ok(Compiled { code: Loaded::new(&object, UPDATE)? })
+}
+
+/// A compiler of one tier.
+#[derive(Debug)]
+pub(crate) struct Jit {
+    tier: Tier,
+}
+
+/// The compiler of a tier; none for the vectorised one.
+pub(crate) fn compiler(tier: Tier) -> Option<Arc<dyn Compiler>> {
+    match tier {
+        Tier::Vectorized => None,
+        tier => Some(Arc::new(Jit { tier })),
+    }
+}
+
+impl Compiler for Jit {
+    fn update(&self, code: UpdateCode) -> Arc<dyn Promise<dyn Update>> {
+        Arc::new(Asked { wanted: SHARED.wanted(code), tier: self.tier })
+    }
+}
+
+/// What one run asked for.
+#[derive(Debug)]
+struct Asked {
+    wanted: Arc<Wanted>,
+    tier: Tier,
+}
+
+impl Promise<dyn Update> for Asked {
+    fn get(&self, rows: usize) -> Result<Option<&(dyn Update + 'static)>> {
+        let wanted = &self.wanted;
+        if self.tier == Tier::Compiled {
+            SHARED.compile(wanted);
+        }
+        match (wanted.done.get(), self.tier) {
+            (Some(Ok(compiled)), _) => Ok(Some(compiled)),
+            (Some(Err(error)), Tier::Compiled) => Err(error.clone()),
+            (Some(Err(_)), _) => Ok(None),
+            (None, _) => {
+                let rows = wanted.rows.fetch_add(rows as u64, Ordering::Relaxed) + rows as u64;
+                // Whoever has come so far is taken to have as much before it.
+                if rows * wanted.states() * SAVED_NANOSECONDS > SHARED.compile_nanoseconds() {
+                    SHARED.ask(wanted);
+                }
+                Ok(None)
+            }
+        }
+    }
+}

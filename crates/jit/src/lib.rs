@@ -1,0 +1,82 @@
+//! The compiled tier: pieces of plans as machine code, through LLVM.
+//!
+//! What can be compiled, `ops` says in a form of its own ([`tessera_ops::code`]); [`compiler`] gives who turns it into code, in a build
+//! with the feature `llvm`. Code works on the same state as the vectorised tier and changes none of it where a tuple may raise an error:
+//! then the vectorised tier does the chunk, and tells.
+//!
+//! ```
+//! use tessera_jit::{Tier, compiler};
+//!
+//! assert!(compiler(Tier::Vectorized)?.is_none());
+//! assert_eq!(compiler(Tier::Compiled).is_ok(), tessera_jit::IS_BUILT);
+//! # Ok::<(), tessera_types::Error>(())
+//! ```
+
+#[cfg(feature = "llvm")]
+mod compiler;
+#[cfg(feature = "llvm")]
+mod loaded;
+#[cfg(feature = "llvm")]
+mod lower;
+#[cfg(feature = "llvm")]
+mod target;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tessera_ops::code::Compiler;
+use tessera_types::{Error, Result};
+
+/// Whether this build has a compiler.
+pub const IS_BUILT: bool = cfg!(feature = "llvm");
+
+/// What a query runs as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tier {
+    /// Column by column; nothing is compiled.
+    Vectorized,
+    /// Compiled before it runs, wherever that is possible.
+    Compiled,
+    /// Vectorised at first; what many tuples go through is compiled meanwhile.
+    #[default]
+    Auto,
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Tier::Vectorized => "vectorized",
+            Tier::Compiled => "compiled",
+            Tier::Auto => "auto",
+        })
+    }
+}
+
+impl FromStr for Tier {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Tier> {
+        let all = [Tier::Vectorized, Tier::Compiled, Tier::Auto];
+        let named = |tier: &Tier| tier.to_string().eq_ignore_ascii_case(text);
+        all.into_iter().find(named).ok_or_else(|| {
+            Error::semantic(format!("'{text}' is no tier; choose vectorized, compiled or auto"))
+        })
+    }
+}
+
+/// Who compiles in a tier; nobody in the vectorised one.
+///
+/// # Errors
+/// The compiled tier is asked for, and this build has none.
+pub fn compiler(tier: Tier) -> Result<Option<Arc<dyn Compiler>>> {
+    #[cfg(feature = "llvm")]
+    return Ok(compiler::compiler(tier));
+    #[cfg(not(feature = "llvm"))]
+    match tier {
+        Tier::Compiled => Err(Error::unsupported(
+            "this build has no compiled tier: build it with --features llvm (which needs LLVM 19), or choose --tier vectorized",
+        )),
+        Tier::Vectorized | Tier::Auto => Ok(None),
+    }
+}

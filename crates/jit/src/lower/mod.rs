@@ -1,0 +1,6 @@
+//! From the form that `ops` gives to LLVM IR.
+
+mod update;
+mod value;
+
+pub(crate) use update::{OVERFLOW, UNTOUCHED, UPDATE, lower_update};

@@ -1,0 +1,623 @@
+//! Expressions: a value and its validity for one tuple, in straight lines. What a tuple does not come to (a later operand of AND, a
+//! branch of CASE) is computed too, and neither its value nor its errors count.
+
+use inkwell::builder::{Builder, BuilderError};
+use inkwell::context::Context;
+use inkwell::intrinsics::Intrinsic;
+use inkwell::module::Module;
+use inkwell::types::{BasicTypeEnum, IntType};
+use inkwell::values::{
+    BasicValue, BasicValueEnum, FloatValue, InstructionValue, IntValue, PointerValue,
+};
+use inkwell::{FloatPredicate, IntPredicate};
+use tessera_ops::code::{Comparison, InputCode, Machine, Op, Operation, ValueCode};
+
+/// The digits of the longest decimal, as a power of ten: no decimal reaches it.
+const DECIMAL_LIMIT: i128 = 10i128.pow(38);
+
+pub(crate) type Built<T> = Result<T, BuilderError>;
+
+/// A value of a tuple.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Value<'ctx> {
+    pub(crate) value: BasicValueEnum<'ctx>,
+    /// Whether it is not NULL; absent where it never is.
+    pub(crate) valid: Option<IntValue<'ctx>>,
+}
+
+/// Where an input lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'ctx> {
+    pub(crate) code: InputCode,
+    pub(crate) values: PointerValue<'ctx>,
+    pub(crate) validity: PointerValue<'ctx>,
+    pub(crate) values_offset: IntValue<'ctx>,
+    pub(crate) validity_offset: IntValue<'ctx>,
+}
+
+/// Computes values of one tuple.
+pub(crate) struct Values<'a, 'ctx> {
+    pub(crate) context: &'ctx Context,
+    pub(crate) module: &'a Module<'ctx>,
+    pub(crate) builder: &'a Builder<'ctx>,
+    pub(crate) places: &'a [Place<'ctx>],
+    /// The tuple.
+    pub(crate) row: IntValue<'ctx>,
+    /// Where it is noted that a tuple raises an error; absent where that has been ruled out.
+    pub(crate) raised: Option<PointerValue<'ctx>>,
+    /// What was read and shared so far.
+    pub(crate) read: Vec<Option<Value<'ctx>>>,
+    pub(crate) shared: Vec<Value<'ctx>>,
+}
+
+/// For whom a value is computed: all tuples, or those for which it is true.
+type Active<'ctx> = Option<IntValue<'ctx>>;
+
+impl<'ctx> Values<'_, 'ctx> {
+    fn boolean(&self, value: bool) -> IntValue<'ctx> {
+        self.context.bool_type().const_int(value.into(), false)
+    }
+
+    pub(crate) fn machine_type(&self, machine: Machine) -> BasicTypeEnum<'ctx> {
+        match machine {
+            Machine::Boolean => self.context.bool_type().into(),
+            Machine::Integer { bits, .. } => self.integer_type(bits).into(),
+            Machine::Float32 => self.context.f32_type().into(),
+            Machine::Float64 => self.context.f64_type().into(),
+        }
+    }
+
+    fn integer_type(&self, bits: u32) -> IntType<'ctx> {
+        match bits {
+            8 => self.context.i8_type(),
+            16 => self.context.i16_type(),
+            32 => self.context.i32_type(),
+            64 => self.context.i64_type(),
+            _ => self.context.i128_type(),
+        }
+    }
+
+    fn integer(&self, of: IntType<'ctx>, value: i128) -> IntValue<'ctx> {
+        of.const_int_arbitrary_precision(&[value as u64, (value >> 64) as u64])
+    }
+
+    /// The value of an expression for a tuple.
+    pub(crate) fn value(&mut self, code: &ValueCode, active: Active<'ctx>) -> Built<Value<'ctx>> {
+        let builder = self.builder;
+        let of = self.machine_type(code.machine);
+        let plain = |value: BasicValueEnum<'ctx>| Value { value, valid: None };
+        Ok(match &code.op {
+            Op::Input(number) => match self.read[*number] {
+                Some(value) => value,
+                None => {
+                    let value = self.load(self.places[*number])?;
+                    self.read[*number] = Some(value);
+                    value
+                }
+            },
+            Op::Shared(number) => self.shared[*number],
+            Op::Null => Value { value: of.const_zero(), valid: Some(self.boolean(false)) },
+            Op::Integer(value) => plain(self.integer(of.into_int_type(), *value).into()),
+            Op::Float(bits) => plain(of.into_float_type().const_float(f64::from_bits(*bits)).into()),
+            Op::Compare(comparison, args) => {
+                let (left, right) = self.both(args, active)?;
+                self.compare(*comparison, args[0].machine, left, right)?
+            }
+            Op::Arithmetic(operation, args) => {
+                let (left, right) = self.both(args, active)?;
+                let valid = self.all_valid(&[left, right])?;
+                let (value, wrong) = match code.machine {
+                    Machine::Integer { signed, .. } => {
+                        self.integers(*operation, signed, left.value, right.value)?
+                    }
+                    _ => self.floats(*operation, left.value, right.value)?,
+                };
+                self.raise(wrong, valid, active)?;
+                Value { value, valid }
+            }
+            Op::Decimal { operation, factors, exact, args } => {
+                let (left, right) = self.both(args, active)?;
+                let valid = self.all_valid(&[left, right])?;
+                let of = of.into_int_type();
+                if *operation == Operation::Mul && !exact {
+                    self.raise_unless_small(args, [left, right], valid, active)?;
+                }
+                let left = self.scaled(left.value.into_int_value(), of, factors.0)?;
+                let right = self.scaled(right.value.into_int_value(), of, factors.1)?;
+                let value = match operation {
+                    Operation::Mul => builder.build_int_mul(left, right, "")?,
+                    _ if *exact => match operation {
+                        Operation::Sub => builder.build_int_sub(left, right, "")?,
+                        _ => builder.build_int_add(left, right, "")?,
+                    },
+                    operation => {
+                        let (value, wrong) = self.overflowing(*operation, true, left, right)?;
+                        let limit = self.integer(of, DECIMAL_LIMIT);
+                        let least = builder.build_int_neg(limit, "")?;
+                        let high = builder.build_int_compare(IntPredicate::SGE, value, limit, "")?;
+                        let low = builder.build_int_compare(IntPredicate::SLE, value, least, "")?;
+                        let beyond = builder.build_or(high, low, "")?;
+                        self.raise(builder.build_or(wrong, beyond, "")?, valid, active)?;
+                        value
+                    }
+                };
+                Value { value: value.into(), valid }
+            }
+            Op::OfDecimals(operation, args) => {
+                let (left, right) = self.both(args, active)?;
+                let valid = self.all_valid(&[left, right])?;
+                let (left, right) = (left.value.into_float_value(), right.value.into_float_value());
+                let value = match operation {
+                    Operation::Div => {
+                        let zero = right.get_type().const_zero();
+                        let wrong = builder.build_float_compare(FloatPredicate::OEQ, right, zero, "")?;
+                        self.raise(wrong, valid, active)?;
+                        builder.build_float_div(left, right, "")?
+                    }
+                    _ => builder.build_float_mul(left, right, "")?,
+                };
+                Value { value: value.into(), valid }
+            }
+            Op::Widen(factor, input) => {
+                let value = self.value(input, active)?;
+                let of = of.into_int_type();
+                let wide = self.extended(value.value.into_int_value(), input.machine, of)?;
+                let scaled = builder.build_int_mul(wide, self.integer(of, *factor), "")?;
+                Value { value: scaled.into(), valid: value.valid }
+            }
+            Op::ToFloat(divisor, input) => {
+                let value = self.value(input, active)?;
+                let (of, whole) = (of.into_float_type(), value.value.into_int_value());
+                let float = match input.machine {
+                    Machine::Integer { signed: true, .. } => {
+                        builder.build_signed_int_to_float(whole, of, "")?
+                    }
+                    _ => builder.build_unsigned_int_to_float(whole, of, "")?,
+                };
+                let float = builder.build_float_div(float, of.const_float(*divisor), "")?;
+                Value { value: float.into(), valid: value.valid }
+            }
+            Op::Negate(input) => {
+                let value = self.value(input, active)?;
+                let negative = match value.value {
+                    BasicValueEnum::IntValue(whole) => {
+                        let zero = whole.get_type().const_zero();
+                        let (negative, wrong) = self.overflowing(Operation::Sub, true, zero, whole)?;
+                        self.raise(wrong, value.valid, active)?;
+                        negative.into()
+                    }
+                    float => builder.build_float_neg(float.into_float_value(), "")?.into(),
+                };
+                Value { value: negative, valid: value.valid }
+            }
+            Op::And(list) => self.connective(list, false, active)?,
+            Op::Or(list) => self.connective(list, true, active)?,
+            Op::Not(input) => {
+                let value = self.value(input, active)?;
+                let value_not = builder.build_not(value.value.into_int_value(), "")?;
+                Value { value: value_not.into(), valid: value.valid }
+            }
+            Op::IsNull(input) => {
+                let valid = self.value(input, active)?.valid;
+                plain(match valid {
+                    Some(valid) => builder.build_not(valid, "")?.into(),
+                    None => self.boolean(false).into(),
+                })
+            }
+            Op::Coalesce(list) => self.coalesce(list, active)?,
+            Op::Case(branches, otherwise) => self.case(branches, otherwise.as_deref(), of, active)?,
+            Op::Among { value, numbers, null } => {
+                let value = self.value(value, active)?;
+                let whole = value.value.into_int_value();
+                let mut found = self.boolean(false);
+                for number in numbers {
+                    let number = self.integer(whole.get_type(), *number);
+                    let same = builder.build_int_compare(IntPredicate::EQ, whole, number, "")?;
+                    found = builder.build_or(found, same, "")?;
+                }
+                let valid = match (*null, value.valid) {
+                    (true, Some(valid)) => Some(builder.build_and(valid, found, "")?),
+                    (true, None) => Some(found),
+                    (false, valid) => valid,
+                };
+                Value { value: found.into(), valid }
+            }
+        })
+    }
+
+    fn both(&mut self, args: &[ValueCode; 2], active: Active<'ctx>) -> Built<(Value<'ctx>, Value<'ctx>)> {
+        Ok((self.value(&args[0], active)?, self.value(&args[1], active)?))
+    }
+
+    /// Whether all values are not NULL; absent where none ever is.
+    pub(crate) fn all_valid(&self, values: &[Value<'ctx>]) -> Built<Option<IntValue<'ctx>>> {
+        let mut all: Option<IntValue<'ctx>> = None;
+        for valid in values.iter().filter_map(|value| value.valid) {
+            all = Some(match all {
+                Some(all) => self.builder.build_and(all, valid, "")?,
+                None => valid,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Notes an error of a tuple that counts.
+    fn raise(
+        &self,
+        wrong: IntValue<'ctx>,
+        valid: Option<IntValue<'ctx>>,
+        active: Active<'ctx>,
+    ) -> Built<()> {
+        let Some(raised) = self.raised else { return Ok(()) };
+        let mut wrong = wrong;
+        for counts in [valid, active].into_iter().flatten() {
+            wrong = self.builder.build_and(wrong, counts, "")?;
+        }
+        let before = self.builder.build_load(self.context.bool_type(), raised, "")?.into_int_value();
+        self.builder.build_store(raised, self.builder.build_or(before, wrong, "")?)?;
+        Ok(())
+    }
+
+    fn bit(&self, bytes: PointerValue<'ctx>, offset: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
+        let (builder, wide) = (self.builder, self.context.i64_type());
+        let at = builder.build_int_add(offset, self.row, "")?;
+        let byte = builder.build_right_shift(at, wide.const_int(3, false), false, "")?;
+        let small = self.context.i8_type();
+        // SAFETY: an address is computed; what is read there is the caller's promise (`Update::run`).
+        let place = unsafe { builder.build_in_bounds_gep(small, bytes, &[byte], "")? };
+        let byte = builder.build_load(small, place, "")?.into_int_value();
+        let number = builder.build_and(at, wide.const_int(7, false), "")?;
+        let number = builder.build_int_truncate(number, small, "")?;
+        let shifted = builder.build_right_shift(byte, number, false, "")?;
+        builder.build_int_truncate(shifted, self.context.bool_type(), "")
+    }
+
+    fn load(&self, place: Place<'ctx>) -> Built<Value<'ctx>> {
+        let value = match place.code.machine {
+            Machine::Boolean => self.bit(place.values, place.values_offset)?.into(),
+            machine => {
+                let of = self.machine_type(machine);
+                // SAFETY: as in `bit`.
+                let at = unsafe { self.builder.build_in_bounds_gep(of, place.values, &[self.row], "")? };
+                let value = self.builder.build_load(of, at, "")?;
+                if matches!(machine, Machine::Integer { bits: 128, .. }) {
+                    in_words(value.as_instruction_value());
+                }
+                value
+            }
+        };
+        let valid = match place.code.nullable {
+            true => Some(self.bit(place.validity, place.validity_offset)?),
+            false => None,
+        };
+        Ok(Value { value, valid })
+    }
+
+    pub(crate) fn extended(
+        &self,
+        value: IntValue<'ctx>,
+        from: Machine,
+        to: IntType<'ctx>,
+    ) -> Built<IntValue<'ctx>> {
+        if value.get_type().get_bit_width() >= to.get_bit_width() {
+            return Ok(value);
+        }
+        match from {
+            Machine::Integer { signed: true, .. } => self.builder.build_int_s_extend(value, to, ""),
+            _ => self.builder.build_int_z_extend(value, to, ""),
+        }
+    }
+
+    /// A decimal in the type of a result, times a factor.
+    fn scaled(&self, value: IntValue<'ctx>, of: IntType<'ctx>, factor: i128) -> Built<IntValue<'ctx>> {
+        let wide = self.extended(value, Machine::Integer { bits: 64, signed: true }, of)?;
+        match factor {
+            1 => Ok(wide),
+            factor => self.builder.build_int_mul(wide, self.integer(of, factor), ""),
+        }
+    }
+
+    /// Notes an error where the longer of two decimals has 66 bits or more: below, its product with one of 18 digits has 38.
+    fn raise_unless_small(
+        &self,
+        codes: &[ValueCode; 2],
+        values: [Value<'ctx>; 2],
+        valid: Option<IntValue<'ctx>>,
+        active: Active<'ctx>,
+    ) -> Built<()> {
+        let is_long = |code: &&ValueCode| matches!(code.machine, Machine::Integer { bits: 128, .. });
+        let Some(at) = codes.iter().position(|code| is_long(&code)) else { return Ok(()) };
+        let (builder, long) = (self.builder, values[at].value.into_int_value());
+        let of = long.get_type();
+        let high = builder.build_right_shift(long, of.const_int(66, false), true, "")?;
+        let not_zero = builder.build_int_compare(IntPredicate::NE, high, of.const_zero(), "")?;
+        let not_minus = builder.build_int_compare(IntPredicate::NE, high, of.const_all_ones(), "")?;
+        self.raise(builder.build_and(not_zero, not_minus, "")?, valid, active)
+    }
+
+    /// Addition, subtraction or multiplication, and whether the result does not fit.
+    pub(crate) fn overflowing(
+        &self,
+        operation: Operation,
+        signed: bool,
+        left: IntValue<'ctx>,
+        right: IntValue<'ctx>,
+    ) -> Built<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let name = match (operation, signed) {
+            (Operation::Add, true) => "llvm.sadd.with.overflow",
+            (Operation::Add, false) => "llvm.uadd.with.overflow",
+            (Operation::Sub, true) => "llvm.ssub.with.overflow",
+            (Operation::Sub, false) => "llvm.usub.with.overflow",
+            (_, true) => "llvm.smul.with.overflow",
+            (_, false) => "llvm.umul.with.overflow",
+        };
+        let declared = Intrinsic::find(name)
+            .and_then(|intrinsic| intrinsic.get_declaration(self.module, &[left.get_type().into()]));
+        let Some(function) = declared else { return Err(BuilderError::UnsetPosition) };
+        let call = self.builder.build_call(function, &[left.into(), right.into()], "")?;
+        let Some(both) = call.try_as_basic_value().basic() else { return Err(BuilderError::UnsetPosition) };
+        let both = both.into_struct_value();
+        let part = |number| self.builder.build_extract_value(both, number, "");
+        Ok((part(0)?.into_int_value(), part(1)?.into_int_value()))
+    }
+
+    fn integers(
+        &self,
+        operation: Operation,
+        signed: bool,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+    ) -> Built<(BasicValueEnum<'ctx>, IntValue<'ctx>)> {
+        let (left, right) = (left.into_int_value(), right.into_int_value());
+        if !matches!(operation, Operation::Div | Operation::Mod) {
+            let (value, wrong) = self.overflowing(operation, signed, left, right)?;
+            return Ok((value.into(), wrong));
+        }
+        let builder = self.builder;
+        let of = left.get_type();
+        let zero = builder.build_int_compare(IntPredicate::EQ, right, of.const_zero(), "")?;
+        let mut wrong = zero;
+        let mut traps = zero;
+        if signed {
+            let least = self.integer(of, 1i128 << (of.get_bit_width() - 1));
+            let is_least = builder.build_int_compare(IntPredicate::EQ, left, least, "")?;
+            let by_minus_one = builder.build_int_compare(IntPredicate::EQ, right, of.const_all_ones(), "")?;
+            let beyond = builder.build_and(is_least, by_minus_one, "")?;
+            traps = builder.build_or(zero, beyond, "")?;
+            // The least value modulo -1 is 0, which is no overflow.
+            if operation == Operation::Div {
+                wrong = traps;
+            }
+        }
+        // A division by zero would trap, also where its result does not count.
+        let divisor = builder.build_select(traps, of.const_int(1, false), right, "")?.into_int_value();
+        let value = match (operation, signed) {
+            (Operation::Div, true) => builder.build_int_signed_div(left, divisor, "")?,
+            (Operation::Div, false) => builder.build_int_unsigned_div(left, divisor, "")?,
+            (_, true) => builder.build_int_signed_rem(left, divisor, "")?,
+            (_, false) => builder.build_int_unsigned_rem(left, divisor, "")?,
+        };
+        Ok((value.into(), wrong))
+    }
+
+    fn is_infinite(&self, value: FloatValue<'ctx>) -> Built<IntValue<'ctx>> {
+        let of = value.get_type();
+        let (high, low) = (of.const_float(f64::INFINITY), of.const_float(f64::NEG_INFINITY));
+        let high = self.builder.build_float_compare(FloatPredicate::OEQ, value, high, "")?;
+        let low = self.builder.build_float_compare(FloatPredicate::OEQ, value, low, "")?;
+        self.builder.build_or(high, low, "")
+    }
+
+    fn floats(
+        &self,
+        operation: Operation,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+    ) -> Built<(BasicValueEnum<'ctx>, IntValue<'ctx>)> {
+        let builder = self.builder;
+        let (left, right) = (left.into_float_value(), right.into_float_value());
+        let value = match operation {
+            Operation::Add => builder.build_float_add(left, right, "")?,
+            Operation::Sub => builder.build_float_sub(left, right, "")?,
+            Operation::Mul => builder.build_float_mul(left, right, "")?,
+            _ => builder.build_float_div(left, right, "")?,
+        };
+        let was = builder.build_or(self.is_infinite(left)?, self.is_infinite(right)?, "")?;
+        let new = builder.build_not(was, "")?;
+        let mut wrong = builder.build_and(self.is_infinite(value)?, new, "")?;
+        if operation == Operation::Div {
+            let zero = right.get_type().const_zero();
+            let by_zero = builder.build_float_compare(FloatPredicate::OEQ, right, zero, "")?;
+            wrong = builder.build_or(wrong, by_zero, "")?;
+        }
+        Ok((value.into(), wrong))
+    }
+
+    /// Whether one value comes before another: NaN after every other number.
+    pub(crate) fn less(
+        &self,
+        machine: Machine,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+    ) -> Built<IntValue<'ctx>> {
+        let builder = self.builder;
+        match machine {
+            Machine::Boolean | Machine::Integer { signed: false, .. } => {
+                builder.build_int_compare(IntPredicate::ULT, left.into_int_value(), right.into_int_value(), "")
+            }
+            Machine::Integer { .. } => {
+                builder.build_int_compare(IntPredicate::SLT, left.into_int_value(), right.into_int_value(), "")
+            }
+            _ => {
+                let (left, right) = (left.into_float_value(), right.into_float_value());
+                let less = builder.build_float_compare(FloatPredicate::OLT, left, right, "")?;
+                let right_is_nan = builder.build_float_compare(FloatPredicate::UNO, right, right, "")?;
+                let left_is_number = builder.build_float_compare(FloatPredicate::ORD, left, left, "")?;
+                let before_nan = builder.build_and(right_is_nan, left_is_number, "")?;
+                builder.build_or(less, before_nan, "")
+            }
+        }
+    }
+
+    fn equal(
+        &self,
+        machine: Machine,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+    ) -> Built<IntValue<'ctx>> {
+        let builder = self.builder;
+        if matches!(machine, Machine::Boolean | Machine::Integer { .. }) {
+            let (left, right) = (left.into_int_value(), right.into_int_value());
+            return builder.build_int_compare(IntPredicate::EQ, left, right, "");
+        }
+        let (left, right) = (left.into_float_value(), right.into_float_value());
+        let equal = builder.build_float_compare(FloatPredicate::OEQ, left, right, "")?;
+        let left_is_nan = builder.build_float_compare(FloatPredicate::UNO, left, left, "")?;
+        let right_is_nan = builder.build_float_compare(FloatPredicate::UNO, right, right, "")?;
+        let both = builder.build_and(left_is_nan, right_is_nan, "")?;
+        builder.build_or(equal, both, "")
+    }
+
+    fn compare(
+        &self,
+        comparison: Comparison,
+        machine: Machine,
+        left: Value<'ctx>,
+        right: Value<'ctx>,
+    ) -> Built<Value<'ctx>> {
+        let builder = self.builder;
+        let (l, r) = (left.value, right.value);
+        let not = |value: IntValue<'ctx>| builder.build_not(value, "");
+        let value = match comparison {
+            Comparison::Eq | Comparison::NotDistinct => self.equal(machine, l, r)?,
+            Comparison::NotEq | Comparison::Distinct => not(self.equal(machine, l, r)?)?,
+            Comparison::Lt => self.less(machine, l, r)?,
+            Comparison::LtEq => not(self.less(machine, r, l)?)?,
+            Comparison::Gt => self.less(machine, r, l)?,
+            Comparison::GtEq => not(self.less(machine, l, r)?)?,
+        };
+        if !matches!(comparison, Comparison::Distinct | Comparison::NotDistinct) {
+            return Ok(Value { value: value.into(), valid: self.all_valid(&[left, right])? });
+        }
+        let valid = |value: Value<'ctx>| value.valid.unwrap_or_else(|| self.boolean(true));
+        let (l, r) = (valid(left), valid(right));
+        let both = builder.build_and(l, r, "")?;
+        let differ = builder.build_xor(l, r, "")?;
+        let of_nulls = match comparison {
+            Comparison::Distinct => differ,
+            _ => not(differ)?,
+        };
+        let value = builder.build_select(both, value, of_nulls, "")?;
+        Ok(Value { value, valid: None })
+    }
+
+    /// Those of some tuples for which a condition is true.
+    fn among(&self, active: Active<'ctx>, condition: IntValue<'ctx>) -> Built<Active<'ctx>> {
+        Ok(Some(match active {
+            Some(active) => self.builder.build_and(active, condition, "")?,
+            None => condition,
+        }))
+    }
+
+    /// Conjunction or, with `any`, disjunction: `any` decides, NULL comes next.
+    fn connective(&mut self, list: &[ValueCode], any: bool, active: Active<'ctx>) -> Built<Value<'ctx>> {
+        let builder = self.builder;
+        let mut decided = self.boolean(false);
+        let mut all_valid: Option<IntValue<'ctx>> = None;
+        for (number, code) in list.iter().enumerate() {
+            let counts = match number {
+                0 => active,
+                _ => self.among(active, builder.build_not(decided, "")?)?,
+            };
+            let value = self.value(code, counts)?;
+            let mut decides = value.value.into_int_value();
+            if !any {
+                decides = builder.build_not(decides, "")?;
+            }
+            if let Some(valid) = value.valid {
+                decides = builder.build_and(decides, valid, "")?;
+                all_valid = self.among(all_valid, valid)?;
+            }
+            decided = builder.build_or(decided, decides, "")?;
+        }
+        let valid = match all_valid {
+            Some(all_valid) => Some(builder.build_or(decided, all_valid, "")?),
+            None => None,
+        };
+        let value = if any { decided } else { builder.build_not(decided, "")? };
+        Ok(Value { value: value.into(), valid })
+    }
+
+    /// One of two values.
+    fn chosen(
+        &self,
+        condition: IntValue<'ctx>,
+        then: Value<'ctx>,
+        otherwise: Value<'ctx>,
+    ) -> Built<Value<'ctx>> {
+        let value = self.builder.build_select(condition, then.value, otherwise.value, "")?;
+        let valid = match (then.valid, otherwise.valid) {
+            (None, None) => None,
+            (then, otherwise) => {
+                let or_true = |valid: Option<IntValue<'ctx>>| valid.unwrap_or_else(|| self.boolean(true));
+                let valid = self.builder.build_select(condition, or_true(then), or_true(otherwise), "")?;
+                Some(valid.into_int_value())
+            }
+        };
+        Ok(Value { value, valid })
+    }
+
+    fn coalesce(&mut self, list: &[ValueCode], active: Active<'ctx>) -> Built<Value<'ctx>> {
+        let mut found: Option<Value<'ctx>> = None;
+        for code in list {
+            found = Some(match found {
+                None => self.value(code, active)?,
+                Some(Value { value, valid: None }) => Value { value, valid: None },
+                Some(first @ Value { valid: Some(valid), .. }) => {
+                    let counts = self.among(active, self.builder.build_not(valid, "")?)?;
+                    let next = self.value(code, counts)?;
+                    self.chosen(valid, Value { valid: None, ..first }, next)?
+                }
+            });
+        }
+        found.ok_or(BuilderError::UnsetPosition)
+    }
+
+    fn case(
+        &mut self,
+        branches: &[(ValueCode, ValueCode)],
+        otherwise: Option<&ValueCode>,
+        of: BasicTypeEnum<'ctx>,
+        active: Active<'ctx>,
+    ) -> Built<Value<'ctx>> {
+        let builder = self.builder;
+        let mut rest = active;
+        let mut taken = Vec::with_capacity(branches.len());
+        for (condition, value) in branches {
+            let holds = self.value(condition, rest)?;
+            let mut is_true = holds.value.into_int_value();
+            if let Some(valid) = holds.valid {
+                is_true = builder.build_and(is_true, valid, "")?;
+            }
+            let counts = self.among(rest, is_true)?;
+            taken.push((is_true, self.value(value, counts)?));
+            rest = self.among(rest, builder.build_not(is_true, "")?)?;
+        }
+        let mut result = match otherwise {
+            Some(otherwise) => self.value(otherwise, rest)?,
+            None => Value { value: of.const_zero(), valid: Some(self.boolean(false)) },
+        };
+        for (is_true, value) in taken.into_iter().rev() {
+            result = self.chosen(is_true, value, result)?;
+        }
+        Ok(result)
+    }
+}
+
+/// Says that what is read or written stands in words of 8 bytes: Arrow and records promise no more.
+pub(crate) fn in_words(access: Option<InstructionValue<'_>>) {
+    if let Some(instruction) = access {
+        let aligned = instruction.set_alignment(8);
+        debug_assert!(aligned.is_ok());
+    }
+}

@@ -1,0 +1,211 @@
+//! Aggregates in the compiled tier: which states compiled code updates, and the chunks it is given.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
+use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
+use tessera_types::Result;
+
+use super::area::Area;
+use super::extreme::Keep;
+use super::groups::{Groups, Shape};
+use super::program::{Program, State};
+use super::{Function, sum};
+use crate::Run;
+use crate::code::{
+    Machine, Op, Promise, RawInput, StageCode, StateCode, StepCode, Update, UpdateCode, Updated, ValueCode,
+};
+use crate::expression::{Coder, Origin, is_raised};
+
+/// Validity of a chunk without NULLs, wherever in a byte it begins.
+static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];
+
+/// The states of a program that compiled code updates.
+#[derive(Debug)]
+struct Covered {
+    update: UpdateCode,
+    origins: Vec<Origin>,
+    /// For each state of the program, whether it is one of them.
+    states: Vec<bool>,
+}
+
+/// The compiled code of a program in one run.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    origins: Vec<Origin>,
+    states: Vec<bool>,
+    promise: Arc<dyn Promise<dyn Update>>,
+    run: Run,
+    compiled_rows: AtomicU64,
+    vectorized_rows: AtomicU64,
+}
+
+impl Compiled {
+    /// Asks the run's compiler for the updates of a program over tuples of so many fields; none where there is no compiler, or no
+    /// state for it.
+    pub(crate) fn start(program: &Program, fields: usize, grouped: bool, run: &Run) -> Option<Arc<Compiled>> {
+        let compiler = run.context.compiler()?;
+        let Some(covered) = covered(program, fields, grouped) else {
+            run.counters.add("not_compiled_aggregates", program.len() as u64);
+            return None;
+        };
+        let left = covered.states.iter().filter(|covered| !**covered).count();
+        if left > 0 {
+            run.counters.add("not_compiled_aggregates", left as u64);
+        }
+        Some(Arc::new(Compiled {
+            origins: covered.origins,
+            states: covered.states,
+            promise: compiler.update(covered.update),
+            run: run.clone(),
+            compiled_rows: AtomicU64::new(0),
+            vectorized_rows: AtomicU64::new(0),
+        }))
+    }
+
+    /// Whether there is code.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.promise.get(0), Ok(Some(_)))
+    }
+
+    /// Updates the states of a chunk's tuples; the states that are done with, or none where the vectorised tier is to do them all: the
+    /// code is not there yet, or perhaps there is an error to be told.
+    pub(super) fn update(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<Option<&[bool]>> {
+        let done = self.run_code(area, chunk, groups)?;
+        let rows = if done { &self.compiled_rows } else { &self.vectorized_rows };
+        rows.fetch_add(groups.rows as u64, Ordering::Relaxed);
+        Ok(done.then_some(&self.states))
+    }
+
+    fn run_code(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<bool> {
+        let Some(code) = self.promise.get(groups.rows)? else { return Ok(false) };
+        if groups.rows > CHUNK_ROWS_MAX {
+            return Ok(false);
+        }
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.origins.len());
+        for origin in &self.origins {
+            match origin.values(chunk, &self.run.parameters) {
+                Ok(values) => arrays.push(values),
+                Err(error) if is_raised(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        let inputs: Vec<RawInput> = arrays.iter().map(raw).collect();
+        let (list, record) = match groups.shape {
+            Shape::One(group) => (std::ptr::null(), group),
+            Shape::Each(list) | Shape::Clustered { groups: list, .. } => (list.as_ptr(), 0),
+        };
+        let states = area.record_mut(record as usize).as_mut_ptr();
+        // SAFETY: the inputs are those of the code, in its order, and `arrays` keeps them alive: each has `groups.rows` values, for they are
+        // of one chunk, and validity of its own or for CHUNK_ROWS_MAX tuples. The groups were assigned in this area, whose stride
+        // is the program's; the area is borrowed for as long as the call takes.
+        match unsafe { code.run(&inputs, groups.rows, list, states) } {
+            Updated::Done => Ok(true),
+            Updated::Untouched => Ok(false),
+            Updated::Overflow => Err(sum::overflow()),
+        }
+    }
+}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        let figures = [("compiled_rows", &self.compiled_rows), ("vectorized_rows", &self.vectorized_rows)];
+        for (name, rows) in figures {
+            let rows = rows.load(Ordering::Relaxed);
+            if rows > 0 {
+                self.run.counters.add(name, rows);
+            }
+        }
+    }
+}
+
+/// Where an array's values and validity lie.
+fn raw(array: &ArrayRef) -> RawInput {
+    let data = array.to_data();
+    let (validity, validity_offset) = match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        Some(nulls) => (nulls.buffer().as_ptr(), nulls.offset()),
+        None => (ALL_VALID.as_ptr(), 0),
+    };
+    let values = data.buffers()[0].as_ptr();
+    let (values, values_offset) = match data.data_type().primitive_width() {
+        Some(width) => (values.wrapping_add(data.offset() * width), 0),
+        None => (values, data.offset()),
+    };
+    RawInput {
+        values,
+        validity,
+        values_offset: values_offset as u64,
+        validity_offset: validity_offset as u64,
+    }
+}
+
+/// The states that code can update, and the code.
+fn covered(program: &Program, fields: usize, grouped: bool) -> Option<Covered> {
+    let mut coder = Coder::new(fields);
+    let mut shared: Vec<Option<ValueCode>> = Vec::new();
+    for bound in &program.shared {
+        let code = coder.value(bound, true).filter(|code| uses_only(code, &shared));
+        shared.push(code);
+    }
+    let mut states = vec![false; program.states.len()];
+    let mut stages = Vec::new();
+    for (number, stage) in program.stages.iter().enumerate() {
+        let filter = match &stage.filter {
+            None => None,
+            Some(filter) => match coder.value(filter, true).filter(|code| uses_only(code, &shared)) {
+                Some(code) => Some(code),
+                None => continue,
+            },
+        };
+        let mut codes = Vec::new();
+        for (at, state) in program.states.iter().enumerate().filter(|(_, state)| state.stage == number) {
+            let mut arg = |&arg: &usize| coder.value(&stage.args[arg], filter.is_none());
+            let args = state.args.iter().map(&mut arg).collect::<Option<Vec<_>>>();
+            let code = args.and_then(|args| state_code(state, args));
+            if let Some(code) = code.filter(|code| code.args.iter().all(|arg| uses_only(arg, &shared))) {
+                states[at] = true;
+                codes.push(code);
+            }
+        }
+        if !codes.is_empty() {
+            stages.push(StageCode { filter, states: codes });
+        }
+    }
+    // Nobody reads a shared value without code.
+    let nothing = || ValueCode { op: Op::Null, machine: Machine::Boolean, nullable: true };
+    let shared = shared.into_iter().map(|code| code.unwrap_or_else(nothing)).collect();
+    let update = UpdateCode { inputs: coder.inputs, shared, stages, stride: program.stride(), grouped };
+    states.contains(&true).then_some(Covered { update, origins: coder.origins, states })
+}
+
+/// Whether all shared values that code reads have code.
+fn uses_only(code: &ValueCode, shared: &[Option<ValueCode>]) -> bool {
+    let own = !matches!(code.op, Op::Shared(number) if shared.get(number).is_none_or(Option::is_none));
+    let mut below = true;
+    code.each_operand(&mut |operand| below &= uses_only(operand, shared));
+    own && below
+}
+
+fn state_code(state: &State, args: Vec<ValueCode>) -> Option<StateCode> {
+    let step = match &state.function {
+        Function::Count { merged: false } => StepCode::Count,
+        Function::Sum(_) if args.len() != 1 => return None,
+        Function::Sum(DataType::Float32 | DataType::Float64) => StepCode::FloatSum,
+        Function::Sum(data_type) => Machine::of_arrow(data_type).map(|_| StepCode::ExactSum)?,
+        Function::Extreme(keep, data_type) => {
+            let is_number = matches!(
+                Machine::of_arrow(data_type),
+                Some(Machine::Integer { .. } | Machine::Float32 | Machine::Float64)
+            );
+            match keep {
+                Keep::Min if is_number => StepCode::Min,
+                Keep::Max if is_number => StepCode::Max,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(StateCode { offset: state.offset, step, args })
+}

@@ -1,0 +1,280 @@
+//! What a compiler sees of sub-operators: bound expressions and state updates without names, functions or Arrow, and what it gives
+//! back. Implemented by `jit`; whatever this form cannot say stays in the vectorised tier.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use tessera_types::{Atom, Result};
+
+pub use crate::expression::{Comparison, Operation};
+
+/// How values of a type of fixed width lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// One bit.
+    Boolean,
+    /// An integer: also decimals, dates, times, timestamps and durations.
+    Integer {
+        /// 8 to 128.
+        bits: u32,
+        /// Two's complement.
+        signed: bool,
+    },
+    /// 32-bit IEEE float.
+    Float32,
+    /// 64-bit IEEE float.
+    Float64,
+}
+
+impl Machine {
+    /// That of an atom; none for strings, intervals and what is nested.
+    pub fn of(atom: &Atom) -> Option<Machine> {
+        Machine::of_arrow(&atom.arrow())
+    }
+
+    /// That of a plain Arrow form.
+    pub(crate) fn of_arrow(data_type: &DataType) -> Option<Machine> {
+        let signed = |bits| Machine::Integer { bits, signed: true };
+        Some(match data_type {
+            DataType::Boolean => Machine::Boolean,
+            DataType::Float32 => Machine::Float32,
+            DataType::Float64 => Machine::Float64,
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+                Machine::Integer { bits: data_type.primitive_width()? as u32 * 8, signed: false }
+            }
+            DataType::Interval(_) | DataType::Float16 | DataType::Decimal256(..) => return None,
+            other => signed(other.primitive_width()? as u32 * 8),
+        })
+    }
+}
+
+/// A value for each tuple.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueCode {
+    /// What computes it.
+    pub op: Op,
+    /// Its type.
+    pub machine: Machine,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+}
+
+/// What computes a value. Operands have the type of the result where nothing else is said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Op {
+    /// An input.
+    Input(usize),
+    /// A value that several share.
+    Shared(usize),
+    /// NULL.
+    Null,
+    /// An integer's value, or a boolean's (0 or 1).
+    Integer(i128),
+    /// A float's bits, as a 64-bit one.
+    Float(u64),
+    /// A comparison of two values of one type, as in PostgreSQL: NaN is equal to itself and the greatest.
+    Compare(Comparison, Box<[ValueCode; 2]>),
+    /// Of integers or floats; what leaves the type is an error, and division by zero.
+    Arithmetic(Operation, Box<[ValueCode; 2]>),
+    /// Of decimals of any width: both are multiplied first, to a common scale.
+    Decimal {
+        /// Not a division.
+        operation: Operation,
+        /// What they are multiplied with.
+        factors: (i128, i128),
+        /// Whether each result fits the type.
+        exact: bool,
+        /// The operands.
+        args: Box<[ValueCode; 2]>,
+    },
+    /// A product or quotient of floats which were decimals: only division by zero is an error.
+    OfDecimals(Operation, Box<[ValueCode; 2]>),
+    /// An integer as a wider one, times a factor; fits.
+    Widen(i128, Box<ValueCode>),
+    /// An integer as a float, divided by a power of ten.
+    ToFloat(f64, Box<ValueCode>),
+    /// Of a signed number.
+    Negate(Box<ValueCode>),
+    /// Kleene's conjunction.
+    And(Vec<ValueCode>),
+    /// Kleene's disjunction.
+    Or(Vec<ValueCode>),
+    /// Kleene's negation.
+    Not(Box<ValueCode>),
+    /// Whether a value of any type is NULL.
+    IsNull(Box<ValueCode>),
+    /// The first that is not NULL.
+    Coalesce(Vec<ValueCode>),
+    /// The value of the first condition that is true, or of none.
+    Case(Vec<(ValueCode, ValueCode)>, Option<Box<ValueCode>>),
+    /// Whether an integer of any type is one of these; NULL where it is not and `null` is set.
+    Among {
+        /// The integer.
+        value: Box<ValueCode>,
+        /// The others.
+        numbers: Vec<i128>,
+        /// Whether NULL is one of them.
+        null: bool,
+    },
+}
+
+impl ValueCode {
+    /// Visits the operands.
+    pub fn each_operand<'a>(&'a self, visit: &mut dyn FnMut(&'a ValueCode)) {
+        match &self.op {
+            Op::Input(_) | Op::Shared(_) | Op::Null | Op::Integer(_) | Op::Float(_) => {}
+            Op::Compare(_, args) | Op::Arithmetic(_, args) | Op::Decimal { args, .. } | Op::OfDecimals(_, args) => {
+                args.iter().for_each(visit);
+            }
+            Op::Widen(_, value) | Op::ToFloat(_, value) | Op::Negate(value) | Op::Not(value) | Op::IsNull(value) => {
+                visit(value);
+            }
+            Op::And(list) | Op::Or(list) | Op::Coalesce(list) => list.iter().for_each(visit),
+            Op::Case(branches, otherwise) => {
+                for (condition, value) in branches {
+                    visit(condition);
+                    visit(value);
+                }
+                otherwise.iter().for_each(|otherwise| visit(otherwise));
+            }
+            Op::Among { value, .. } => visit(value),
+        }
+    }
+
+    /// Whether some tuple can make it fail.
+    pub fn raises(&self) -> bool {
+        let own = match &self.op {
+            // Floats that become infinite are an error, too.
+            Op::Arithmetic(..) => true,
+            Op::Decimal { operation, exact, .. } => !exact || *operation == Operation::Mod,
+            Op::OfDecimals(operation, _) => *operation == Operation::Div,
+            Op::Negate(_) => matches!(self.machine, Machine::Integer { .. }),
+            _ => false,
+        };
+        let mut below = false;
+        self.each_operand(&mut |operand| below |= operand.raises());
+        own || below
+    }
+}
+
+/// An input of compiled code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InputCode {
+    /// Its type.
+    pub machine: Machine,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+}
+
+/// What a tuple does to a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StepCode {
+    /// One more, unless an argument is NULL (1 word).
+    Count,
+    /// Adds an integer to 128 bits, and counts (3 words).
+    ExactSum,
+    /// Adds a float, and counts (2 words).
+    FloatSum,
+    /// Keeps the smallest value: its bits, widened, in 1 word or 2, and that there is one.
+    Min,
+    /// Keeps the largest value.
+    Max,
+}
+
+/// A state that is updated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StateCode {
+    /// Where it begins, in words of its group's record.
+    pub offset: usize,
+    /// What is done.
+    pub step: StepCode,
+    /// The arguments; nothing happens where one is NULL.
+    pub args: Vec<ValueCode>,
+}
+
+/// States that are updated for the same tuples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageCode {
+    /// Those for which it is true; all where absent.
+    pub filter: Option<ValueCode>,
+    /// The states.
+    pub states: Vec<StateCode>,
+}
+
+/// Updates of aggregate states (`docs/layout.md`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateCode {
+    /// What is read.
+    pub inputs: Vec<InputCode>,
+    /// Values that several share, each over those before it.
+    pub shared: Vec<ValueCode>,
+    /// The updates.
+    pub stages: Vec<StageCode>,
+    /// Words of a record.
+    pub stride: usize,
+    /// Whether each tuple has a group of its own; else all belong to one.
+    pub grouped: bool,
+}
+
+impl UpdateCode {
+    /// Whether some tuple can make it fail before its states are touched.
+    pub fn raises(&self) -> bool {
+        let stage = |stage: &StageCode| {
+            let mut codes = stage.filter.iter().chain(stage.states.iter().flat_map(|state| &state.args));
+            codes.any(ValueCode::raises)
+        };
+        self.shared.iter().any(ValueCode::raises) || self.stages.iter().any(stage)
+    }
+}
+
+/// An input in memory: values and validity as Arrow lays them out.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct RawInput {
+    /// The first value; of booleans the byte of the first.
+    pub values: *const u8,
+    /// The byte of the first tuple's validity.
+    pub validity: *const u8,
+    /// Where the first boolean is, in bits.
+    pub values_offset: u64,
+    /// Where the first tuple's validity is, in bits.
+    pub validity_offset: u64,
+}
+
+/// How an update ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Updated {
+    /// All states are updated.
+    Done,
+    /// No state was touched: some tuple perhaps raises an error.
+    Untouched,
+    /// A sum left its 128 bits.
+    Overflow,
+}
+
+/// Updates that were compiled.
+pub trait Update: Debug + Send + Sync {
+    /// Updates the states of so many tuples.
+    ///
+    /// # Safety
+    /// `inputs` are those of the code, each with `rows` values and as many bits of validity that can be read; `groups` are as many
+    /// numbers of records in `area`, whose stride is the code's, or, where it is not grouped, may be null and `area` is one record. Nobody
+    /// else uses the area meanwhile.
+    unsafe fn run(&self, inputs: &[RawInput], rows: usize, groups: *const u32, area: *mut u64) -> Updated;
+}
+
+/// Code that will be compiled, perhaps.
+pub trait Promise<T: ?Sized>: Debug + Send + Sync {
+    /// The compiled code, once it is there. `rows` more tuples want it: whether to compile at all depends on how many there are.
+    ///
+    /// # Errors
+    /// It was to be compiled before anything runs, and that has failed.
+    fn get(&self, rows: usize) -> Result<Option<&T>>;
+}
+
+/// Compiles.
+pub trait Compiler: Debug + Send + Sync {
+    /// Takes updates.
+    fn update(&self, code: UpdateCode) -> Arc<dyn Promise<dyn Update>>;
+}
