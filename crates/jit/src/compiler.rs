@@ -7,13 +7,13 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Instant;
 
 use inkwell::context::Context;
-use tessera_ops::code::{Compiler, Promise, RawInput, Update, UpdateCode, Updated};
+use tessera_ops::code::{Compiler, Promise, RawInput, Update, UpdateCode};
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
 use crate::Tier;
 use crate::loaded::Loaded;
-use crate::lower::{OVERFLOW, UNTOUCHED, UPDATE, lower_update};
+use crate::lower::{OVERFLOW, UPDATE, lower_update};
 use crate::target::Host;
 
 /// Pieces of code that are kept for the next query that has them.
@@ -25,7 +25,7 @@ const COMPILE_NANOSECONDS: u64 = 10_000_000;
 /// How much the thread that compiles yields to those that work.
 const NICE: i32 = 10;
 
-type Function = unsafe extern "C" fn(*const RawInput, u64, *const u32, *mut u64) -> u32;
+type Function = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u32, *mut u64) -> u64;
 
 /// An update whose code is in this process.
 #[derive(Debug)]
@@ -34,15 +34,19 @@ struct Compiled {
 }
 
 impl Update for Compiled {
-    unsafe fn run(&self, inputs: &[RawInput], rows: usize, groups: *const u32, area: *mut u64) -> Updated {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        groups: *const u32,
+        area: *mut u64,
+    ) -> Option<usize> {
         // SAFETY: the address is that of a function which `lower_update` made with these parameters; it is there for as long as `self`.
         let function: Function = unsafe { std::mem::transmute(self.code.address() as usize) };
         // SAFETY: the caller keeps the promises of `Update::run`, which are all that the function relies on.
-        match u64::from(unsafe { function(inputs.as_ptr(), rows as u64, groups, area) }) {
-            UNTOUCHED => Updated::Untouched,
-            OVERFLOW => Updated::Overflow,
-            _ => Updated::Done,
-        }
+        let done = unsafe { function(inputs.as_ptr(), positions, rows as u64, groups, area) };
+        (done != OVERFLOW).then_some(done as usize)
     }
 }
 

@@ -141,21 +141,6 @@ impl ValueCode {
             Op::Among { value, .. } => visit(value),
         }
     }
-
-    /// Whether some tuple can make it fail.
-    pub fn raises(&self) -> bool {
-        let own = match &self.op {
-            // Floats that become infinite are an error, too.
-            Op::Arithmetic(..) => true,
-            Op::Decimal { operation, exact, .. } => !exact || *operation == Operation::Mod,
-            Op::OfDecimals(operation, _) => *operation == Operation::Div,
-            Op::Negate(_) => matches!(self.machine, Machine::Integer { .. }),
-            _ => false,
-        };
-        let mut below = false;
-        self.each_operand(&mut |operand| below |= operand.raises());
-        own || below
-    }
 }
 
 /// An input of compiled code.
@@ -217,17 +202,6 @@ pub struct UpdateCode {
     pub grouped: bool,
 }
 
-impl UpdateCode {
-    /// Whether some tuple can make it fail before its states are touched.
-    pub fn raises(&self) -> bool {
-        let stage = |stage: &StageCode| {
-            let mut codes = stage.filter.iter().chain(stage.states.iter().flat_map(|state| &state.args));
-            codes.any(ValueCode::raises)
-        };
-        self.shared.iter().any(ValueCode::raises) || self.stages.iter().any(stage)
-    }
-}
-
 /// An input in memory: values and validity as Arrow lays them out.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -242,26 +216,23 @@ pub struct RawInput {
     pub validity_offset: u64,
 }
 
-/// How an update ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Updated {
-    /// All states are updated.
-    Done,
-    /// No state was touched: some tuple perhaps raises an error.
-    Untouched,
-    /// A sum left its 128 bits.
-    Overflow,
-}
-
 /// Updates that were compiled.
 pub trait Update: Debug + Send + Sync {
-    /// Updates the states of so many tuples.
+    /// Updates the states of so many tuples, those at `positions`, one after the other; gives how many. It stops before a tuple that
+    /// perhaps raises an error, whose states it leaves alone. None where a sum has left its 128 bits.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with `rows` values and as many bits of validity that can be read; `groups` are as many
-    /// numbers of records in `area`, whose stride is the code's, or, where it is not grouped, may be null and `area` is one record. Nobody
-    /// else uses the area meanwhile.
-    unsafe fn run(&self, inputs: &[RawInput], rows: usize, groups: *const u32, area: *mut u64) -> Updated;
+    /// `inputs` are those of the code, each with a value and a bit of validity at each of the `rows` positions, which is its number where
+    /// `positions` is null (only where the code is not grouped). `groups` are as many numbers of records in `area`, whose stride is the
+    /// code's; where it is not grouped, it may be null, and `area` is one record. Nobody else uses the area meanwhile.
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        groups: *const u32,
+        area: *mut u64,
+    ) -> Option<usize>;
 }
 
 /// Code that will be compiled, perhaps.

@@ -3,4 +3,4 @@
 mod update;
 mod value;
 
-pub(crate) use update::{OVERFLOW, UNTOUCHED, UPDATE, lower_update};
+pub(crate) use update::{OVERFLOW, UPDATE, lower_update};

@@ -1,6 +1,7 @@
 //! Updates of aggregate states: a function over the tuples of a chunk.
 //!
-//! Where a tuple can raise an error, a first loop looks for one, and gives up before any state is touched.
+//! Of each tuple all arguments are computed before its states are touched, so that it can be left to the vectorised tier where it raises
+//! an error.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::basic_block::BasicBlock;
@@ -13,10 +14,8 @@ use tessera_ops::code::{Machine, StateCode, StepCode, UpdateCode, ValueCode};
 
 use super::value::{Built, Place, Value, Values, in_words};
 
-/// What the function gives: as [`tessera_ops::code::Updated`].
-pub(crate) const DONE: u64 = 0;
-pub(crate) const UNTOUCHED: u64 = 1;
-pub(crate) const OVERFLOW: u64 = 2;
+/// What the function gives in the place of a number of tuples where a sum has left its 128 bits.
+pub(crate) const OVERFLOW: u64 = u64::MAX;
 
 /// The name of the function.
 pub(crate) const UPDATE: &str = "update";
@@ -28,6 +27,7 @@ struct Update<'a, 'ctx> {
     function: FunctionValue<'ctx>,
     code: &'a UpdateCode,
     places: Vec<Place<'ctx>>,
+    positions: PointerValue<'ctx>,
     rows: IntValue<'ctx>,
     groups: PointerValue<'ctx>,
     area: PointerValue<'ctx>,
@@ -35,20 +35,20 @@ struct Update<'a, 'ctx> {
     overflow: PointerValue<'ctx>,
 }
 
-/// Adds the function of some updates to a module: inputs, rows, groups, area, as [`tessera_ops::code::Update::run`] has them.
+/// Adds the function of some updates to a module: inputs, positions, rows, groups, area, as [`tessera_ops::code::Update::run`] has them.
 pub(crate) fn lower_update<'ctx>(
     context: &'ctx Context,
     module: &Module<'ctx>,
     code: &UpdateCode,
 ) -> Built<FunctionValue<'ctx>> {
     let (wide, pointer) = (context.i64_type(), context.ptr_type(AddressSpace::default()));
-    let parameters = [pointer.into(), wide.into(), pointer.into(), pointer.into()];
-    let function = module.add_function(UPDATE, context.i32_type().fn_type(&parameters, false), None);
+    let parameters = [pointer.into(), pointer.into(), wide.into(), pointer.into(), pointer.into()];
+    let function = module.add_function(UPDATE, wide.fn_type(&parameters, false), None);
     let flag = |name: &str| context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), 0);
-    for parameter in [0, 2, 3] {
+    for parameter in [0, 1, 3, 4] {
         function.add_attribute(AttributeLoc::Param(parameter), flag("noalias"));
     }
-    for parameter in [0, 2] {
+    for parameter in [0, 1, 3] {
         function.add_attribute(AttributeLoc::Param(parameter), flag("readonly"));
     }
     let builder = context.create_builder();
@@ -63,9 +63,10 @@ pub(crate) fn lower_update<'ctx>(
         function,
         code,
         places: Vec::new(),
-        rows: given(1).into_int_value(),
-        groups: given(2).into_pointer_value(),
-        area: given(3).into_pointer_value(),
+        positions: given(1).into_pointer_value(),
+        rows: given(2).into_int_value(),
+        groups: given(3).into_pointer_value(),
+        area: given(4).into_pointer_value(),
         overflow,
     };
     update.places = update.read_places(given(0).into_pointer_value())?;
@@ -97,63 +98,73 @@ impl<'ctx> Update<'_, 'ctx> {
         self.code.inputs.iter().enumerate().map(place).collect()
     }
 
+    /// The loop over the tuples; where all may count, one that looks for no positions, too.
     fn body(&self) -> Built<()> {
-        let result = self.context.i32_type();
-        if self.code.raises() {
-            let raised = self.builder.build_alloca(self.context.bool_type(), "raised")?;
-            self.builder.build_store(raised, self.context.bool_type().const_zero())?;
-            self.each_row(|row| self.row(row, Some(raised)))?;
-            let raised = self.builder.build_load(self.context.bool_type(), raised, "")?.into_int_value();
-            let (untouched, update) = (self.block("untouched"), self.block("no_error"));
-            self.builder.build_conditional_branch(raised, untouched, update)?;
-            self.builder.position_at_end(untouched);
-            self.builder.build_return(Some(&result.const_int(UNTOUCHED, false)))?;
-            self.builder.position_at_end(update);
+        if self.code.grouped {
+            return self.each_row(true);
         }
-        self.each_row(|row| self.row(row, None))?;
-        let overflow = self.builder.build_load(self.context.bool_type(), self.overflow, "")?.into_int_value();
-        let (done, over) = (result.const_int(DONE, false), result.const_int(OVERFLOW, false));
-        let result = self.builder.build_select(overflow, over, done, "")?;
-        self.builder.build_return(Some(&result))?;
-        Ok(())
+        let (at_positions, at_all) = (self.block("at_positions"), self.block("at_all"));
+        let all = self.builder.build_is_null(self.positions, "all")?;
+        self.builder.build_conditional_branch(all, at_all, at_positions)?;
+        self.builder.position_at_end(at_positions);
+        self.each_row(true)?;
+        self.builder.position_at_end(at_all);
+        self.each_row(false)
     }
 
     fn block(&self, name: &str) -> BasicBlock<'ctx> {
         self.context.append_basic_block(self.function, name)
     }
 
-    /// A loop over all tuples.
-    fn each_row(&self, row: impl FnOnce(IntValue<'ctx>) -> Built<()>) -> Built<()> {
+    /// A loop over all tuples, and the function's end.
+    fn each_row(&self, at_positions: bool) -> Built<()> {
         let (builder, wide) = (&self.builder, self.context.i64_type());
         let Some(before) = builder.get_insert_block() else { return Ok(()) };
-        let (head, body, after) = (self.block("rows"), self.block("row"), self.block("rows_end"));
+        let (head, body, next, after) = (self.block("rows"), self.block("row"), self.block("next"), self.block("end"));
         builder.build_unconditional_branch(head)?;
         builder.position_at_end(head);
-        let number = builder.build_phi(wide, "row")?;
-        number.add_incoming(&[(&wide.const_zero(), before)]);
+        let number = builder.build_phi(wide, "number")?;
         let at = number.as_basic_value().into_int_value();
         let more = builder.build_int_compare(IntPredicate::ULT, at, self.rows, "")?;
         builder.build_conditional_branch(more, body, after)?;
         builder.position_at_end(body);
-        row(at)?;
-        let next = builder.build_int_nuw_add(at, wide.const_int(1, false), "")?;
-        if let Some(end) = builder.get_insert_block() {
-            number.add_incoming(&[(&next, end)]);
-        }
+        let position = match at_positions {
+            false => at,
+            true => {
+                let narrow = self.context.i32_type();
+                // SAFETY: an address is computed; what is read there is the caller's promise (`Update::run`).
+                let place = unsafe { builder.build_in_bounds_gep(narrow, self.positions, &[at], "")? };
+                let position = builder.build_load(narrow, place, "")?.into_int_value();
+                builder.build_int_z_extend(position, wide, "")?
+            }
+        };
+        self.row(at, position, next, after)?;
+        builder.position_at_end(next);
+        let following = builder.build_int_nuw_add(at, wide.const_int(1, false), "")?;
         builder.build_unconditional_branch(head)?;
+        number.add_incoming(&[(&wide.const_zero(), before), (&following, next)]);
         builder.position_at_end(after);
+        let overflow = builder.build_load(self.context.bool_type(), self.overflow, "")?.into_int_value();
+        let done = builder.build_select(overflow, wide.const_int(OVERFLOW, false), at, "")?;
+        builder.build_return(Some(&done))?;
         Ok(())
     }
 
-    /// All of a tuple: whether it raises an error, or what it does to states.
-    fn row(&self, row: IntValue<'ctx>, raised: Option<PointerValue<'ctx>>) -> Built<()> {
+    /// What a tuple does to the states, and on to `next`; or to `raised`, where it perhaps raises an error.
+    fn row(
+        &self,
+        number: IntValue<'ctx>,
+        position: IntValue<'ctx>,
+        next: BasicBlock<'ctx>,
+        raised: BasicBlock<'ctx>,
+    ) -> Built<()> {
         let mut values = Values {
             context: self.context,
             module: self.module,
             builder: &self.builder,
             places: &self.places,
-            row,
-            raised,
+            row: position,
+            raised: None,
             read: vec![None; self.places.len()],
             shared: Vec::new(),
         };
@@ -161,10 +172,7 @@ impl<'ctx> Update<'_, 'ctx> {
             let value = values.value(code, None)?;
             values.shared.push(value);
         }
-        let record = match raised {
-            None => Some(self.record(row)?),
-            Some(_) => None,
-        };
+        let mut stages = Vec::with_capacity(self.code.stages.len());
         for stage in &self.code.stages {
             let passes = match &stage.filter {
                 Some(filter) => {
@@ -177,28 +185,29 @@ impl<'ctx> Update<'_, 'ctx> {
                 }
                 None => None,
             };
-            let Some(record) = record else {
-                for code in stage.states.iter().flat_map(|state| &state.args) {
-                    values.value(code, passes)?;
-                }
-                continue;
-            };
-            // What is read behind the branch is not there after it.
-            let (read, after) = (values.read.clone(), self.block("next"));
+            let args = |state: &StateCode| state.args.iter().map(|code| values.value(code, passes)).collect();
+            stages.push((passes, stage.states.iter().map(args).collect::<Built<Vec<Vec<_>>>>()?));
+        }
+        if let Some(raises) = values.raised {
+            let touch = self.block("no_error");
+            self.builder.build_conditional_branch(raises, raised, touch)?;
+            self.builder.position_at_end(touch);
+        }
+        let record = self.record(number)?;
+        for (stage, (passes, args)) in self.code.stages.iter().zip(stages) {
+            let after = self.block("after");
             if let Some(passes) = passes {
                 let inside = self.block("passes");
                 self.builder.build_conditional_branch(passes, inside, after)?;
                 self.builder.position_at_end(inside);
             }
-            for state in &stage.states {
-                self.step(&mut values, state, record)?;
+            for (state, args) in stage.states.iter().zip(args) {
+                self.step(&values, state, &args, record)?;
             }
             self.builder.build_unconditional_branch(after)?;
             self.builder.position_at_end(after);
-            if passes.is_some() {
-                values.read = read;
-            }
         }
+        self.builder.build_unconditional_branch(next)?;
         Ok(())
     }
 
@@ -225,16 +234,13 @@ impl<'ctx> Update<'_, 'ctx> {
 
     fn step(
         &self,
-        values: &mut Values<'_, 'ctx>,
+        values: &Values<'_, 'ctx>,
         state: &StateCode,
+        args: &[Value<'ctx>],
         record: PointerValue<'ctx>,
     ) -> Built<()> {
-        let mut args = Vec::with_capacity(state.args.len());
-        for code in &state.args {
-            args.push(values.value(code, None)?);
-        }
-        let valid = values.all_valid(&args)?;
-        match (state.step, &args[..], &state.args[..]) {
+        let valid = values.all_valid(args)?;
+        match (state.step, args, &state.args[..]) {
             (StepCode::Count, ..) => self.count(record, state.offset, valid),
             (StepCode::ExactSum, [arg], [code]) => {
                 self.exact_sum(values, record, state.offset, *arg, code)?;

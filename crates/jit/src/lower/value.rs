@@ -43,8 +43,8 @@ pub(crate) struct Values<'a, 'ctx> {
     pub(crate) places: &'a [Place<'ctx>],
     /// The tuple.
     pub(crate) row: IntValue<'ctx>,
-    /// Where it is noted that a tuple raises an error; absent where that has been ruled out.
-    pub(crate) raised: Option<PointerValue<'ctx>>,
+    /// Whether the tuple perhaps raises an error; absent where none does.
+    pub(crate) raised: Option<IntValue<'ctx>>,
     /// What was read and shared so far.
     pub(crate) read: Vec<Option<Value<'ctx>>>,
     pub(crate) shared: Vec<Value<'ctx>>,
@@ -243,18 +243,19 @@ impl<'ctx> Values<'_, 'ctx> {
 
     /// Notes an error of a tuple that counts.
     fn raise(
-        &self,
+        &mut self,
         wrong: IntValue<'ctx>,
         valid: Option<IntValue<'ctx>>,
         active: Active<'ctx>,
     ) -> Built<()> {
-        let Some(raised) = self.raised else { return Ok(()) };
         let mut wrong = wrong;
         for counts in [valid, active].into_iter().flatten() {
             wrong = self.builder.build_and(wrong, counts, "")?;
         }
-        let before = self.builder.build_load(self.context.bool_type(), raised, "")?.into_int_value();
-        self.builder.build_store(raised, self.builder.build_or(before, wrong, "")?)?;
+        self.raised = Some(match self.raised {
+            Some(raised) => self.builder.build_or(raised, wrong, "")?,
+            None => wrong,
+        });
         Ok(())
     }
 
@@ -319,7 +320,7 @@ impl<'ctx> Values<'_, 'ctx> {
 
     /// Notes an error where the longer of two decimals has 66 bits or more: below, its product with one of 18 digits has 38.
     fn raise_unless_small(
-        &self,
+        &mut self,
         codes: &[ValueCode; 2],
         values: [Value<'ctx>; 2],
         valid: Option<IntValue<'ctx>>,

@@ -15,12 +15,23 @@ use super::program::{Program, State};
 use super::{Function, sum};
 use crate::Run;
 use crate::code::{
-    Machine, Op, Promise, RawInput, StageCode, StateCode, StepCode, Update, UpdateCode, Updated, ValueCode,
+    Machine, Op, Promise, RawInput, StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode,
 };
 use crate::expression::{Coder, Origin, is_raised};
 
 /// Validity of a chunk without NULLs, wherever in a byte it begins.
 static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];
+
+/// Positions of a chunk all of whose tuples count.
+static ALL_POSITIONS: [u32; CHUNK_ROWS_MAX] = {
+    let mut positions = [0; CHUNK_ROWS_MAX];
+    let mut at = 0;
+    while at < CHUNK_ROWS_MAX {
+        positions[at] = at as u32;
+        at += 1;
+    }
+    positions
+};
 
 /// The states of a program that compiled code updates.
 #[derive(Debug)]
@@ -70,25 +81,36 @@ impl Compiled {
         matches!(self.promise.get(0), Ok(Some(_)))
     }
 
-    /// Updates the states of a chunk's tuples; the states that are done with, or none where the vectorised tier is to do them all: the
-    /// code is not there yet, or perhaps there is an error to be told.
-    pub(super) fn update(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<Option<&[bool]>> {
-        let done = self.run_code(area, chunk, groups)?;
-        let rows = if done { &self.compiled_rows } else { &self.vectorized_rows };
-        rows.fetch_add(groups.rows as u64, Ordering::Relaxed);
-        Ok(done.then_some(&self.states))
+    /// Whether each state of the program is one that code updates.
+    pub(super) fn states(&self) -> &[bool] {
+        &self.states
     }
 
-    fn run_code(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<bool> {
-        let Some(code) = self.promise.get(groups.rows)? else { return Ok(false) };
-        if groups.rows > CHUNK_ROWS_MAX {
-            return Ok(false);
+    /// Updates the states of a chunk's tuples, from the first on; gives how many. Fewer than all where the code is not there yet, or
+    /// a tuple perhaps raises an error, which the vectorised tier is to tell.
+    pub(super) fn update(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
+        let done = self.run_code(area, chunk, groups)?;
+        self.compiled_rows.fetch_add(done as u64, Ordering::Relaxed);
+        self.vectorized_rows.fetch_add((groups.rows - done) as u64, Ordering::Relaxed);
+        Ok(done)
+    }
+
+    fn run_code(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
+        let Some(code) = self.promise.get(groups.rows)? else { return Ok(0) };
+        if chunk.rows_stored() > CHUNK_ROWS_MAX {
+            return Ok(0);
         }
+        // What is evaluated for a whole chunk must not see tuples that do not count.
+        let is_part = |origin: &Origin| matches!(origin, Origin::Part(..));
+        let chunk = match chunk.selection().is_some() && self.origins.iter().any(is_part) {
+            true => &chunk.clone().compact()?,
+            false => chunk,
+        };
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.origins.len());
         for origin in &self.origins {
             match origin.values(chunk, &self.run.parameters) {
                 Ok(values) => arrays.push(values),
-                Err(error) if is_raised(&error) => return Ok(false),
+                Err(error) if is_raised(&error) => return Ok(0),
                 Err(error) => return Err(error),
             }
         }
@@ -97,15 +119,17 @@ impl Compiled {
             Shape::One(group) => (std::ptr::null(), group),
             Shape::Each(list) | Shape::Clustered { groups: list, .. } => (list.as_ptr(), 0),
         };
+        let positions = match (chunk.selection(), list.is_null()) {
+            (Some(selection), _) => selection.values().as_ptr(),
+            (None, false) => ALL_POSITIONS.as_ptr(),
+            (None, true) => std::ptr::null(),
+        };
         let states = area.record_mut(record as usize).as_mut_ptr();
-        // SAFETY: the inputs are those of the code, in its order, and `arrays` keeps them alive: each has `groups.rows` values, for they are
-        // of one chunk, and validity of its own or for CHUNK_ROWS_MAX tuples. The groups were assigned in this area, whose stride
-        // is the program's; the area is borrowed for as long as the call takes.
-        match unsafe { code.run(&inputs, groups.rows, list, states) } {
-            Updated::Done => Ok(true),
-            Updated::Untouched => Ok(false),
-            Updated::Overflow => Err(sum::overflow()),
-        }
+        // SAFETY: the inputs are those of the code, in its order, and `arrays` keeps them alive: each has a value for each tuple that the
+        // chunk stores, and validity of its own or for CHUNK_ROWS_MAX tuples; the positions are of those tuples. The groups were
+        // assigned in this area, whose stride is the program's; the area is borrowed for as long as the call takes.
+        let done = unsafe { code.run(&inputs, positions, groups.rows, list, states) };
+        done.ok_or_else(sum::overflow)
     }
 }
 

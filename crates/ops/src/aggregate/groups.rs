@@ -48,6 +48,15 @@ impl<'a> Groups<'a> {
         Groups { rows: groups.len(), shape: Shape::Each(groups), position }
     }
 
+    /// Some of the rows, from one on.
+    pub(crate) fn slice(&self, first: usize, rows: usize) -> Groups<'a> {
+        let shape = match self.shape {
+            Shape::One(group) => Shape::One(group),
+            Shape::Each(groups) | Shape::Clustered { groups, .. } => Shape::Each(&groups[first..first + rows]),
+        };
+        Groups { rows, shape, position: (self.position.0, self.position.1 + first as u64) }
+    }
+
     /// The group of a row.
     pub(crate) fn group(&self, row: usize) -> u32 {
         match self.shape {

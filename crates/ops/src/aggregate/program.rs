@@ -201,7 +201,7 @@ impl Program {
         self.states.iter().map(|state| state.function.make(state.offset)).collect()
     }
 
-    /// Takes a chunk without selection into the states of the groups its tuples belong to, by compiled code where there is some.
+    /// Takes a chunk into the states of the groups its tuples belong to, by compiled code where there is some.
     pub(crate) fn update(
         &self,
         compiled: Option<&Compiled>,
@@ -211,16 +211,39 @@ impl Program {
         groups: &Groups<'_>,
         run: &Run,
     ) -> Result<()> {
-        let compiled = compiled.map(|compiled| compiled.update(area, chunk, groups)).transpose()?.flatten();
-        let left = |number: usize| {
-            let is_left = move |state: usize| compiled.is_none_or(|done| !done[state]);
-            self.states.iter().enumerate().any(|(i, state)| state.stage == number && is_left(i))
+        let Some(compiled) = compiled else {
+            return self.update_left(None, states, area, &chunk.clone().compact()?, groups, run);
         };
-        if compiled.is_some() && !(0..self.stages.len()).any(left) {
+        let done = compiled.update(area, chunk, groups)?;
+        if done > 0 && compiled.states().contains(&false) {
+            let (chunk, groups) = (chunk.slice(0, done).compact()?, groups.slice(0, done));
+            self.update_left(Some(compiled.states()), states, area, &chunk, &groups, run)?;
+        }
+        let left = groups.rows - done;
+        if left == 0 {
             return Ok(());
         }
+        let chunk = chunk.slice(done, left).compact()?;
+        let groups = if done == 0 { *groups } else { groups.slice(done, left) };
+        self.update_left(None, states, area, &chunk, &groups, run)
+    }
+
+    /// Takes a chunk without selection into the states that are not done with.
+    fn update_left(
+        &self,
+        done: Option<&[bool]>,
+        states: &mut States,
+        area: &mut Area,
+        chunk: &Chunk,
+        groups: &Groups<'_>,
+        run: &Run,
+    ) -> Result<()> {
+        let left = |number: usize| {
+            let is_left = move |state: usize| done.is_none_or(|done| !done[state]);
+            self.states.iter().enumerate().any(|(i, state)| state.stage == number && is_left(i))
+        };
         let update = |number, states: &mut States, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>| {
-            self.update_stage((number, compiled), states, area, chunk, groups, run)
+            self.update_stage((number, done), states, area, chunk, groups, run)
         };
         let mut columns = chunk.stored().to_vec();
         for shared in &self.shared {

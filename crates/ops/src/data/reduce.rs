@@ -142,7 +142,7 @@ impl SinkWorker for ReduceWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         let stored = chunk.stored();
         let columns = self.inputs.iter().map(|&input| stored[input].clone()).collect();
-        let chunk = chunk.with_stored(columns).compact()?;
+        let chunk = chunk.with_stored(columns);
         let groups = Groups::one(0, chunk.rows(), self.position);
         let compiled = self.compiled.as_deref();
         self.program.update(compiled, &mut self.states, &mut self.area, &chunk, &groups, &self.run)?;

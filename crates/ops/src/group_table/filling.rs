@@ -76,15 +76,28 @@ impl Filling {
 
     /// Takes the tuples of a chunk.
     pub(super) fn take(&mut self, chunk: &Chunk) -> Result<()> {
+        if self.is_compiled() {
+            let chunk = self.read_of(chunk);
+            return self.take_needed(&chunk);
+        }
         let chunk = self.needed(chunk)?;
         self.take_needed(&chunk)
     }
 
+    /// Whether compiled code updates the states: it reads chunks with a selection, too.
+    fn is_compiled(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| compiled.is_ready())
+    }
+
+    /// The fields of a chunk that are read.
+    fn read_of(&self, chunk: &Chunk) -> Chunk {
+        let stored = chunk.stored();
+        chunk.with_stored(self.spec.inputs.iter().map(|&input| stored[input].clone()).collect())
+    }
+
     /// The fields of a chunk that are read, without a selection.
     pub(super) fn needed(&self, chunk: &Chunk) -> Result<Chunk> {
-        let stored = chunk.stored();
-        let columns = self.spec.inputs.iter().map(|&input| stored[input].clone()).collect();
-        chunk.with_stored(columns).compact()
+        self.read_of(chunk).compact()
     }
 
     /// Tuples go elsewhere; gives where they stood.
@@ -103,11 +116,12 @@ impl Filling {
     /// Takes tuples of the fields that are read.
     fn take_needed(&mut self, chunk: &Chunk) -> Result<()> {
         let rows = chunk.rows();
-        self.assign(&chunk.stored()[..self.spec.keys], rows)?;
-        let spec = self.spec.clone();
+        let keys = chunk.with_stored(chunk.stored()[..self.spec.keys].to_vec()).compact()?;
+        self.assign(keys.stored(), rows)?;
+        let (spec, is_compiled) = (self.spec.clone(), self.is_compiled());
         let store = &mut self.table.store;
         let few = spec.program.len() > 1
-            && !self.compiled.as_ref().is_some_and(|compiled| compiled.is_ready())
+            && !is_compiled
             && store.groups() <= CLUSTERED_GROUPS_MAX
             && rows >= 4 * store.groups()
             && self.straight == 0;
