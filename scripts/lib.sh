@@ -39,6 +39,26 @@ need_rust() {
     }
 }
 
+# The version of LLVM that the compiled tier is built with.
+llvm_version=19
+
+# need_llvm: LLVM, to be linked into the programs; sets $features to what builds the compiled tier, or to nothing where LLVM cannot be
+# installed here: then it says so, and there is no compiled tier.
+need_llvm() {
+    local home=/usr/lib/llvm-$llvm_version
+    features=()
+    if [ ! -e "$home/lib/libLLVMCore.a" ] || [ ! -e "$home/lib/libPolly.a" ]; then
+        say "installing LLVM $llvm_version"
+        (need_packages no-such-command=llvm-$llvm_version-dev no-such-command=libpolly-$llvm_version-dev \
+            no-such-command=zlib1g-dev no-such-command=libzstd-dev no-such-command=g++) || {
+            say "no LLVM $llvm_version can be installed here: building without the compiled tier" >&2
+            return 0
+        }
+    fi
+    export LLVM_SYS_191_PREFIX=$home
+    features=(--features llvm)
+}
+
 # need_python: a virtual environment with the peers that answers are compared with.
 need_python() {
     local wanted="$root/bench/requirements.txt"
@@ -154,12 +174,15 @@ with_mpi() {
         "$@"
 }
 
+# What build_mpi tells cargo besides.
+mpi_options=()
+
 # build_mpi PACKAGE BINARY…: builds the binaries with each MPI, as "$target/mpich/BINARY" and "$target/openmpi/BINARY".
 build_mpi() {
     local package=$1 name binary
     shift
     for name in mpich openmpi; do
-        with_mpi "$name" cargo build --release --locked --quiet -p "$package" "${@/#/--bin=}"
+        with_mpi "$name" cargo build --release --locked --quiet -p "$package" "${mpi_options[@]}" "${@/#/--bin=}"
         mkdir -p "$target/$name"
         for binary in "$@"; do
             cp "$target/release/$binary" "$target/$name/$binary.new"

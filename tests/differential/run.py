@@ -150,12 +150,13 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=0, help="MPI ranks to run on (default none: local)")
     parser.add_argument("--mpi-exchange", default="auto", help="how tuples cross between ranks")
     parser.add_argument("--workers", type=int, default=0, help="serverless workers to run on (default none)")
+    parser.add_argument("--tier", default="auto", help="vectorized, compiled or auto (default)")
     arguments = parser.parse_args()
-    place: tuple[str, ...] = ()
+    place: tuple[str, ...] = ("--tier", arguments.tier)
     if arguments.ranks:
-        place = ("--platform", "mpi", "--ranks", str(arguments.ranks), "--mpi-exchange", arguments.mpi_exchange)
+        place += ("--platform", "mpi", "--ranks", str(arguments.ranks), "--mpi-exchange", arguments.mpi_exchange)
     if arguments.workers:
-        place = ("--platform", "serverless", "--workers", str(arguments.workers))
+        place += ("--platform", "serverless", "--workers", str(arguments.workers))
     seed = 1 if arguments.seed is None else arguments.seed
     if seed == 0:
         seed = int(datetime.datetime.now().timestamp())

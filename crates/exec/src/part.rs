@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tessera_ops::code::Compiler;
 use tessera_ops::{Context, Output, RangeReader, Reader, Scratch, Share, SourceRun};
 use tessera_types::Result;
 
@@ -71,6 +72,10 @@ impl Context for InShare {
 
     fn scratch(&self) -> Result<Arc<dyn Scratch>> {
         self.query.scratch()
+    }
+
+    fn compiler(&self) -> Option<&Arc<dyn Compiler>> {
+        self.query.compiler()
     }
 
     fn share(&self) -> Share {

@@ -1,5 +1,6 @@
 //! Who compiles what, and when.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -154,7 +155,14 @@ impl Shared {
 }
 
 fn compile(code: &UpdateCode) -> Result<Compiled> {
-    let host = Host::new()?;
+    thread_local! {
+        /// Making it takes about as long as compiling a short function.
+        static HOST: OnceCell<Result<Host>> = const { OnceCell::new() };
+    }
+    HOST.with(|host| compile_for(host.get_or_init(Host::new).as_ref().map_err(Error::clone)?, code))
+}
+
+fn compile_for(host: &Host, code: &UpdateCode) -> Result<Compiled> {
     let context = Context::create();
     let module = host.module(&context);
     let function = lower_update(&context, &module, code)

@@ -47,7 +47,11 @@ impl Loaded {
         check(unsafe { LLVMOrcCreateLLJIT(&mut loaded.jit, null_mut()) })?;
         // SAFETY: the bytes are copied; the JIT takes the buffer.
         unsafe {
-            let bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), name.as_ptr());
+            let bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(
+                object.as_ptr().cast(),
+                object.len(),
+                name.as_ptr(),
+            );
             check(LLVMOrcLLJITAddObjectFile(loaded.jit, LLVMOrcLLJITGetMainJITDylib(loaded.jit), bytes))?;
             check(LLVMOrcLLJITLookup(loaded.jit, &mut loaded.address, name.as_ptr()))?;
         }

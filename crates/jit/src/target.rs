@@ -11,8 +11,10 @@ use inkwell::targets::{
 use inkwell::values::FunctionValue;
 use tessera_types::{Error, Result};
 
-/// What LLVM does to a function before it becomes machine code.
-const PASSES: &str = "default<O2>";
+/// What LLVM does to a function before it becomes machine code: of what takes part in its O2 only what these loops need, in a quarter of
+/// the time. Making machine code takes longer than all of it.
+const PASSES: &str = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
+                      loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg)";
 
 /// The processor at hand.
 pub(crate) struct Host {
@@ -41,7 +43,8 @@ impl Host {
             .set_reloc_mode(RelocMode::PIC)
             .set_code_model(CodeModel::JITDefault);
         let machine = target.create_target_machine_from_options(&triple, options);
-        let machine = machine.ok_or_else(|| failed("make code for this machine", triple.as_str().to_string_lossy()))?;
+        let machine =
+            machine.ok_or_else(|| failed("make code for this machine", triple.as_str().to_string_lossy()))?;
         Ok(Host { machine, cpu, features })
     }
 

@@ -124,10 +124,17 @@ impl ValueCode {
     pub fn each_operand<'a>(&'a self, visit: &mut dyn FnMut(&'a ValueCode)) {
         match &self.op {
             Op::Input(_) | Op::Shared(_) | Op::Null | Op::Integer(_) | Op::Float(_) => {}
-            Op::Compare(_, args) | Op::Arithmetic(_, args) | Op::Decimal { args, .. } | Op::OfDecimals(_, args) => {
+            Op::Compare(_, args)
+            | Op::Arithmetic(_, args)
+            | Op::Decimal { args, .. }
+            | Op::OfDecimals(_, args) => {
                 args.iter().for_each(visit);
             }
-            Op::Widen(_, value) | Op::ToFloat(_, value) | Op::Negate(value) | Op::Not(value) | Op::IsNull(value) => {
+            Op::Widen(_, value)
+            | Op::ToFloat(_, value)
+            | Op::Negate(value)
+            | Op::Not(value)
+            | Op::IsNull(value) => {
                 visit(value);
             }
             Op::And(list) | Op::Or(list) | Op::Coalesce(list) => list.iter().for_each(visit),

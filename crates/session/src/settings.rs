@@ -16,6 +16,9 @@ use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 /// The most worker threads that can be asked for.
 const THREADS_MAX: usize = 1024;
 
+/// In less memory nothing is compiled unasked: the compiler takes some 30 MB, which no budget counts.
+const COMPILER_BYTES_MIN: usize = 512 << 20;
+
 /// What can be set, by name, and what it means.
 pub(crate) const SETTINGS: [(&str, &str); 11] = [
     ("threads", "worker threads"),
@@ -92,8 +95,11 @@ impl Values {
         Ok(())
     }
 
-    /// Who compiles; nobody where this build has no compiler: it was not asked for then.
+    /// Who compiles; nobody where this build has no compiler (it was not asked for then), or where it is not worth its own memory.
     pub(crate) fn compiler(&self) -> Option<Arc<dyn Compiler>> {
+        if self.tier == Tier::Auto && self.memory_bytes < COMPILER_BYTES_MIN {
+            return None;
+        }
         tessera_jit::compiler(self.tier).ok().flatten()
     }
 

@@ -120,7 +120,8 @@ impl<'ctx> Update<'_, 'ctx> {
     fn each_row(&self, at_positions: bool) -> Built<()> {
         let (builder, wide) = (&self.builder, self.context.i64_type());
         let Some(before) = builder.get_insert_block() else { return Ok(()) };
-        let (head, body, next, after) = (self.block("rows"), self.block("row"), self.block("next"), self.block("end"));
+        let (head, body, next, after) =
+            (self.block("rows"), self.block("row"), self.block("next"), self.block("end"));
         builder.build_unconditional_branch(head)?;
         builder.position_at_end(head);
         let number = builder.build_phi(wide, "number")?;

@@ -6,9 +6,7 @@ use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, IntType};
-use inkwell::values::{
-    BasicValue, BasicValueEnum, FloatValue, InstructionValue, IntValue, PointerValue,
-};
+use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, InstructionValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
 use tessera_ops::code::{Comparison, InputCode, Machine, Op, Operation, ValueCode};
 
@@ -443,12 +441,18 @@ impl<'ctx> Values<'_, 'ctx> {
     ) -> Built<IntValue<'ctx>> {
         let builder = self.builder;
         match machine {
-            Machine::Boolean | Machine::Integer { signed: false, .. } => {
-                builder.build_int_compare(IntPredicate::ULT, left.into_int_value(), right.into_int_value(), "")
-            }
-            Machine::Integer { .. } => {
-                builder.build_int_compare(IntPredicate::SLT, left.into_int_value(), right.into_int_value(), "")
-            }
+            Machine::Boolean | Machine::Integer { signed: false, .. } => builder.build_int_compare(
+                IntPredicate::ULT,
+                left.into_int_value(),
+                right.into_int_value(),
+                "",
+            ),
+            Machine::Integer { .. } => builder.build_int_compare(
+                IntPredicate::SLT,
+                left.into_int_value(),
+                right.into_int_value(),
+                "",
+            ),
             _ => {
                 let (left, right) = (left.into_float_value(), right.into_float_value());
                 let less = builder.build_float_compare(FloatPredicate::OLT, left, right, "")?;

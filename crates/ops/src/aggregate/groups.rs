@@ -52,7 +52,9 @@ impl<'a> Groups<'a> {
     pub(crate) fn slice(&self, first: usize, rows: usize) -> Groups<'a> {
         let shape = match self.shape {
             Shape::One(group) => Shape::One(group),
-            Shape::Each(groups) | Shape::Clustered { groups, .. } => Shape::Each(&groups[first..first + rows]),
+            Shape::Each(groups) | Shape::Clustered { groups, .. } => {
+                Shape::Each(&groups[first..first + rows])
+            }
         };
         Groups { rows, shape, position: (self.position.0, self.position.1 + first as u64) }
     }

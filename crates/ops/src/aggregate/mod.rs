@@ -32,8 +32,8 @@ use tessera_encodings::Column;
 use tessera_types::{Error, Result};
 
 pub(crate) use area::Area;
-pub(crate) use compiled::Compiled;
 pub(crate) use call::{Call, calls, output_fields};
+pub(crate) use compiled::Compiled;
 pub(crate) use groups::{Groups, Pairs, Shape};
 
 pub(crate) use program::{Program, States};

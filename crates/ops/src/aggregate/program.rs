@@ -215,6 +215,10 @@ impl Program {
             return self.update_left(None, states, area, &chunk.clone().compact()?, groups, run);
         };
         let done = compiled.update(area, chunk, groups)?;
+        if done > 0 && done < groups.rows {
+            // Of several errors the one is told that the vectorised tier meets first.
+            self.evaluate(&chunk.clone().compact()?, run)?;
+        }
         if done > 0 && compiled.states().contains(&false) {
             let (chunk, groups) = (chunk.slice(0, done).compact()?, groups.slice(0, done));
             self.update_left(Some(compiled.states()), states, area, &chunk, &groups, run)?;
@@ -245,12 +249,7 @@ impl Program {
         let update = |number, states: &mut States, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>| {
             self.update_stage((number, done), states, area, chunk, groups, run)
         };
-        let mut columns = chunk.stored().to_vec();
-        for shared in &self.shared {
-            let value = shared.evaluate(&Chunk::new(columns.clone(), chunk.rows()), run)?;
-            columns.push(value);
-        }
-        let chunk = Chunk::new(columns, chunk.rows());
+        let chunk = self.with_shared(chunk, run)?;
         for (number, stage) in self.stages.iter().enumerate() {
             if !left(number) {
                 continue;
@@ -281,6 +280,29 @@ impl Program {
         Ok(())
     }
 
+    /// Raises the error that some tuple of a chunk without selection raises, if one does.
+    fn evaluate(&self, chunk: &Chunk, run: &Run) -> Result<()> {
+        let chunk = self.with_shared(chunk, run)?;
+        for stage in &self.stages {
+            let chosen = match &stage.filter {
+                Some(filter) => filter.select(chunk.clone(), run)?,
+                None => chunk.clone(),
+            };
+            stage.args.iter().try_for_each(|arg| arg.evaluate(&chosen, run).map(drop))?;
+        }
+        Ok(())
+    }
+
+    /// A chunk with the values that arguments share.
+    fn with_shared(&self, chunk: &Chunk, run: &Run) -> Result<Chunk> {
+        let mut columns = chunk.stored().to_vec();
+        for shared in &self.shared {
+            let value = shared.evaluate(&Chunk::new(columns.clone(), chunk.rows()), run)?;
+            columns.push(value);
+        }
+        Ok(Chunk::new(columns, chunk.rows()))
+    }
+
     /// The states of a stage, but for those that are done with.
     fn update_stage(
         &self,
@@ -291,13 +313,13 @@ impl Program {
         groups: &Groups<'_>,
         run: &Run,
     ) -> Result<()> {
-        let is_left = |(i, state): &(usize, &State)| state.stage == number && done.is_none_or(|done| !done[*i]);
+        let is_left =
+            |(i, state): &(usize, &State)| state.stage == number && done.is_none_or(|done| !done[*i]);
         let left: Vec<(usize, &State)> = self.states.iter().enumerate().filter(is_left).collect();
-        let mut args: Vec<Option<Column>> = vec![None; self.stages[number].args.len()];
-        for &arg in left.iter().flat_map(|(_, state)| &state.args) {
-            if args[arg].is_none() {
-                args[arg] = Some(plain_dictionary(self.stages[number].args[arg].evaluate(chunk, run)?)?);
-            }
+        let mut args: Vec<Option<Column>> = Vec::new();
+        for (number, arg) in self.stages[number].args.iter().enumerate() {
+            let is_read = left.iter().any(|(_, state)| state.args.contains(&number));
+            args.push(is_read.then(|| plain_dictionary(arg.evaluate(chunk, run)?)).transpose()?);
         }
         for (i, state) in left {
             let args: Vec<Column> = state.args.iter().filter_map(|&arg| args[arg].clone()).collect();

@@ -73,10 +73,12 @@ impl Coder {
             [node] => self.node(bound, &mut vec![0], node, always),
             conjuncts => {
                 let list = conjuncts.iter().enumerate();
-                let list =
-                    list.map(|(at, node)| self.node(bound, &mut vec![at], node, always && at == 0));
-                list.collect::<Option<_>>().map(Op::And)
-                    .map(|op| ValueCode { op, machine: Machine::Boolean, nullable: bound.nullable })
+                let list = list.map(|(at, node)| self.node(bound, &mut vec![at], node, always && at == 0));
+                list.collect::<Option<_>>().map(Op::And).map(|op| ValueCode {
+                    op,
+                    machine: Machine::Boolean,
+                    nullable: bound.nullable,
+                })
             }
         };
         if code.is_none() {

@@ -23,8 +23,8 @@ mod aggregate_types;
 mod arithmetic;
 mod bind;
 mod bits;
-mod code;
 pub mod cast;
+mod code;
 mod compare;
 mod date_part;
 mod datetime;
@@ -64,8 +64,8 @@ use evaluate::{View, evaluate};
 
 pub use arithmetic::Operation;
 pub(crate) use code::{Coder, Origin};
-pub(crate) use evaluate::is_raised;
 pub use compare::Comparison;
+pub(crate) use evaluate::is_raised;
 
 pub use aggregate_types::argument_fields;
 pub(crate) use foreign::foreign_type;

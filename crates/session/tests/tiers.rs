@@ -1,0 +1,245 @@
+//! The compiled tier gives what the vectorised one gives: random aggregates over random expressions, their errors, too.
+#![cfg(feature = "llvm")]
+
+mod texts;
+
+use tessera_session::{Config, Session, StatementResult, Tier};
+use texts::texts;
+
+/// How many queries are compared, unless TESSERA_TIER_QUERIES says otherwise.
+const QUERIES: usize = 400;
+
+/// Values of all types that compiled code knows, the extreme ones rarely; with NULLs in every second column.
+const ROWS: &str = "
+    select i, i % 4 as few, i % 997 as many,
+        cast(i % 200 - 100 as tinyint) as tiny, case when i % 11 > 0 then cast(i * 7 % 60000 - 30000 as smallint) end as small,
+        cast(i * 31 % 1000 as integer) as middle, case when i % 5 > 0 then i * 1237 % 100003 - 50000 end as large,
+        case i when 1777 then 9223372036854775807 when 2777 then -9223372036854775808 else i end as extreme,
+        cast(i % 250 as tinyint unsigned) as byte, case when i % 13 > 0 then cast(i * 3 as integer unsigned) end as natural,
+        cast(i * 17 % 90001 as decimal(12,2)) / 7 as ratio, cast(i * 17 % 90001 - 400 as decimal(12,2)) as price,
+        case when i % 17 > 0 then cast(i * 101 as decimal(18,6)) end as exact, cast(i * 1000003 as decimal(30,4)) as wide,
+        case when i % 19 > 0 then cast(i as decimal(38,10)) * 1000000 end as widest,
+        cast(i % 1000 as double) / 8 - 50 as double, case when i % 7 > 0 then cast(i % 100 as real) / 3 end as real,
+        case i % 101 when 0 then cast('NaN' as double) when 1 then cast('Infinity' as double) else i end as strange,
+        i % 3 = 0 as flag, case when i % 23 > 0 then i % 2 = 0 end as maybe,
+        date '1992-01-01' + cast(i % 2500 as integer) as day,
+        case when i % 29 > 0 then timestamp '2020-01-01 00:00:00' + interval '1 second' * i end as moment,
+        'text ' || cast(i % 13 as varchar) as text
+    from generate_series(1, 5000) as t(i)";
+
+const NUMBERS: [&str; 19] = [
+    "i",
+    "tiny",
+    "small",
+    "middle",
+    "large",
+    "extreme",
+    "byte",
+    "natural",
+    "ratio",
+    "price",
+    "exact",
+    "wide",
+    "widest",
+    "double",
+    "real",
+    "strange",
+    "few",
+    "many",
+    "length(text)",
+];
+
+const TIMES: [&str; 2] = ["day", "moment"];
+
+/// A generator of numbers that are the same in every run (Knuth's constants).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % most
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+
+    fn number(&mut self, depth: usize) -> String {
+        if depth == 0 {
+            return match self.below(5) {
+                0 => self
+                    .one(&[
+                        "0",
+                        "1",
+                        "-3",
+                        "2.5",
+                        "1000",
+                        "0.01",
+                        "cast(7 as smallint)",
+                        "cast(1.5 as double)",
+                    ])
+                    .to_string(),
+                _ => self.one(&NUMBERS).to_string(),
+            };
+        }
+        let next = depth - 1;
+        match self.below(12) {
+            0..=5 => {
+                let operator = self.one(&["+", "-", "*", "+", "-", "*", "/", "%"]);
+                format!("({} {operator} {})", self.number(next), self.number(next))
+            }
+            6 => format!("(- {})", self.number(next)),
+            7 => format!("coalesce({}, {})", self.number(next), self.number(next)),
+            8 => {
+                let to = self.one(&["double", "bigint", "decimal(38,12)", "integer", "real"]);
+                format!("cast({} as {to})", self.number(next))
+            }
+            9 => format!("case when {} then {} end", self.truth(next), self.number(next)),
+            10 => {
+                let (zero, divided) = (self.number(next), self.number(next));
+                format!("case when {zero} <> 0 then {divided} / {zero} else 0 end")
+            }
+            _ => {
+                let (first, second) = (self.truth(next), self.truth(next));
+                let values = (self.number(next), self.number(next), self.number(next));
+                format!(
+                    "case when {first} then {} when {second} then {} else {} end",
+                    values.0, values.1, values.2
+                )
+            }
+        }
+    }
+
+    fn truth(&mut self, depth: usize) -> String {
+        let next = depth.saturating_sub(1);
+        match self.below(if depth == 0 { 6 } else { 10 }) {
+            0 => self.one(&["flag", "maybe", "text = 'text 3'", "text like '%1'"]).to_string(),
+            1 | 2 => {
+                let operator =
+                    self.one(&["=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from"]);
+                format!("{} {operator} {}", self.number(next), self.number(next))
+            }
+            3 => {
+                let operator = self.one(&["<", ">=", "="]);
+                match self.one(&TIMES) {
+                    "day" => format!("day {operator} date '1995-03-01'"),
+                    time => format!("{time} {operator} timestamp '2020-01-01 00:30:00'"),
+                }
+            }
+            4 => format!("{} is null", self.number(next)),
+            5 => format!("{} in (1, 5, 17, 300)", self.one(&["tiny", "middle", "large", "i", "price"])),
+            6 | 7 => format!("({} and {})", self.truth(next), self.truth(next)),
+            8 => format!("({} or {})", self.truth(next), self.truth(next)),
+            _ => format!("(not {})", self.truth(next)),
+        }
+    }
+
+    fn aggregate(&mut self) -> String {
+        let depth = self.below(4);
+        let call = match self.below(8) {
+            0 => "count(*)".to_string(),
+            1 => format!("count({})", self.number(depth)),
+            2 => format!("min({})", self.one(&TIMES)),
+            3 => format!("max({})", self.number(depth)),
+            4 => format!("min({})", self.number(depth)),
+            5 => format!("avg({})", self.number(depth)),
+            _ => format!("sum({})", self.number(depth)),
+        };
+        match self.below(4) {
+            0 => format!("{call} filter (where {})", self.truth(1)),
+            _ => call,
+        }
+    }
+
+    fn query(&mut self) -> String {
+        let aggregates: Vec<String> = (0..1 + self.below(4)).map(|_| self.aggregate()).collect();
+        let condition = match self.below(3) {
+            0 => format!(" where {}", self.truth(1)),
+            _ => String::new(),
+        };
+        let list = aggregates.join(", ");
+        match self.below(3) {
+            0 => format!("select {list} from t{condition}"),
+            1 => format!("select few, {list} from t{condition} group by few order by few"),
+            _ => format!("select many, {list} from t{condition} group by many order by many"),
+        }
+    }
+}
+
+fn session(tier: Tier, chunk_rows: usize) -> Session {
+    let config = Config { threads: 1, chunk_rows, memory_bytes: 1 << 30, tier, ..Config::default() };
+    let mut session = Session::new(config).unwrap();
+    session.execute(&format!("create temp table t as {ROWS}")).unwrap();
+    session
+}
+
+/// Rows, or the error, as text.
+fn answer(session: &mut Session, sql: &str) -> Result<Vec<String>, String> {
+    match session.execute(sql).map(|mut results| results.pop()) {
+        Ok(Some(StatementResult::Rows(result))) => Ok(texts(&result)),
+        Ok(other) => panic!("{sql}: {other:?}"),
+        Err(error) => Err(format!("{}: {}", error.code().as_str(), error.message())),
+    }
+}
+
+#[test]
+fn both_tiers_agree() {
+    let queries =
+        std::env::var("TESSERA_TIER_QUERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(QUERIES);
+    let mut random = Random(20_261_123);
+    let (mut errors, mut compiled_rows) = (0, 0);
+    for chunk_rows in [2_048, 61] {
+        let (mut vectorized, mut compiled) =
+            (session(Tier::Vectorized, chunk_rows), session(Tier::Compiled, chunk_rows));
+        for _ in 0..queries / 2 {
+            let sql = random.query();
+            let (expected, found) = (answer(&mut vectorized, &sql), answer(&mut compiled, &sql));
+            assert_eq!(found, expected, "{sql}\nin chunks of {chunk_rows}");
+            errors += usize::from(found.is_err());
+            compiled_rows += rows_compiled(&mut compiled, &sql);
+        }
+    }
+    // The random queries are worth something: some raise errors, far more do not, and most of their tuples were compiled.
+    assert!(errors * 20 > queries && errors * 2 < queries, "{errors} of {queries} raise errors");
+    assert!(compiled_rows > queries * 1_000, "{compiled_rows} tuples went through compiled code");
+}
+
+/// What EXPLAIN ANALYZE says of it.
+fn rows_compiled(session: &mut Session, sql: &str) -> usize {
+    let explained = session.execute(&format!("explain analyze {sql}")).map(|mut results| results.pop());
+    let Ok(Some(StatementResult::Text(text))) = explained else { return 0 };
+    let rows = |line: &str| line.strip_prefix("-- compiled rows: ")?.trim().parse::<usize>().ok();
+    text.lines().filter_map(rows).sum()
+}
+
+#[test]
+fn what_is_hot_is_compiled_meanwhile() {
+    let mut session = session(Tier::Auto, 2_048);
+    // Ten million tuples and more: enough for any compiler to have finished before them.
+    let sql = "select sum(a.i * b.large) from t a, t b where a.i <= 4000";
+    let first = answer(&mut session, sql);
+    assert!(rows_compiled(&mut session, sql) > 0);
+    session.execute("set tier = vectorized").unwrap();
+    assert_eq!(answer(&mut session, sql), first);
+    assert_eq!(rows_compiled(&mut session, sql), 0);
+}
+
+#[test]
+fn ten_thousand_queries_keep_few_pieces_of_code() {
+    let mut session = session(Tier::Compiled, 2_048);
+    let held = || {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        text.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4_096
+    };
+    let mut run = |from: usize, to: usize| {
+        for number in from..to {
+            let expected = 5_000 * 5_001 / 2 + number * 5_000;
+            let found = answer(&mut session, &format!("select sum(i + {number}) from t")).unwrap();
+            assert_eq!(found, [expected.to_string()]);
+        }
+    };
+    run(0, 400);
+    let before = held();
+    run(400, 1_200);
+    assert!(held() < before + (64 << 20), "{} bytes more for 800 queries", held() - before);
+}
