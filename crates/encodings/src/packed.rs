@@ -1,5 +1,7 @@
 //! Whole numbers in as few bits as the largest of them takes, one after the other, the lowest bits first.
 
+use std::marker::PhantomData;
+
 /// The most bits of a number: eight bytes hold it wherever in a byte it begins.
 pub(crate) const BITS_MAX: u32 = 56;
 
@@ -13,17 +15,35 @@ pub(crate) struct Packed {
     bytes: Box<[u8]>,
 }
 
-/// Unpacks numbers of a fixed width from a position on.
-type Unpack = fn(&[u8], usize, &mut [u64]);
+/// What is unpacked: a number that was packed as its difference from a base.
+pub(crate) trait Number: Copy + Default + 'static {
+    /// The number.
+    fn of(base: i64, difference: u64) -> Self;
+}
 
-/// One function for each width, so that shifts and masks are constants.
-static UNPACK: [Unpack; BITS_MAX as usize + 1] = {
-    macro_rules! widths {
-        ($($bits:literal)*) => { [$(unpack::<$bits>),*] };
-    }
-    widths!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42
-        43 44 45 46 47 48 49 50 51 52 53 54 55 56)
-};
+macro_rules! numbers {
+    ($($native:ty)*) => { $(impl Number for $native {
+        #[inline(always)]
+        fn of(base: i64, difference: u64) -> Self { base.wrapping_add(difference as i64) as $native }
+    })* };
+}
+numbers!(i8 i16 i32 i64 i128 u32 u64);
+
+/// Unpacks numbers of a fixed width from a position on.
+type Unpack<N> = fn(&[u8], usize, i64, &mut [N]);
+
+struct Widths<N>(PhantomData<N>);
+
+impl<N: Number> Widths<N> {
+    /// One function for each width, so that shifts and masks are constants.
+    const UNPACK: [Unpack<N>; BITS_MAX as usize + 1] = {
+        macro_rules! widths {
+            ($($bits:literal)*) => { [$(unpack::<N, $bits>),*] };
+        }
+        widths!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41
+            42 43 44 45 46 47 48 49 50 51 52 53 54 55 56)
+    };
+}
 
 impl Packed {
     /// Packs numbers of at most so many bits, which are at most [`BITS_MAX`].
@@ -47,9 +67,11 @@ impl Packed {
         Packed { bits, bytes: bytes.into() }
     }
 
-    /// The numbers from `start` on.
-    pub(crate) fn unpack(&self, start: usize, out: &mut [u64]) {
-        UNPACK[self.bits as usize](&self.bytes, start, out);
+    /// `len` numbers from `start` on, each with the base.
+    pub(crate) fn unpack<N: Number>(&self, start: usize, len: usize, base: i64) -> Vec<N> {
+        let mut out = vec![N::default(); len];
+        Widths::<N>::UNPACK[self.bits as usize](&self.bytes, start, base, &mut out);
+        out
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -57,12 +79,12 @@ impl Packed {
     }
 }
 
-fn unpack<const BITS: usize>(bytes: &[u8], start: usize, out: &mut [u64]) {
+fn unpack<N: Number, const BITS: usize>(bytes: &[u8], start: usize, base: i64, out: &mut [N]) {
     let mask = (1u64 << BITS) - 1;
     let number = |bytes: &[u8], at: usize| {
         let bit = at * BITS;
         let eight = bytes[bit / 8..].first_chunk::<8>().copied().unwrap_or_default();
-        u64::from_le_bytes(eight) >> (bit % 8) & mask
+        N::of(base, u64::from_le_bytes(eight) >> (bit % 8) & mask)
     };
     // Eight numbers are as many bytes as each has bits.
     let head = start.next_multiple_of(8).min(start + out.len()) - start;
@@ -77,7 +99,7 @@ fn unpack<const BITS: usize>(bytes: &[u8], start: usize, out: &mut [u64]) {
         for (at, out) in group.iter_mut().enumerate() {
             let bit = at * BITS;
             let word = eight[bit / 8..].first_chunk::<8>().copied().unwrap_or_default();
-            *out = u64::from_le_bytes(word) >> (bit % 8) & mask;
+            *out = N::of(base, u64::from_le_bytes(word) >> (bit % 8) & mask);
         }
         bytes = behind;
     }
@@ -99,9 +121,10 @@ mod tests {
             let packed = Packed::new(&numbers, bits);
             assert_eq!(packed.bytes(), (101 * bits as usize).div_ceil(8) + PAD_BYTES);
             for (start, len) in [(0, 101), (0, 0), (1, 100), (7, 3), (8, 64), (13, 80), (99, 2), (101, 0)] {
-                let mut out = vec![u64::MAX; len];
-                packed.unpack(start, &mut out);
-                assert_eq!(out, numbers[start..start + len], "{bits} bits, {len} from {start}");
+                let expected = &numbers[start..start + len];
+                assert_eq!(packed.unpack::<u64>(start, len, 0), expected, "{bits} bits, {len} from {start}");
+                let lower: Vec<i128> = expected.iter().map(|number| i128::from(*number) - 9).collect();
+                assert_eq!(packed.unpack::<i128>(start, len, -9), lower, "{bits} bits, {len} from {start}");
             }
         }
     }

@@ -77,11 +77,6 @@ impl Segment {
     /// Arrow refuses what was encoded.
     pub fn decode(&self, start: usize, len: usize) -> Result<Column> {
         let sliced = |nulls: &Option<NullBuffer>| nulls.as_ref().map(|nulls| nulls.slice(start, len));
-        let unpacked = |packed: &Packed| {
-            let mut numbers = vec![0; len];
-            packed.unpack(start, &mut numbers);
-            numbers
-        };
         match &self.encoding {
             // The buffers of what is nested are counted whole, for each slice.
             Encoding::Plain(array) if array.data_type().is_nested() => {
@@ -91,14 +86,13 @@ impl Segment {
             Encoding::Plain(array) => Ok(Column::new(array.slice(start, len))),
             Encoding::Constant(value) => Ok(Column::Constant(value.clone(), len)),
             Encoding::Numbers { data_type, least, differences, nulls } => {
-                let numbers = unpacked(differences);
-                let buffer = buffer_of(data_type, *least, &numbers);
+                let buffer = buffer_of(data_type, *least, differences, (start, len));
                 let data =
                     ArrayData::builder(data_type.clone()).len(len).nulls(sliced(nulls)).add_buffer(buffer);
                 Ok(Column::Plain(make_array(data.build()?)))
             }
             Encoding::Strings { values, keys, nulls } => {
-                let keys: Vec<u32> = unpacked(keys).into_iter().map(|key| key as u32).collect();
+                let keys = keys.unpack::<u32>(start, len, 0);
                 let keys = UInt32Array::new(keys.into(), sliced(nulls));
                 Ok(Column::Dictionary(Arc::new(DictionaryArray::try_new(keys, values.clone())?)))
             }
@@ -216,21 +210,17 @@ fn is_whole(data_type: &DataType) -> Option<bool> {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Some(false),
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Some(true),
         DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => Some(true),
-        DataType::Timestamp(..) | DataType::Duration(_) | DataType::Decimal128(..) => Some(true),
+        DataType::Timestamp(..) | DataType::Duration(_) => Some(true),
+        DataType::Decimal64(..) | DataType::Decimal128(..) => Some(true),
         _ => None,
     }
 }
 
-/// The values of a type as they lie in memory.
-fn buffer_of(data_type: &DataType, least: i64, differences: &[u64]) -> Buffer {
+/// Some values of a type as they lie in memory.
+fn buffer_of(data_type: &DataType, least: i64, differences: &Packed, (start, len): (usize, usize)) -> Buffer {
     macro_rules! values {
         ($native:ty) => {
-            Buffer::from_vec(
-                differences
-                    .iter()
-                    .map(|d| least.wrapping_add(*d as i64) as $native)
-                    .collect::<Vec<$native>>(),
-            )
+            Buffer::from_vec(differences.unpack::<$native>(start, len, least))
         };
     }
     match data_type.primitive_width() {
