@@ -8,33 +8,57 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Instant;
 
 use inkwell::context::Context;
-use tessera_ops::code::{Compiler, Promise, RawInput, Update, UpdateCode};
+use tessera_ops::code::{Compiler, Promise, RawInput, Select, SelectCode, Update, UpdateCode};
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
 use crate::Tier;
 use crate::loaded::Loaded;
-use crate::lower::{OVERFLOW, UPDATE, lower_update};
+use crate::lower::{NONE, SELECT, UPDATE, lower_select, lower_update};
 use crate::target::Host;
 
 /// Pieces of code that are kept for the next query that has them.
 const KEPT_MAX: usize = 256;
-/// What compiled code saves for each state that a tuple changes, in nanoseconds, as measured on TPC-H 1.
+/// What compiled code saves for each state that a tuple changes, or each predicate, in nanoseconds, as measured on TPC-H 1.
 const SAVED_NANOSECONDS: u64 = 2;
 /// How long compiling is expected to take before it has been measured.
 const COMPILE_NANOSECONDS: u64 = 10_000_000;
 /// How much the thread that compiles yields to those that work.
 const NICE: i32 = 10;
 
-type Function = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u32, *mut u64) -> u64;
+type UpdateFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u32, *mut u64) -> u64;
+type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *mut u32) -> u64;
+
+/// What there is code for.
+#[derive(Debug)]
+enum Piece {
+    Update(UpdateCode),
+    Select(SelectCode),
+}
+
+impl Piece {
+    /// How much each tuple has of what compiled code saves.
+    fn weight(&self) -> u64 {
+        match self {
+            Piece::Update(code) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
+            Piece::Select(_) => 1,
+        }
+    }
+}
 
 /// An update whose code is in this process.
 #[derive(Debug)]
-struct Compiled {
-    code: Loaded,
+struct CompiledUpdate(Loaded);
+
+/// A predicate whose code is in this process.
+#[derive(Debug)]
+struct CompiledSelect(Loaded);
+
+fn counted(number: u64) -> Option<usize> {
+    (number != NONE).then_some(number as usize)
 }
 
-impl Update for Compiled {
+impl Update for CompiledUpdate {
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -44,27 +68,42 @@ impl Update for Compiled {
         area: *mut u64,
     ) -> Option<usize> {
         // SAFETY: the address is that of a function which `lower_update` made with these parameters; it is there for as long as `self`.
-        let function: Function = unsafe { std::mem::transmute(self.code.address() as usize) };
+        let function: UpdateFunction = unsafe { std::mem::transmute(self.0.address() as usize) };
         // SAFETY: the caller keeps the promises of `Update::run`, which are all that the function relies on.
-        let done = unsafe { function(inputs.as_ptr(), positions, rows as u64, groups, area) };
-        (done != OVERFLOW).then_some(done as usize)
+        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, groups, area) })
     }
 }
 
-/// An update that some query wants, in whatever state its code is.
+impl Select for CompiledSelect {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        out: *mut u32,
+    ) -> Option<usize> {
+        // SAFETY: as above, of `lower_select`.
+        let function: SelectFunction = unsafe { std::mem::transmute(self.0.address() as usize) };
+        // SAFETY: the caller keeps the promises of `Select::run`, which are all that the function relies on.
+        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, out) })
+    }
+}
+
+/// Code in this process.
+#[derive(Debug)]
+enum Compiled {
+    Update(CompiledUpdate),
+    Select(CompiledSelect),
+}
+
+/// What some query wants, in whatever state its code is.
 #[derive(Debug)]
 struct Wanted {
-    code: UpdateCode,
+    piece: Piece,
     /// Tuples that would have gone through it so far.
     rows: AtomicU64,
     asked: AtomicBool,
     done: OnceLock<Result<Compiled>>,
-}
-
-impl Wanted {
-    fn states(&self) -> u64 {
-        self.code.stages.iter().map(|stage| stage.states.len() as u64).sum()
-    }
 }
 
 /// What all queries of this process share.
@@ -90,10 +129,10 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
 });
 
 impl Shared {
-    /// The update of some code: the one that another query wanted, or a new one in the place of what was used longest ago.
-    fn wanted(&self, code: UpdateCode) -> Arc<Wanted> {
+    /// A piece: the one that another query wanted, or a new one in the place of what was used longest ago.
+    fn wanted(&self, piece: Piece) -> Arc<Wanted> {
         // The text of the code is all of it: equal texts are equal code.
-        let key = format!("{code:?}");
+        let key = format!("{piece:?}");
         let mut kept = lock(&self.kept);
         kept.uses += 1;
         let now = kept.uses;
@@ -106,7 +145,7 @@ impl Shared {
             oldest.and_then(|oldest| kept.wanted.remove(&oldest));
         }
         let wanted = Arc::new(Wanted {
-            code,
+            piece,
             rows: AtomicU64::new(0),
             asked: AtomicBool::new(false),
             done: OnceLock::new(),
@@ -118,7 +157,7 @@ impl Shared {
     fn compile(&self, wanted: &Wanted) {
         wanted.done.get_or_init(|| {
             let started = Instant::now();
-            let done = compile(&wanted.code);
+            let done = compile(&wanted.piece);
             self.compiled.fetch_add(1, Ordering::Relaxed);
             self.nanoseconds.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
             done
@@ -154,21 +193,28 @@ impl Shared {
     }
 }
 
-fn compile(code: &UpdateCode) -> Result<Compiled> {
+fn compile(piece: &Piece) -> Result<Compiled> {
     thread_local! {
         /// Making it takes about as long as compiling a short function.
         static HOST: OnceCell<Result<Host>> = const { OnceCell::new() };
     }
-    HOST.with(|host| compile_for(host.get_or_init(Host::new).as_ref().map_err(Error::clone)?, code))
+    HOST.with(|host| compile_for(host.get_or_init(Host::new).as_ref().map_err(Error::clone)?, piece))
 }
 
-fn compile_for(host: &Host, code: &UpdateCode) -> Result<Compiled> {
+fn compile_for(host: &Host, piece: &Piece) -> Result<Compiled> {
     let context = Context::create();
     let module = host.module(&context);
-    let function = lower_update(&context, &module, code)
-        .map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
-    let object = host.object(&context, &module, function)?;
-    Ok(Compiled { code: Loaded::new(&object, UPDATE)? })
+    let (lowered, name) = match piece {
+        Piece::Update(code) => (lower_update(&context, &module, code), UPDATE),
+        Piece::Select(code) => (lower_select(&context, &module, code), SELECT),
+    };
+    let function =
+        lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
+    let loaded = Loaded::new(&host.object(&context, &module, function)?, name)?;
+    Ok(match piece {
+        Piece::Update(_) => Compiled::Update(CompiledUpdate(loaded)),
+        Piece::Select(_) => Compiled::Select(CompiledSelect(loaded)),
+    })
 }
 
 /// A compiler of one tier.
@@ -187,7 +233,11 @@ pub(crate) fn compiler(tier: Tier) -> Option<Arc<dyn Compiler>> {
 
 impl Compiler for Jit {
     fn update(&self, code: UpdateCode) -> Arc<dyn Promise<dyn Update>> {
-        Arc::new(Asked { wanted: SHARED.wanted(code), tier: self.tier })
+        Arc::new(Asked { wanted: SHARED.wanted(Piece::Update(code)), tier: self.tier })
+    }
+
+    fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>> {
+        Arc::new(Asked { wanted: SHARED.wanted(Piece::Select(code)), tier: self.tier })
     }
 }
 
@@ -198,8 +248,8 @@ struct Asked {
     tier: Tier,
 }
 
-impl Promise<dyn Update> for Asked {
-    fn get(&self, rows: usize) -> Result<Option<&(dyn Update + 'static)>> {
+impl Asked {
+    fn get(&self, rows: usize) -> Result<Option<&Compiled>> {
         let wanted = &self.wanted;
         if self.tier == Tier::Compiled {
             SHARED.compile(wanted);
@@ -211,11 +261,29 @@ impl Promise<dyn Update> for Asked {
             (None, _) => {
                 let rows = wanted.rows.fetch_add(rows as u64, Ordering::Relaxed) + rows as u64;
                 // Whoever has come so far is taken to have as much before it.
-                if rows * wanted.states() * SAVED_NANOSECONDS > SHARED.compile_nanoseconds() {
+                if rows * wanted.piece.weight() * SAVED_NANOSECONDS > SHARED.compile_nanoseconds() {
                     SHARED.ask(wanted);
                 }
                 Ok(None)
             }
         }
+    }
+}
+
+impl Promise<dyn Update> for Asked {
+    fn get(&self, rows: usize) -> Result<Option<&(dyn Update + 'static)>> {
+        Ok(self.get(rows)?.and_then(|compiled| match compiled {
+            Compiled::Update(code) => Some(code as &dyn Update),
+            Compiled::Select(_) => None,
+        }))
+    }
+}
+
+impl Promise<dyn Select> for Asked {
+    fn get(&self, rows: usize) -> Result<Option<&(dyn Select + 'static)>> {
+        Ok(self.get(rows)?.and_then(|compiled| match compiled {
+            Compiled::Select(code) => Some(code as &dyn Select),
+            Compiled::Update(_) => None,
+        }))
     }
 }

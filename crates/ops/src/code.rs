@@ -209,6 +209,15 @@ pub struct UpdateCode {
     pub grouped: bool,
 }
 
+/// A predicate over the tuples of a chunk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelectCode {
+    /// What is read.
+    pub inputs: Vec<InputCode>,
+    /// What is to be true.
+    pub predicate: ValueCode,
+}
+
 /// An input in memory: values and validity as Arrow lays them out.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -242,6 +251,23 @@ pub trait Update: Debug + Send + Sync {
     ) -> Option<usize>;
 }
 
+/// A predicate that was compiled.
+pub trait Select: Debug + Send + Sync {
+    /// Writes those of `rows` positions at which the predicate is true to `out`, in their order; gives how many. None where some tuple
+    /// perhaps raises an error.
+    ///
+    /// # Safety
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
+    /// null. There is room for `rows` numbers at `out`.
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        out: *mut u32,
+    ) -> Option<usize>;
+}
+
 /// Code that will be compiled, perhaps.
 pub trait Promise<T: ?Sized>: Debug + Send + Sync {
     /// The compiled code, once it is there. `rows` more tuples want it: whether to compile at all depends on how many there are.
@@ -255,4 +281,7 @@ pub trait Promise<T: ?Sized>: Debug + Send + Sync {
 pub trait Compiler: Debug + Send + Sync {
     /// Takes updates.
     fn update(&self, code: UpdateCode) -> Arc<dyn Promise<dyn Update>>;
+
+    /// Takes predicates.
+    fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>>;
 }

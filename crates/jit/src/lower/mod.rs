@@ -1,6 +1,12 @@
 //! From the form that `ops` gives to LLVM IR.
 
+mod parts;
+mod select;
 mod update;
 mod value;
 
-pub(crate) use update::{OVERFLOW, UPDATE, lower_update};
+pub(crate) use select::{SELECT, lower_select};
+pub(crate) use update::{UPDATE, lower_update};
+
+/// What a function gives in the place of a number of tuples where it has none to give.
+pub(crate) const NONE: u64 = u64::MAX;

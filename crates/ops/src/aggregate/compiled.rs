@@ -1,9 +1,7 @@
 //! Aggregates in the compiled tier: which states compiled code updates, and the chunks it is given.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
 use tessera_types::Result;
@@ -14,13 +12,8 @@ use super::groups::{Groups, Shape};
 use super::program::{Program, State};
 use super::{Function, sum};
 use crate::Run;
-use crate::code::{
-    Machine, Op, Promise, RawInput, StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode,
-};
-use crate::expression::{Coder, Origin, is_raised};
-
-/// Validity of a chunk without NULLs, wherever in a byte it begins.
-static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];
+use crate::code::{Machine, Op, Promise, StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode};
+use crate::expression::{Coder, Figures, Inputs, Origin};
 
 /// Positions of a chunk all of whose tuples count.
 static ALL_POSITIONS: [u32; CHUNK_ROWS_MAX] = {
@@ -48,9 +41,7 @@ pub(crate) struct Compiled {
     origins: Vec<Origin>,
     states: Vec<bool>,
     promise: Arc<dyn Promise<dyn Update>>,
-    run: Run,
-    compiled_rows: AtomicU64,
-    vectorized_rows: AtomicU64,
+    figures: Figures,
 }
 
 impl Compiled {
@@ -70,9 +61,7 @@ impl Compiled {
             origins: covered.origins,
             states: covered.states,
             promise: compiler.update(covered.update),
-            run: run.clone(),
-            compiled_rows: AtomicU64::new(0),
-            vectorized_rows: AtomicU64::new(0),
+            figures: Figures::new(run),
         }))
     }
 
@@ -90,31 +79,19 @@ impl Compiled {
     /// a tuple perhaps raises an error, which the vectorised tier is to tell.
     pub(super) fn update(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
         let done = self.run_code(area, chunk, groups)?;
-        self.compiled_rows.fetch_add(done as u64, Ordering::Relaxed);
-        self.vectorized_rows.fetch_add((groups.rows - done) as u64, Ordering::Relaxed);
+        self.figures.count(groups.rows, done);
         Ok(done)
     }
 
     fn run_code(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
         let Some(code) = self.promise.get(groups.rows)? else { return Ok(0) };
-        if chunk.rows_stored() > CHUNK_ROWS_MAX {
-            return Ok(0);
-        }
         // What is evaluated for a whole chunk must not see tuples that do not count.
         let is_part = |origin: &Origin| matches!(origin, Origin::Part(..));
         let chunk = match chunk.selection().is_some() && self.origins.iter().any(is_part) {
             true => &chunk.clone().compact()?,
             false => chunk,
         };
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.origins.len());
-        for origin in &self.origins {
-            match origin.values(chunk, &self.run.parameters) {
-                Ok(values) => arrays.push(values),
-                Err(error) if is_raised(&error) => return Ok(0),
-                Err(error) => return Err(error),
-            }
-        }
-        let inputs: Vec<RawInput> = arrays.iter().map(raw).collect();
+        let Some(inputs) = Inputs::read(&self.origins, chunk, self.figures.run())? else { return Ok(0) };
         let (list, record) = match groups.shape {
             Shape::One(group) => (std::ptr::null(), group),
             Shape::Each(list) | Shape::Clustered { groups: list, .. } => (list.as_ptr(), 0),
@@ -125,43 +102,11 @@ impl Compiled {
             (None, true) => std::ptr::null(),
         };
         let states = area.record_mut(record as usize).as_mut_ptr();
-        // SAFETY: the inputs are those of the code, in its order, and `arrays` keeps them alive: each has a value for each tuple that the
-        // chunk stores, and validity of its own or for CHUNK_ROWS_MAX tuples; the positions are of those tuples. The groups were
+        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their
+        // own or for as many as a chunk can store; the positions are of those tuples. The groups were
         // assigned in this area, whose stride is the program's; the area is borrowed for as long as the call takes.
-        let done = unsafe { code.run(&inputs, positions, groups.rows, list, states) };
+        let done = unsafe { code.run(inputs.raw(), positions, groups.rows, list, states) };
         done.ok_or_else(sum::overflow)
-    }
-}
-
-impl Drop for Compiled {
-    fn drop(&mut self) {
-        let figures = [("compiled_rows", &self.compiled_rows), ("vectorized_rows", &self.vectorized_rows)];
-        for (name, rows) in figures {
-            let rows = rows.load(Ordering::Relaxed);
-            if rows > 0 {
-                self.run.counters.add(name, rows);
-            }
-        }
-    }
-}
-
-/// Where an array's values and validity lie.
-fn raw(array: &ArrayRef) -> RawInput {
-    let data = array.to_data();
-    let (validity, validity_offset) = match array.nulls().filter(|nulls| nulls.null_count() > 0) {
-        Some(nulls) => (nulls.buffer().as_ptr(), nulls.offset()),
-        None => (ALL_VALID.as_ptr(), 0),
-    };
-    let values = data.buffers()[0].as_ptr();
-    let (values, values_offset) = match data.data_type().primitive_width() {
-        Some(width) => (values.wrapping_add(data.offset() * width), 0),
-        None => (values, data.offset()),
-    };
-    RawInput {
-        values,
-        validity,
-        values_offset: values_offset as u64,
-        validity_offset: validity_offset as u64,
     }
 }
 

@@ -7,7 +7,7 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
 use crate::describe::{edge, passes};
-use crate::expression::Bound;
+use crate::expression::{Bound, Predicate};
 use crate::operator::{Collected, Lowering, Operator, Stream, StreamRun, SubOperator};
 use crate::stream_util::{Transform, packed_transform_run};
 use crate::{Run, describe};
@@ -39,31 +39,31 @@ impl SubOperator for Filter {
         let tuple = &lowering.inputs[0].tuple;
         let predicate = node.params.expr("predicate")?;
         let predicate = Bound::new(predicate, tuple, lowering.parameters, lowering.library)?;
-        Ok(Operator::Stream(Arc::new(Lowered { predicate })))
+        Ok(Operator::Stream(Arc::new(Lowered { predicate, fields: tuple.len() })))
     }
 }
 
 #[derive(Debug)]
 struct Lowered {
     predicate: Bound,
+    fields: usize,
 }
 
 impl Stream for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        let filter = FilterRun { predicate: self.predicate.clone(), run: run.clone() };
+        let filter = FilterRun { predicate: Predicate::start(&self.predicate, self.fields, run) };
         Ok(packed_transform_run(filter, run.context.chunk_rows()))
     }
 }
 
 #[derive(Debug)]
 struct FilterRun {
-    predicate: Bound,
-    run: Run,
+    predicate: Predicate,
 }
 
 impl Transform for FilterRun {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
-        self.predicate.select(chunk, &self.run)
+        self.predicate.select(chunk)
     }
 }
 

@@ -26,6 +26,7 @@ mod bits;
 pub mod cast;
 mod code;
 mod compare;
+mod compiled;
 mod date_part;
 mod datetime;
 mod decimal;
@@ -65,7 +66,7 @@ use evaluate::{View, evaluate};
 pub use arithmetic::Operation;
 pub(crate) use code::{Coder, Origin};
 pub use compare::Comparison;
-pub(crate) use evaluate::is_raised;
+pub(crate) use compiled::{Figures, Inputs, Predicate};
 
 pub use aggregate_types::argument_fields;
 pub(crate) use foreign::foreign_type;

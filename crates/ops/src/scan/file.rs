@@ -13,8 +13,8 @@ use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
 
 use crate::context::{Context, RangeReader, Read, Run};
 use crate::describe;
-use crate::expression::Bound;
 use crate::expression::plain::to_plain;
+use crate::expression::{Bound, Predicate};
 use crate::operator::Lowering;
 
 /// The parameters of a scan of files, checked.
@@ -292,6 +292,24 @@ pub(crate) struct Conjunct {
     pub(crate) bound: Bound,
 }
 
+/// A conjunct in one run.
+#[derive(Debug)]
+pub(crate) struct RunConjunct {
+    /// As of [`Conjunct`].
+    pub(crate) columns: Vec<usize>,
+    /// The predicate over these.
+    pub(crate) predicate: Predicate,
+}
+
+/// Conjuncts as a run has them.
+pub(crate) fn start_conjuncts(conjuncts: &[Conjunct], run: &Run) -> Arc<[RunConjunct]> {
+    let start = |conjunct: &Conjunct| RunConjunct {
+        columns: conjunct.columns.clone(),
+        predicate: Predicate::start(&conjunct.bound, conjunct.columns.len(), run),
+    };
+    conjuncts.iter().map(start).collect()
+}
+
 /// Splits a predicate.
 ///
 /// # Errors
@@ -326,11 +344,10 @@ fn flatten<'a>(expr: &'a Expr, list: &mut Vec<&'a Expr>) {
 pub(crate) fn filter_and_project(
     columns: &[Column],
     rows: usize,
-    conjuncts: &[Conjunct],
+    conjuncts: &[RunConjunct],
     fields: &[usize],
-    run: &Run,
 ) -> Result<Chunk> {
-    let selection = selected(&mut |i| Ok(columns[i].clone()), rows, conjuncts, run)?;
+    let selection = selected(&mut |i| Ok(columns[i].clone()), rows, conjuncts)?;
     let chunk = Chunk::new(fields.iter().map(|&i| columns[i].clone()).collect(), rows);
     Ok(match selection {
         Some(selection) => chunk.select(selection),
@@ -342,8 +359,7 @@ pub(crate) fn filter_and_project(
 pub(crate) fn selected(
     column: &mut dyn FnMut(usize) -> Result<Column>,
     rows: usize,
-    conjuncts: &[Conjunct],
-    run: &Run,
+    conjuncts: &[RunConjunct],
 ) -> Result<Option<Arc<Selection>>> {
     let mut selection = None;
     for conjunct in conjuncts {
@@ -352,7 +368,7 @@ pub(crate) fn selected(
         if let Some(selection) = selection.take() {
             chunk = chunk.select(selection);
         }
-        let chunk = conjunct.bound.select(chunk, run)?;
+        let chunk = conjunct.predicate.select(chunk)?;
         selection = chunk.selection().cloned();
         if chunk.is_empty() {
             break;

@@ -9,7 +9,7 @@ use tessera_types::{Error, Result, quote_name};
 use super::{Blocks, Table, Tables};
 use crate::Run;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
-use crate::scan::file::{self, Conjunct, FileScan, conjuncts, selected};
+use crate::scan::file::{self, Conjunct, FileScan, RunConjunct, conjuncts, selected, start_conjuncts};
 
 /// Yields the tuples of the table in memory that is called `table`.
 ///
@@ -85,12 +85,14 @@ struct Lowered(Arc<Scan>);
 #[derive(Debug)]
 struct ScanRun {
     scan: Arc<Scan>,
+    conjuncts: Arc<[RunConjunct]>,
     run: Run,
 }
 
 impl Source for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        Ok(Arc::new(ScanRun { scan: self.0.clone(), run: run.clone() }))
+        let conjuncts = start_conjuncts(&self.0.conjuncts, run);
+        Ok(Arc::new(ScanRun { scan: self.0.clone(), conjuncts, run: run.clone() }))
     }
 }
 
@@ -100,13 +102,14 @@ impl SourceRun for ScanRun {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let (scan, run) = (self.scan.clone(), self.run.clone());
-        Ok(Box::new(BlockReader { scan, run, block: morsel, row: 0 }))
+        let (scan, conjuncts, run) = (self.scan.clone(), self.conjuncts.clone(), self.run.clone());
+        Ok(Box::new(BlockReader { scan, conjuncts, run, block: morsel, row: 0 }))
     }
 }
 
 struct BlockReader {
     scan: Arc<Scan>,
+    conjuncts: Arc<[RunConjunct]>,
     run: Run,
     block: usize,
     row: usize,
@@ -114,7 +117,7 @@ struct BlockReader {
 
 impl Reader for BlockReader {
     fn step(&mut self) -> Result<Step> {
-        let Scan { blocks, columns, fields, conjuncts } = &*self.scan;
+        let Scan { blocks, columns, fields, .. } = &*self.scan;
         let block = blocks.blocks.get(self.block);
         let block = block.ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let (start, rows) = (self.row, self.run.context.chunk_rows().min(block.rows - self.row));
@@ -127,7 +130,7 @@ impl Reader for BlockReader {
             Some(column) => Ok(column.clone()),
             none => Ok(none.insert(block.columns[columns[at]].decode(start, rows)?).clone()),
         };
-        let selection = selected(&mut column, rows, conjuncts, &self.run)?;
+        let selection = selected(&mut column, rows, &self.conjuncts)?;
         if selection.as_ref().is_some_and(|selection| selection.is_empty()) {
             return Ok(Step::Again);
         }

@@ -22,7 +22,8 @@ use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 use crate::context::{Context, RangeReader, Read, Reservation, Run};
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use crate::scan::file::{
-    self, Conjunct, FileScan, check_nulls, check_type, conjuncts, convert, filter_and_project, read_now,
+    self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, conjuncts, convert, filter_and_project,
+    read_now, start_conjuncts,
 };
 use crate::stream_util::ChunksReader;
 
@@ -76,7 +77,7 @@ struct LoweredScan {
 #[derive(Debug)]
 struct IpcRun {
     scan: Arc<FileScan>,
-    conjuncts: Arc<[Conjunct]>,
+    conjuncts: Arc<[RunConjunct]>,
     run: Run,
     files: Vec<IpcFile>,
     /// File, and record batch within it; none for a stream.
@@ -98,7 +99,7 @@ impl Source for LoweredScan {
             }
             files.push(file);
         }
-        let (scan, conjuncts) = (self.scan.clone(), self.conjuncts.clone());
+        let (scan, conjuncts) = (self.scan.clone(), start_conjuncts(&self.conjuncts, run));
         Ok(Arc::new(OpenRun(Arc::new(IpcRun { scan, conjuncts, run: run.clone(), files, morsels }))))
     }
 }
@@ -281,7 +282,7 @@ impl IpcReader {
         for start in (0..rows).step_by(BATCH_ROWS) {
             let len = BATCH_ROWS.min(rows - start);
             let columns: Vec<Column> = columns.iter().map(|column| column.slice(start, len)).collect();
-            chunks.push(filter_and_project(&columns, len, &run.conjuncts, &run.scan.fields, &run.run)?);
+            chunks.push(filter_and_project(&columns, len, &run.conjuncts, &run.scan.fields)?);
         }
         Ok(ChunksReader::new(chunks, run.run.context.chunk_rows()))
     }

@@ -29,7 +29,9 @@ use tessera_types::{Atom, Error, Result, quote_name};
 use crate::context::{RangeReader, Run};
 use crate::lock;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, SubOperator};
-use crate::scan::file::{self, Conjunct, FileScan, check_type, conjuncts, null_constant};
+use crate::scan::file::{
+    self, Conjunct, FileScan, RunConjunct, check_type, conjuncts, null_constant, start_conjuncts,
+};
 use crate::sideways::{FilterOf, KeyFilter, Threshold, ThresholdOf, wanted};
 use crate::stream_util::chunks_source;
 
@@ -124,7 +126,7 @@ struct ScanRun {
     what: Arc<FileScan>,
     /// Columns that the predicate reads.
     filter_columns: Vec<usize>,
-    conjuncts: Arc<[Conjunct]>,
+    conjuncts: Arc<[RunConjunct]>,
     files: Arc<[FileState]>,
     threshold: Option<ScanThreshold>,
     filters: Arc<[FilterOf]>,
@@ -194,7 +196,7 @@ impl Source for LoweredScan {
             run: run.clone(),
             what: self.scan.clone(),
             filter_columns,
-            conjuncts: self.conjuncts.clone(),
+            conjuncts: start_conjuncts(&self.conjuncts, run),
             files,
             threshold,
             filters: self.filters.clone(),

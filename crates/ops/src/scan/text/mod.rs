@@ -17,7 +17,9 @@ use tessera_types::{Error, Result, Tuple, quote_name};
 
 use crate::context::{Context, RangeReader, Read, Reservation, Run};
 use crate::operator::{Collected, Reader, Source, SourceRun, Step};
-use crate::scan::file::{Conjunct, FileScan, check_nulls, filter_and_project, read_now};
+use crate::scan::file::{
+    Conjunct, FileScan, RunConjunct, check_nulls, filter_and_project, read_now, start_conjuncts,
+};
 use crate::stream_util::{Cutter, Packer};
 
 use cells::Cells;
@@ -157,7 +159,7 @@ struct TextRun {
     run: Run,
     columns: Tuple,
     fields: Vec<usize>,
-    conjuncts: Arc<[Conjunct]>,
+    conjuncts: Arc<[RunConjunct]>,
     format: Arc<dyn TextFormat>,
     files: Vec<TextFile>,
     morsels: Vec<(usize, Range<u64>)>,
@@ -215,7 +217,7 @@ impl Source for TextScan {
             run: run.clone(),
             columns: self.scan.columns.clone(),
             fields: self.scan.fields.clone(),
-            conjuncts: self.conjuncts.clone(),
+            conjuncts: start_conjuncts(&self.conjuncts, run),
             format: self.format.clone(),
             files,
             morsels,
@@ -505,7 +507,7 @@ impl TextReader {
             check_nulls(array.as_ref(), field.nullable, &file.path, &field.name)?;
             columns.push(Column::new(array));
         }
-        let chunk = filter_and_project(&columns, rows, &run.conjuncts, &run.fields, &run.run)?;
+        let chunk = filter_and_project(&columns, rows, &run.conjuncts, &run.fields)?;
         self.cells.iter_mut().for_each(Cells::clear);
         self.starts.clear();
         self.packer.push(chunk)

@@ -11,7 +11,7 @@ use tessera_types::Result;
 use super::super::flat::{Decoded, Mask};
 use super::{BATCH_ROWS, Batch, Loaded, MorselReader};
 use crate::context::Token;
-use crate::scan::file::Conjunct;
+use crate::scan::file::RunConjunct;
 use crate::sideways::within;
 
 /// A mask is made only for dictionaries of at most this many values.
@@ -57,7 +57,7 @@ impl MorselReader {
         let scan = self.scan.clone();
         let mut loaded: Vec<Option<Loaded>> = scan.what.columns.fields().iter().map(|_| None).collect();
         let mut selection: Option<Vec<u32>> = None;
-        let mut rest: Vec<&Conjunct> = Vec::new();
+        let mut rest: Vec<&RunConjunct> = Vec::new();
         // Masks first: a lookup each, and they never raise.
         for (position, conjunct) in scan.conjuncts.iter().enumerate() {
             if selection.as_ref().is_some_and(Vec::is_empty) {
@@ -92,7 +92,7 @@ impl MorselReader {
             if let Some(selection) = selection.take() {
                 chunk = chunk.select(Arc::new(UInt32Array::from(selection)));
             }
-            let chunk = conjunct.bound.select(chunk, &scan.run)?;
+            let chunk = conjunct.predicate.select(chunk)?;
             selection = chunk.selection().map(|selection| selection.values().to_vec());
             if chunk.is_empty() {
                 selection = Some(Vec::new());
@@ -186,7 +186,7 @@ impl MorselReader {
     }
 
     /// What a conjunct says of a dictionary; nothing where it is too large, or evaluating it there raises.
-    fn mask(&self, position: usize, conjunct: &Conjunct, decoded: &Decoded) -> Option<Arc<Mask>> {
+    fn mask(&self, position: usize, conjunct: &RunConjunct, decoded: &Decoded) -> Option<Arc<Mask>> {
         let dictionary = decoded.dictionary()?;
         if dictionary.array.len() > MASK_VALUES_MAX {
             return None;
@@ -202,7 +202,7 @@ impl MorselReader {
             for start in (0..rows).step_by(limit) {
                 let len = limit.min(rows - start);
                 let chunk = Chunk::new(vec![Column::new(with_null.slice(start, len))], len);
-                let passed = conjunct.bound.select(chunk, run).ok()?;
+                let passed = conjunct.predicate.bound().select(chunk, run).ok()?;
                 match passed.selection() {
                     Some(selection) => {
                         selection.values().iter().for_each(|&i| answers[start + i as usize] = true)

@@ -1,0 +1,178 @@
+//! The compiled tier's side of expressions: what compiled code reads, and predicates.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{Array, ArrayRef, UInt32Array};
+use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
+use tessera_types::Result;
+
+use super::Bound;
+use super::code::{Coder, Origin};
+use super::evaluate::is_raised;
+use crate::Run;
+use crate::code::{Promise, RawInput, Select, SelectCode};
+
+/// Validity of a chunk without NULLs, wherever in a byte it begins.
+static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];
+
+/// What compiled code reads of a chunk.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    raw: Vec<RawInput>,
+    /// Keeps alive what `raw` points to.
+    _arrays: Vec<ArrayRef>,
+}
+
+impl Inputs {
+    /// The inputs, each with a value for every tuple that the chunk stores; none where the vectorised tier is to do the chunk: it is
+    /// longer than code takes, or perhaps there is an error to be told.
+    ///
+    /// # Errors
+    /// Those of evaluation that no tuple raises.
+    pub(crate) fn read(origins: &[Origin], chunk: &Chunk, run: &Run) -> Result<Option<Inputs>> {
+        if chunk.rows_stored() > CHUNK_ROWS_MAX {
+            return Ok(None);
+        }
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(origins.len());
+        for origin in origins {
+            match origin.values(chunk, &run.parameters) {
+                Ok(values) => arrays.push(values),
+                Err(error) if is_raised(&error) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(Inputs { raw: arrays.iter().map(raw).collect(), _arrays: arrays }))
+    }
+
+    /// Where they lie.
+    pub(crate) fn raw(&self) -> &[RawInput] {
+        &self.raw
+    }
+}
+
+/// Where an array's values and validity lie.
+fn raw(array: &ArrayRef) -> RawInput {
+    let data = array.to_data();
+    let (validity, validity_offset) = match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        Some(nulls) => (nulls.buffer().as_ptr(), nulls.offset()),
+        None => (ALL_VALID.as_ptr(), 0),
+    };
+    let values = data.buffers()[0].as_ptr();
+    let (values, values_offset) = match data.data_type().primitive_width() {
+        Some(width) => (values.wrapping_add(data.offset() * width), 0),
+        None => (values, data.offset()),
+    };
+    let (values_offset, validity_offset) = (values_offset as u64, validity_offset as u64);
+    RawInput { values, validity, values_offset, validity_offset }
+}
+
+/// How many tuples went through compiled code, and how many did not; told to the profile at the end.
+#[derive(Debug)]
+pub(crate) struct Figures {
+    run: Run,
+    compiled: AtomicU64,
+    vectorized: AtomicU64,
+}
+
+impl Figures {
+    /// Of a node in a run.
+    pub(crate) fn new(run: &Run) -> Figures {
+        Figures { run: run.clone(), compiled: AtomicU64::new(0), vectorized: AtomicU64::new(0) }
+    }
+
+    /// Of so many tuples, the first ones were done by compiled code.
+    pub(crate) fn count(&self, rows: usize, compiled: usize) {
+        self.compiled.fetch_add(compiled as u64, Ordering::Relaxed);
+        self.vectorized.fetch_add((rows - compiled) as u64, Ordering::Relaxed);
+    }
+
+    /// The run.
+    pub(crate) fn run(&self) -> &Run {
+        &self.run
+    }
+}
+
+impl Drop for Figures {
+    fn drop(&mut self) {
+        for (name, rows) in [("compiled_rows", &self.compiled), ("vectorized_rows", &self.vectorized)] {
+            let rows = rows.load(Ordering::Relaxed);
+            if rows > 0 {
+                self.run.counters.add(name, rows);
+            }
+        }
+    }
+}
+
+/// A predicate in one run, in whichever tier.
+#[derive(Debug, Clone)]
+pub(crate) struct Predicate {
+    bound: Bound,
+    run: Run,
+    compiled: Option<Arc<Compiled>>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    origins: Vec<Origin>,
+    promise: Arc<dyn Promise<dyn Select>>,
+    figures: Figures,
+}
+
+impl Predicate {
+    /// A predicate over tuples of so many fields.
+    pub(crate) fn start(bound: &Bound, fields: usize, run: &Run) -> Predicate {
+        let compiled = run.context.compiler().and_then(|compiler| {
+            let mut coder = Coder::new(fields);
+            let predicate = coder.value(bound, true)?;
+            // What is evaluated first, for all tuples, would be evaluated here for those alone that other conjuncts leave.
+            if coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..))) {
+                return None;
+            }
+            let promise = compiler.select(SelectCode { inputs: coder.inputs, predicate });
+            Some(Arc::new(Compiled { origins: coder.origins, promise, figures: Figures::new(run) }))
+        });
+        Predicate { bound: bound.clone(), run: run.clone(), compiled }
+    }
+
+    /// The predicate itself.
+    pub(crate) fn bound(&self) -> &Bound {
+        &self.bound
+    }
+
+    /// The tuples for which it is true.
+    ///
+    /// # Errors
+    /// As [`Bound::select`].
+    pub(crate) fn select(&self, chunk: Chunk) -> Result<Chunk> {
+        let Some(compiled) = &self.compiled else { return self.bound.select(chunk, &self.run) };
+        let selected = compiled.select(&chunk)?;
+        compiled.figures.count(chunk.rows(), if selected.is_some() { chunk.rows() } else { 0 });
+        match selected {
+            None => self.bound.select(chunk, &self.run),
+            Some(positions) if positions.len() == chunk.rows() => Ok(chunk),
+            Some(positions) => Ok(chunk.select(Arc::new(UInt32Array::from(positions)))),
+        }
+    }
+}
+
+impl Compiled {
+    /// The positions of the tuples for which the predicate is true; none where the vectorised tier is to say.
+    fn select(&self, chunk: &Chunk) -> Result<Option<Vec<u32>>> {
+        let rows = chunk.rows();
+        let Some(code) = self.promise.get(rows)? else { return Ok(None) };
+        let Some(inputs) = Inputs::read(&self.origins, chunk, self.figures.run())? else { return Ok(None) };
+        let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
+        let mut found: Vec<u32> = Vec::with_capacity(rows);
+        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their own
+        // or for as many as a chunk can store; the positions are of those tuples. There is room for all of them in `found`, of which as
+        // many are written as the code says.
+        unsafe {
+            let Some(len) = code.run(inputs.raw(), positions, rows, found.as_mut_ptr()) else {
+                return Ok(None);
+            };
+            found.set_len(len);
+        }
+        Ok(Some(found))
+    }
+}
