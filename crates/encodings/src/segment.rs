@@ -235,8 +235,8 @@ fn buffer_of(data_type: &DataType, least: i64, differences: &Packed, (start, len
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        Date32Array, Decimal128Array, Float64Array, Int8Array, Int64Array, TimestampMicrosecondArray,
-        UInt32Array,
+        Date32Array, Decimal64Array, Decimal128Array, Float64Array, Int8Array, Int64Array,
+        TimestampMicrosecondArray, UInt32Array,
     };
 
     use super::*;
@@ -272,6 +272,7 @@ mod tests {
                     .unwrap(),
             ),
             Arc::new(all().map(|n| n.map(|n| i128::from(n) << 70)).collect::<Decimal128Array>()),
+            Arc::new(all().collect::<Decimal64Array>().with_precision_and_scale(18, 2).unwrap()),
             Arc::new(all().map(|n| n.map(|n| n as f64)).collect::<Float64Array>()),
             Arc::new(strings(|n| n % 17).collect::<StringViewArray>()),
             Arc::new(strings(|n| n).collect::<StringViewArray>()),
@@ -311,10 +312,12 @@ mod tests {
 
     #[test]
     fn encodings_are_shorter() {
-        let [small, .., flags, texts] = &every_type(|i| Some(1_000_000 + i as i64 % 100))[..] else {
+        let [small, .., prices, _, flags, texts] = &every_type(|i| Some(1_000_000 + i as i64 % 100))[..]
+        else {
             panic!()
         };
         assert!(round_trip(small.clone()) < 1_000);
+        assert!(round_trip(prices.clone()) < 1_000);
         assert!(round_trip(flags.clone()) < 3_000);
         assert!(round_trip(texts.clone()) < 6_000);
     }
