@@ -20,4 +20,5 @@ check() {
 need_packages valgrind=valgrind
 need_mpi
 check rows:: aggregate:: group_table:: scan::parquet::unpack -- cargo test -p tessera-ops --lib
+check packed:: segment:: -- cargo test -p tessera-encodings --lib
 check raw:: local:: -- with_mpi mpich cargo test -p tessera-monolith

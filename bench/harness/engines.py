@@ -134,9 +134,9 @@ class EngineProcess:
 class PythonEngine(EngineProcess):
     """DuckDB, DataFusion or Polars inside a Python process."""
 
-    def __init__(self, name: str, *arguments, **keywords):
-        super().__init__(*arguments, **keywords)
-        self.name = name
+    def __init__(self, name: str, *arguments, loaded: bool = False):
+        super().__init__(*arguments)
+        self.name, self.loaded = name, loaded
 
     def command(self) -> list[str]:
         return [
@@ -146,6 +146,7 @@ class PythonEngine(EngineProcess):
             self.name,
             str(self.directory.resolve()),
             str(self.threads),
+            "loaded" if self.loaded else "files",
             *self.tables,
         ]
 
@@ -184,9 +185,9 @@ class TesseraEngine(EngineProcess):
     DONE = re.compile(rb"^Time: [0-9.]+ ms\s*$", flags=re.MULTILINE)
     ERROR = re.compile(rb"^error", flags=re.MULTILINE | re.IGNORECASE)
 
-    def __init__(self, binary: Path, *arguments, **keywords):
-        super().__init__(*arguments, **keywords)
-        self.binary = binary
+    def __init__(self, binary: Path, *arguments, tier: str = "auto", loaded: bool = False):
+        super().__init__(*arguments)
+        self.binary, self.tier, self.loaded = binary, tier, loaded
 
     def command(self) -> list[str]:
         return [
@@ -196,6 +197,8 @@ class TesseraEngine(EngineProcess):
             str(self.threads),
             "--format",
             "csv",
+            "--tier",
+            self.tier,
             "--timing",
             "-f",
             "-",
@@ -206,6 +209,10 @@ class TesseraEngine(EngineProcess):
         outcome = self.exchange("select 1 as ready")
         if outcome.error:
             raise SystemExit(f"{' '.join(self.command())} does not answer: {outcome.error}")
+        for table in self.tables if self.loaded else []:
+            outcome = self.exchange(f'create temp table "{table}" as select * from "{table}"')
+            if outcome.error:
+                raise SystemExit(f"{table} could not be loaded: {outcome.error}")
 
     def exchange(self, sql: str) -> Outcome:
         start = time.perf_counter()

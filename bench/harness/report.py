@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 
-COLOURS = {"duckdb": "#c98500", "datafusion": "#2a78d6", "polars": "#1baf7a"}
+COLOURS = {"duckdb": "#c98500", "datafusion": "#2a78d6", "polars": "#1baf7a", "tessera-vectorized": "#8a5cd1", "tessera-compiled": "#c23b6b"}
 MEBI = 2**20
 
 
@@ -41,13 +41,14 @@ def table(result: dict, stem: str) -> str:
     """The page."""
     machine, engines = result["machine"], result["engines"]
     peers = [name for name in engines if name != "tessera"]
-    versions = ", ".join(f"{name} {machine['versions'][name]}" for name in engines)
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if name in engines)
+    where = "loaded into each engine's memory" if result.get("loaded") else "in the page cache"
     size = sum(result["dataset_bytes"].values()) / MEBI
     head = [
         f"# {result['suite']} at scale factor {result['scale']:g}",
         "",
         f"{machine['date']}. {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux "
-        f"{machine['kernel']}. {versions}; revision {machine['revision']}. Parquet, {size:.0f} MiB, in the page cache.",
+        f"{machine['kernel']}. {versions}; revision {machine['revision']}. Parquet, {size:.0f} MiB, {where}.",
         "",
         f"Made by `{result['command']}`: every engine in a process of its own, bound to {result['threads']} cores "
         f"and {result['threads']} threads, one untimed run and {result['repeat']} timed ones of each query, engines "
@@ -140,11 +141,11 @@ def plot(result: dict) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 40} {bottom + 50}" '
         'font-family="sans-serif" font-size="12" fill="#333">',
         '<rect width="100%" height="100%" fill="#fff"/>',
-        f'<text x="{left}" y="22" font-size="15">{result["suite"]} at scale factor {result["scale"]:g}: '
+        f'<text x="{left}" y="22" font-size="15">{result["suite"]} at scale factor {result["scale"]:g}{", loaded" if result.get("loaded") else ""}: '
         "time of each engine by tessera's</text>",
     ]
     for number, peer in enumerate(peers):
-        x = left + number * 130
+        x = left + number * 150
         parts.append(f'<circle cx="{x + 5}" cy="42" r="5" fill="{COLOURS[peer]}"/>')
         parts.append(f'<text x="{x + 16}" y="46">{peer}</text>')
     for power in range(int(low), int(high) + 1):

@@ -18,6 +18,8 @@ from .engines import EngineProcess, PythonEngine, TesseraEngine
 from .suites import ROOT, TABLES, Query, check_binary, default_binary, ensure_data, queries
 
 PEERS = ["duckdb", "datafusion", "polars"]
+# Tessera in another tier than its own choice.
+TIERS = {"tessera-vectorized": "vectorized", "tessera-compiled": "compiled"}
 
 
 @dataclass
@@ -63,14 +65,17 @@ def arguments(suite: str) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="directory of the tables; generated if empty")
     parser.add_argument("--repeat", type=int, default=5, help="timed runs of each query (default 5)")
     parser.add_argument("--threads", type=int, default=2, help="threads and cores of every engine (default 2)")
-    parser.add_argument("--engines", default=",".join(["tessera", *PEERS]), help="engines, by commas")
+    parser.add_argument("--engines", default=",".join(["tessera", *PEERS]), help="engines, by commas; also tessera-vectorized, tessera-compiled")
+    parser.add_argument("--loaded", action="store_true", help="every engine loads the tables into its memory first")
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds a query may take")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="where results go")
     parsed = parser.parse_args()
     parsed.engines = [name for name in parsed.engines.split(",") if name]
-    unknown = set(parsed.engines) - {"tessera", *PEERS}
+    unknown = set(parsed.engines) - {"tessera", *PEERS, *TIERS}
+    if parsed.loaded and "datafusion" in parsed.engines:
+        parser.error("datafusion has no tables of its own; name other --engines with --loaded")
     if unknown or parsed.repeat < 1 or parsed.threads < 1:
         parser.error(f"unknown engine {', '.join(unknown)}" if unknown else "give positive numbers")
     return parsed
@@ -79,7 +84,9 @@ def arguments(suite: str) -> argparse.Namespace:
 def build_engine(name: str, options: argparse.Namespace, suite: str, data: Path) -> EngineProcess:
     """An engine that has not been started yet."""
     common = (data, options.threads, TABLES[suite], options.timeout)
-    return TesseraEngine(options.tessera, *common) if name == "tessera" else PythonEngine(name, *common)
+    if name in PEERS:
+        return PythonEngine(name, *common, loaded=options.loaded)
+    return TesseraEngine(options.tessera, *common, tier=TIERS.get(name, "auto"), loaded=options.loaded)
 
 
 def run_once(engine: EngineProcess, query: Query, cell: Cell, reference, timed: bool) -> None:
@@ -168,6 +175,7 @@ def main(suite: str) -> int:
     by_peer = {peer: ratios(cells, peer) for peer in peers}
     result = {
         "suite": suite,
+        "loaded": options.loaded,
         "scale": options.sf,
         "threads": options.threads,
         "repeat": options.repeat,
@@ -181,7 +189,8 @@ def main(suite: str) -> int:
         "geometric_means": {peer: geometric_mean(list(by_peer[peer].values())) for peer in peers},
     }
     options.out.mkdir(parents=True, exist_ok=True)
-    stem = options.out / f"{result['machine']['date'][:10]}-{suite}-sf{options.sf:g}"
+    kind = "-loaded" if options.loaded else ""
+    stem = options.out / f"{result['machine']['date'][:10]}-{suite}-sf{options.sf:g}{kind}"
     Path(f"{stem}.json").write_text(json.dumps(result, indent=1) + "\n")
     Path(f"{stem}.svg").write_text(report.plot(result))
     Path(f"{stem}.md").write_text(report.table(result, stem.name))

@@ -1,6 +1,6 @@
 """The process of one Python engine: answers pickled requests on stdin with pickled replies on stdout.
 
-Started as `python -m harness.worker ENGINE DIRECTORY THREADS TABLE...`. The time of a query is from handing over
+Started as `python -m harness.worker ENGINE DIRECTORY THREADS loaded|files TABLE...`. The time of a query is from handing over
 its text to having the whole result as Arrow; turning that into Python values is not counted.
 """
 
@@ -14,21 +14,24 @@ from pathlib import Path
 from typing import Callable
 
 
-def duckdb_engine(directory: Path, threads: int, tables: list[str]) -> Callable:
-    """A connection with a view on each file."""
+def duckdb_engine(directory: Path, threads: int, tables: list[str], loaded: bool = False) -> Callable:
+    """A connection with a view on each file, or a table that was loaded from it."""
     import duckdb
 
     connection = duckdb.connect(config={"threads": threads})
+    kind = "table" if loaded else "view"
     for table in tables:
         connection.execute(
-            f"create view \"{table}\" as select * from read_parquet('{directory}/{table}.parquet')"
+            f"create {kind} \"{table}\" as select * from read_parquet('{directory}/{table}.parquet')"
         )
     return lambda sql: connection.sql(sql).to_arrow_table()
 
 
-def datafusion_engine(directory: Path, threads: int, tables: list[str]) -> Callable:
+def datafusion_engine(directory: Path, threads: int, tables: list[str], loaded: bool = False) -> Callable:
     """A session with each file registered and as many partitions as threads."""
     from datafusion import SessionConfig, SessionContext
+
+    assert not loaded
 
     context = SessionContext(SessionConfig().with_target_partitions(threads))
     for table in tables:
@@ -36,14 +39,13 @@ def datafusion_engine(directory: Path, threads: int, tables: list[str]) -> Calla
     return lambda sql: context.sql(sql).to_arrow_table()
 
 
-def polars_engine(directory: Path, threads: int, tables: list[str]) -> Callable:
-    """An SQL context over lazy scans; POLARS_MAX_THREADS is set by whoever starts this process."""
+def polars_engine(directory: Path, threads: int, tables: list[str], loaded: bool = False) -> Callable:
+    """An SQL context over lazy scans, or frames that were loaded; POLARS_MAX_THREADS is set by whoever starts this process."""
     import polars
 
     assert polars.thread_pool_size() == threads
-    context = polars.SQLContext(
-        {table: polars.scan_parquet(directory / f"{table}.parquet") for table in tables}
-    )
+    scan = polars.read_parquet if loaded else polars.scan_parquet
+    context = polars.SQLContext({table: scan(directory / f"{table}.parquet") for table in tables})
     return lambda sql: context.execute(sql).collect().to_arrow()
 
 
@@ -52,11 +54,11 @@ ENGINES = {"duckdb": duckdb_engine, "datafusion": datafusion_engine, "polars": p
 
 def main() -> None:
     """Serves requests until stdin ends."""
-    engine, directory, threads, *tables = sys.argv[1:]
+    engine, directory, threads, loaded, *tables = sys.argv[1:]
     replies = os.fdopen(os.dup(1), "wb")
     # Whatever an engine prints must not get between the replies.
     os.dup2(2, 1)
-    run = ENGINES[engine](Path(directory), int(threads), tables)
+    run = ENGINES[engine](Path(directory), int(threads), tables, loaded == "loaded")
     pickle.dump("ready", replies)
     replies.flush()
     while True:

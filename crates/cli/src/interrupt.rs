@@ -36,7 +36,9 @@ impl Interrupt {
                     let cancelled = cancel();
                     let stays = state.stays.load(Ordering::Acquire) && signal == SIGINT;
                     if again || !(cancelled || stays) {
-                        std::process::exit(EXIT_INTERRUPTED.into());
+                        // At once: other threads are at work, perhaps in a library whose data an orderly end would take away.
+                        // SAFETY: ends the process, whatever its state.
+                        unsafe { libc::_exit(EXIT_INTERRUPTED.into()) }
                     }
                 }
             };

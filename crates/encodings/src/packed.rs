@@ -1,6 +1,7 @@
 //! Whole numbers in as few bits as the largest of them takes, one after the other, the lowest bits first.
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 /// The most bits of a number: eight bytes hold it wherever in a byte it begins.
 pub(crate) const BITS_MAX: u32 = 56;
@@ -16,7 +17,7 @@ pub(crate) struct Packed {
 }
 
 /// What is unpacked: a number that was packed as its difference from a base.
-pub(crate) trait Number: Copy + Default + 'static {
+pub(crate) trait Number: Copy + 'static {
     /// The number.
     fn of(base: i64, difference: u64) -> Self;
 }
@@ -30,7 +31,7 @@ macro_rules! numbers {
 numbers!(i8 i16 i32 i64 i128 u32 u64);
 
 /// Unpacks numbers of a fixed width from a position on.
-type Unpack<N> = fn(&[u8], usize, i64, &mut [N]);
+type Unpack<N> = fn(&[u8], usize, i64, &mut [MaybeUninit<N>]);
 
 struct Widths<N>(PhantomData<N>);
 
@@ -69,8 +70,15 @@ impl Packed {
 
     /// `len` numbers from `start` on, each with the base.
     pub(crate) fn unpack<N: Number>(&self, start: usize, len: usize, base: i64) -> Vec<N> {
-        let mut out = vec![N::default(); len];
-        Widths::<N>::UNPACK[self.bits as usize](&self.bytes, start, base, &mut out);
+        let mut out = Vec::with_capacity(len);
+        Widths::<N>::UNPACK[self.bits as usize](
+            &self.bytes,
+            start,
+            base,
+            &mut out.spare_capacity_mut()[..len],
+        );
+        // SAFETY: there is room for `len` numbers, and `unpack` writes every number of the slice that it is given.
+        unsafe { out.set_len(len) };
         out
     }
 
@@ -79,7 +87,8 @@ impl Packed {
     }
 }
 
-fn unpack<N: Number, const BITS: usize>(bytes: &[u8], start: usize, base: i64, out: &mut [N]) {
+/// Writes every number of `out`.
+fn unpack<N: Number, const BITS: usize>(bytes: &[u8], start: usize, base: i64, out: &mut [MaybeUninit<N>]) {
     let mask = (1u64 << BITS) - 1;
     let number = |bytes: &[u8], at: usize| {
         let bit = at * BITS;
@@ -90,7 +99,7 @@ fn unpack<N: Number, const BITS: usize>(bytes: &[u8], start: usize, base: i64, o
     let head = start.next_multiple_of(8).min(start + out.len()) - start;
     let (head, rest) = out.split_at_mut(head);
     for (at, out) in head.iter_mut().enumerate() {
-        *out = number(bytes, start + at);
+        out.write(number(bytes, start + at));
     }
     let mut bytes = &bytes[(start + head.len()) * BITS / 8..];
     let mut groups = rest.chunks_exact_mut(8);
@@ -99,12 +108,12 @@ fn unpack<N: Number, const BITS: usize>(bytes: &[u8], start: usize, base: i64, o
         for (at, out) in group.iter_mut().enumerate() {
             let bit = at * BITS;
             let word = eight[bit / 8..].first_chunk::<8>().copied().unwrap_or_default();
-            *out = N::of(base, u64::from_le_bytes(word) >> (bit % 8) & mask);
+            out.write(N::of(base, u64::from_le_bytes(word) >> (bit % 8) & mask));
         }
         bytes = behind;
     }
     for (at, out) in groups.into_remainder().iter_mut().enumerate() {
-        *out = number(bytes, at);
+        out.write(number(bytes, at));
     }
 }
 

@@ -12,10 +12,10 @@ use tessera_ops::code::{Compiler, Promise, RawInput, Select, SelectCode, Update,
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
-use crate::Tier;
 use crate::loaded::Loaded;
 use crate::lower::{NONE, SELECT, UPDATE, lower_select, lower_update};
 use crate::target::Host;
+use crate::{Tier, in_use};
 
 /// Pieces of code that are kept for the next query that has them.
 const KEPT_MAX: usize = 256;
@@ -179,7 +179,11 @@ impl Shared {
                 // Only this thread's, on Linux.
                 let _ = rustix::process::nice(NICE);
                 for wanted in receiver {
-                    SHARED.compile(&wanted);
+                    let _until_done = in_use::compiling();
+                    match in_use::is_in_use() {
+                        true => SHARED.compile(&wanted),
+                        false => wanted.asked.store(false, Ordering::Relaxed),
+                    }
                 }
             };
             // Where there can be no thread, everything stays vectorised.

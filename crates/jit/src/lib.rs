@@ -14,6 +14,7 @@
 
 #[cfg(feature = "llvm")]
 mod compiler;
+mod in_use;
 #[cfg(feature = "llvm")]
 mod loaded;
 #[cfg(feature = "llvm")]
@@ -25,6 +26,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+pub use in_use::InUse;
 use tessera_ops::code::Compiler;
 use tessera_types::{Error, Result};
 

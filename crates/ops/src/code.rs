@@ -9,6 +9,9 @@ use tessera_types::{Atom, Result};
 
 pub use crate::expression::{Comparison, Operation};
 
+/// The most that is compiled at once ([`ValueCode::size`]): beyond it compilers take seconds.
+pub(crate) const SIZE_MAX: usize = 1_000;
+
 /// How values of a type of fixed width lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Machine {
@@ -120,6 +123,16 @@ pub enum Op {
 }
 
 impl ValueCode {
+    /// How much there is to compile: its parts, and the numbers that they compare with.
+    pub fn size(&self) -> usize {
+        let mut size = match &self.op {
+            Op::Among { numbers, .. } => numbers.len(),
+            _ => 1,
+        };
+        self.each_operand(&mut |operand| size += operand.size());
+        size
+    }
+
     /// Visits the operands.
     pub fn each_operand<'a>(&'a self, visit: &mut dyn FnMut(&'a ValueCode)) {
         match &self.op {

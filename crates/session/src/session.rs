@@ -8,6 +8,7 @@ use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Memory, Platform, Program, Query, Sent};
 use tessera_files::ScratchFile;
+use tessera_jit::InUse;
 use tessera_local::Local;
 use tessera_ops::scan::block::BlockScan;
 use tessera_ops::{Collected, Registry, Scratch};
@@ -47,6 +48,8 @@ pub struct Session {
     initial: Values,
     values: Values,
     cancel: Cancel,
+    /// That code may be compiled beside its statements.
+    _in_use: InUse,
 }
 
 /// A plan that has run.
@@ -130,6 +133,7 @@ impl Session {
             initial: values.clone(),
             values,
             cancel,
+            _in_use: InUse::new(),
         })
     }
 

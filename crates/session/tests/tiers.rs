@@ -225,7 +225,17 @@ fn what_is_hot_is_compiled_meanwhile() {
 }
 
 #[test]
-fn ten_thousand_queries_keep_few_pieces_of_code() {
+fn what_is_too_large_stays_vectorized() {
+    let mut session = session(Tier::Compiled, 2_048);
+    let numbers: Vec<String> = (1..=3_000).map(|number| (number * 2).to_string()).collect();
+    let sql = format!("select count(*) from t where large in ({})", numbers.join(", "));
+    let small = "select count(*) from t where large > 0 and large <= 6000 and large % 2 = 0";
+    assert_eq!(answer(&mut session, &sql), answer(&mut session, small));
+    assert!(rows_compiled(&mut session, small) > rows_compiled(&mut session, &sql));
+}
+
+#[test]
+fn many_queries_keep_few_pieces_of_code() {
     let mut session = session(Tier::Compiled, 2_048);
     let held = || {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

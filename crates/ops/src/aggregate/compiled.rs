@@ -12,7 +12,9 @@ use super::groups::{Groups, Shape};
 use super::program::{Program, State};
 use super::{Function, sum};
 use crate::Run;
-use crate::code::{Machine, Op, Promise, StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode};
+use crate::code::{
+    Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode,
+};
 use crate::expression::{Coder, Figures, Inputs, Origin};
 
 /// Positions of a chunk all of whose tuples count.
@@ -118,6 +120,7 @@ fn covered(program: &Program, fields: usize, grouped: bool) -> Option<Covered> {
         let code = coder.value(bound, true).filter(|code| uses_only(code, &shared));
         shared.push(code);
     }
+    let mut size: usize = shared.iter().flatten().map(ValueCode::size).sum();
     let mut states = vec![false; program.states.len()];
     let mut stages = Vec::new();
     for (number, stage) in program.stages.iter().enumerate() {
@@ -128,11 +131,13 @@ fn covered(program: &Program, fields: usize, grouped: bool) -> Option<Covered> {
                 None => continue,
             },
         };
+        size += filter.as_ref().map_or(0, ValueCode::size);
         let mut codes = Vec::new();
         for (at, state) in program.states.iter().enumerate().filter(|(_, state)| state.stage == number) {
             let mut arg = |&arg: &usize| coder.value(&stage.args[arg], filter.is_none());
             let args = state.args.iter().map(&mut arg).collect::<Option<Vec<_>>>();
             let code = args.and_then(|args| state_code(state, args));
+            size += code.iter().flat_map(|code| &code.args).map(ValueCode::size).sum::<usize>();
             if let Some(code) = code.filter(|code| code.args.iter().all(|arg| uses_only(arg, &shared))) {
                 states[at] = true;
                 codes.push(code);
@@ -146,7 +151,7 @@ fn covered(program: &Program, fields: usize, grouped: bool) -> Option<Covered> {
     let nothing = || ValueCode { op: Op::Null, machine: Machine::Boolean, nullable: true };
     let shared = shared.into_iter().map(|code| code.unwrap_or_else(nothing)).collect();
     let update = UpdateCode { inputs: coder.inputs, shared, stages, stride: program.stride(), grouped };
-    states.contains(&true).then_some(Covered { update, origins: coder.origins, states })
+    (states.contains(&true) && size <= SIZE_MAX).then_some(Covered { update, origins: coder.origins, states })
 }
 
 /// Whether all shared values that code reads have code.

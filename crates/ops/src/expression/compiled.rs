@@ -11,7 +11,7 @@ use super::Bound;
 use super::code::{Coder, Origin};
 use super::evaluate::is_raised;
 use crate::Run;
-use crate::code::{Promise, RawInput, Select, SelectCode};
+use crate::code::{Promise, RawInput, SIZE_MAX, Select, SelectCode};
 
 /// Validity of a chunk without NULLs, wherever in a byte it begins.
 static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];
@@ -126,7 +126,9 @@ impl Predicate {
             let mut coder = Coder::new(fields);
             let predicate = coder.value(bound, true)?;
             // What is evaluated first, for all tuples, would be evaluated here for those alone that other conjuncts leave.
-            if coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..))) {
+            if coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..)))
+                || predicate.size() > SIZE_MAX
+            {
                 return None;
             }
             let promise = compiler.select(SelectCode { inputs: coder.inputs, predicate });
