@@ -47,7 +47,8 @@ llvm_version=19
 need_llvm() {
     local home=/usr/lib/llvm-$llvm_version
     features=()
-    if [ ! -e "$home/lib/libLLVMCore.a" ] || [ ! -e "$home/lib/libPolly.a" ]; then
+    local wanted=("$home/lib/libLLVMCore.a" "$home/lib/libPolly.a" /usr/include/zlib.h /usr/include/zstd.h)
+    if ! ls "${wanted[@]}" >/dev/null 2>&1; then
         say "installing LLVM $llvm_version"
         (need_packages no-such-command=llvm-$llvm_version-dev no-such-command=libpolly-$llvm_version-dev \
             no-such-command=zlib1g-dev no-such-command=libzstd-dev no-such-command=g++) || {

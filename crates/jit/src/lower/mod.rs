@@ -1,5 +1,6 @@
 //! From the form that `ops` gives to LLVM IR.
 
+mod arithmetic;
 mod parts;
 mod select;
 mod update;

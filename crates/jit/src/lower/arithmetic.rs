@@ -1,0 +1,157 @@
+//! Arithmetic, and what of it is an error.
+
+use inkwell::builder::BuilderError;
+use inkwell::intrinsics::Intrinsic;
+use inkwell::types::IntType;
+use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
+use inkwell::{FloatPredicate, IntPredicate};
+use tessera_ops::code::{Machine, Operation, ValueCode};
+
+use super::value::{Active, Built, Value, Values};
+
+impl<'ctx> Values<'_, 'ctx> {
+    pub(crate) fn extended(
+        &self,
+        value: IntValue<'ctx>,
+        from: Machine,
+        to: IntType<'ctx>,
+    ) -> Built<IntValue<'ctx>> {
+        if value.get_type().get_bit_width() >= to.get_bit_width() {
+            return Ok(value);
+        }
+        match from {
+            Machine::Integer { signed: true, .. } => self.builder.build_int_s_extend(value, to, ""),
+            _ => self.builder.build_int_z_extend(value, to, ""),
+        }
+    }
+
+    /// A decimal in the type of a result, times a factor.
+    pub(crate) fn scaled(
+        &self,
+        value: IntValue<'ctx>,
+        of: IntType<'ctx>,
+        factor: i128,
+    ) -> Built<IntValue<'ctx>> {
+        let wide = self.extended(value, Machine::Integer { bits: 64, signed: true }, of)?;
+        match factor {
+            1 => Ok(wide),
+            factor => self.builder.build_int_mul(wide, self.integer(of, factor), ""),
+        }
+    }
+
+    /// Notes an error where the longer of two decimals has 66 bits or more: below, its product with one of 18 digits has 38.
+    pub(crate) fn raise_unless_small(
+        &mut self,
+        codes: &[ValueCode; 2],
+        values: [Value<'ctx>; 2],
+        valid: Option<IntValue<'ctx>>,
+        active: Active<'ctx>,
+    ) -> Built<()> {
+        let is_long = |code: &&ValueCode| matches!(code.machine, Machine::Integer { bits: 128, .. });
+        let Some(at) = codes.iter().position(|code| is_long(&code)) else { return Ok(()) };
+        let (builder, long) = (self.builder, values[at].value.into_int_value());
+        let of = long.get_type();
+        let high = builder.build_right_shift(long, of.const_int(66, false), true, "")?;
+        let not_zero = builder.build_int_compare(IntPredicate::NE, high, of.const_zero(), "")?;
+        let not_minus = builder.build_int_compare(IntPredicate::NE, high, of.const_all_ones(), "")?;
+        self.raise(builder.build_and(not_zero, not_minus, "")?, valid, active)
+    }
+
+    /// Addition, subtraction or multiplication, and whether the result does not fit.
+    pub(crate) fn overflowing(
+        &self,
+        operation: Operation,
+        signed: bool,
+        left: IntValue<'ctx>,
+        right: IntValue<'ctx>,
+    ) -> Built<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let name = match (operation, signed) {
+            (Operation::Add, true) => "llvm.sadd.with.overflow",
+            (Operation::Add, false) => "llvm.uadd.with.overflow",
+            (Operation::Sub, true) => "llvm.ssub.with.overflow",
+            (Operation::Sub, false) => "llvm.usub.with.overflow",
+            (_, true) => "llvm.smul.with.overflow",
+            (_, false) => "llvm.umul.with.overflow",
+        };
+        let declared = Intrinsic::find(name)
+            .and_then(|intrinsic| intrinsic.get_declaration(self.module, &[left.get_type().into()]));
+        let Some(function) = declared else { return Err(BuilderError::UnsetPosition) };
+        let call = self.builder.build_call(function, &[left.into(), right.into()], "")?;
+        let Some(both) = call.try_as_basic_value().basic() else { return Err(BuilderError::UnsetPosition) };
+        let both = both.into_struct_value();
+        let part = |number| self.builder.build_extract_value(both, number, "");
+        Ok((part(0)?.into_int_value(), part(1)?.into_int_value()))
+    }
+
+    pub(crate) fn integers(
+        &self,
+        operation: Operation,
+        signed: bool,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+    ) -> Built<(BasicValueEnum<'ctx>, IntValue<'ctx>)> {
+        let (left, right) = (left.into_int_value(), right.into_int_value());
+        if !matches!(operation, Operation::Div | Operation::Mod) {
+            let (value, wrong) = self.overflowing(operation, signed, left, right)?;
+            return Ok((value.into(), wrong));
+        }
+        let builder = self.builder;
+        let of = left.get_type();
+        let zero = builder.build_int_compare(IntPredicate::EQ, right, of.const_zero(), "")?;
+        let mut wrong = zero;
+        let mut traps = zero;
+        if signed {
+            let least = self.integer(of, 1i128 << (of.get_bit_width() - 1));
+            let is_least = builder.build_int_compare(IntPredicate::EQ, left, least, "")?;
+            let by_minus_one = builder.build_int_compare(IntPredicate::EQ, right, of.const_all_ones(), "")?;
+            let beyond = builder.build_and(is_least, by_minus_one, "")?;
+            traps = builder.build_or(zero, beyond, "")?;
+            // The least value modulo -1 is 0, which is no overflow.
+            if operation == Operation::Div {
+                wrong = traps;
+            }
+        }
+        // A division by zero would trap, also where its result does not count.
+        let divisor = builder.build_select(traps, of.const_int(1, false), right, "")?.into_int_value();
+        let value = match (operation, signed) {
+            (Operation::Div, true) => builder.build_int_signed_div(left, divisor, "")?,
+            (Operation::Div, false) => builder.build_int_unsigned_div(left, divisor, "")?,
+            (_, true) => builder.build_int_signed_rem(left, divisor, "")?,
+            (_, false) => builder.build_int_unsigned_rem(left, divisor, "")?,
+        };
+        Ok((value.into(), wrong))
+    }
+
+    fn is_infinite(&self, value: FloatValue<'ctx>) -> Built<IntValue<'ctx>> {
+        let of = value.get_type();
+        let (high, low) = (of.const_float(f64::INFINITY), of.const_float(f64::NEG_INFINITY));
+        let high = self.builder.build_float_compare(FloatPredicate::OEQ, value, high, "")?;
+        let low = self.builder.build_float_compare(FloatPredicate::OEQ, value, low, "")?;
+        self.builder.build_or(high, low, "")
+    }
+
+    pub(crate) fn floats(
+        &self,
+        operation: Operation,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+    ) -> Built<(BasicValueEnum<'ctx>, IntValue<'ctx>)> {
+        let builder = self.builder;
+        let (left, right) = (left.into_float_value(), right.into_float_value());
+        let value = match operation {
+            Operation::Add => builder.build_float_add(left, right, "")?,
+            Operation::Sub => builder.build_float_sub(left, right, "")?,
+            Operation::Mul => builder.build_float_mul(left, right, "")?,
+            _ => builder.build_float_div(left, right, "")?,
+        };
+        let was = builder.build_or(self.is_infinite(left)?, self.is_infinite(right)?, "")?;
+        let new = builder.build_not(was, "")?;
+        let mut wrong = builder.build_and(self.is_infinite(value)?, new, "")?;
+        if operation == Operation::Div {
+            let zero = right.get_type().const_zero();
+            let by_zero = builder.build_float_compare(FloatPredicate::OEQ, right, zero, "")?;
+            wrong = builder.build_or(wrong, by_zero, "")?;
+        }
+        Ok((value.into(), wrong))
+    }
+}
