@@ -13,7 +13,7 @@ use super::program::{Program, State};
 use super::{Function, sum};
 use crate::Run;
 use crate::code::{
-    Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode,
+    Compiler, Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode,
 };
 use crate::expression::{Coder, Figures, Inputs, Origin};
 
@@ -28,21 +28,19 @@ static ALL_POSITIONS: [u32; CHUNK_ROWS_MAX] = {
     positions
 };
 
-/// The states of a program that compiled code updates.
+/// What was asked of a compiler for a program. All runs share it: a nested plan has many.
 #[derive(Debug)]
-struct Covered {
-    update: UpdateCode,
+pub(super) struct Asked {
     origins: Vec<Origin>,
-    /// For each state of the program, whether it is one of them.
+    /// For each state of the program, whether code updates it.
     states: Vec<bool>,
+    promise: Arc<dyn Promise<dyn Update>>,
 }
 
 /// The compiled code of a program in one run.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    origins: Vec<Origin>,
-    states: Vec<bool>,
-    promise: Arc<dyn Promise<dyn Update>>,
+    asked: Arc<Asked>,
     figures: Figures,
 }
 
@@ -51,30 +49,26 @@ impl Compiled {
     /// state for it.
     pub(crate) fn start(program: &Program, fields: usize, grouped: bool, run: &Run) -> Option<Arc<Compiled>> {
         let compiler = run.context.compiler()?;
-        let Some(covered) = covered(program, fields, grouped) else {
-            run.counters.add("not_compiled_aggregates", program.len() as u64);
-            return None;
+        let ask = || asked(program, fields, grouped, &**compiler).map(Arc::new);
+        let asked = program.asked.get_or_init(ask).clone();
+        let left = match &asked {
+            Some(asked) => asked.states.iter().filter(|covered| !**covered).count(),
+            None => program.len(),
         };
-        let left = covered.states.iter().filter(|covered| !**covered).count();
         if left > 0 {
             run.counters.add("not_compiled_aggregates", left as u64);
         }
-        Some(Arc::new(Compiled {
-            origins: covered.origins,
-            states: covered.states,
-            promise: compiler.update(covered.update),
-            figures: Figures::new(run),
-        }))
+        Some(Arc::new(Compiled { asked: asked?, figures: Figures::new(run) }))
     }
 
     /// Whether there is code.
     pub(crate) fn is_ready(&self) -> bool {
-        matches!(self.promise.get(0), Ok(Some(_)))
+        matches!(self.asked.promise.get(0), Ok(Some(_)))
     }
 
     /// Whether each state of the program is one that code updates.
     pub(super) fn states(&self) -> &[bool] {
-        &self.states
+        &self.asked.states
     }
 
     /// Updates the states of a chunk's tuples, from the first on; gives how many. Fewer than all where the code is not there yet, or
@@ -86,14 +80,16 @@ impl Compiled {
     }
 
     fn run_code(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
-        let Some(code) = self.promise.get(groups.rows)? else { return Ok(0) };
+        let Some(code) = self.asked.promise.get(groups.rows)? else { return Ok(0) };
         // What is evaluated for a whole chunk must not see tuples that do not count.
         let is_part = |origin: &Origin| matches!(origin, Origin::Part(..));
-        let chunk = match chunk.selection().is_some() && self.origins.iter().any(is_part) {
+        let chunk = match chunk.selection().is_some() && self.asked.origins.iter().any(is_part) {
             true => &chunk.clone().compact()?,
             false => chunk,
         };
-        let Some(inputs) = Inputs::read(&self.origins, chunk, self.figures.run())? else { return Ok(0) };
+        let Some(inputs) = Inputs::read(&self.asked.origins, chunk, self.figures.run())? else {
+            return Ok(0);
+        };
         let (list, record) = match groups.shape {
             Shape::One(group) => (std::ptr::null(), group),
             Shape::Each(list) | Shape::Clustered { groups: list, .. } => (list.as_ptr(), 0),
@@ -112,8 +108,8 @@ impl Compiled {
     }
 }
 
-/// The states that code can update, and the code.
-fn covered(program: &Program, fields: usize, grouped: bool) -> Option<Covered> {
+/// Asks for the code of those states that can have some.
+fn asked(program: &Program, fields: usize, grouped: bool, compiler: &dyn Compiler) -> Option<Asked> {
     let mut coder = Coder::new(fields);
     let mut shared: Vec<Option<ValueCode>> = Vec::new();
     for bound in &program.shared {
@@ -151,7 +147,8 @@ fn covered(program: &Program, fields: usize, grouped: bool) -> Option<Covered> {
     let nothing = || ValueCode { op: Op::Null, machine: Machine::Boolean, nullable: true };
     let shared = shared.into_iter().map(|code| code.unwrap_or_else(nothing)).collect();
     let update = UpdateCode { inputs: coder.inputs, shared, stages, stride: program.stride(), grouped };
-    (states.contains(&true) && size <= SIZE_MAX).then_some(Covered { update, origins: coder.origins, states })
+    let worth = states.contains(&true) && size <= SIZE_MAX;
+    worth.then(|| Asked { origins: coder.origins, states, promise: compiler.update(update) })
 }
 
 /// Whether all shared values that code reads have code.

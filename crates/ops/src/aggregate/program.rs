@@ -1,6 +1,6 @@
 //! The aggregates of one node, bound: what is evaluated, which states there are, which results are read from them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
@@ -12,7 +12,7 @@ use tessera_types::{Atom, Error, Field, Item, Result, Tuple};
 
 use super::area::Area;
 use super::call::Call;
-use super::compiled::Compiled;
+use super::compiled::{Asked, Compiled};
 use super::extreme::Keep;
 use super::groups::{Groups, Shape};
 use super::library::LibrarySpec;
@@ -53,6 +53,8 @@ pub(crate) struct Program {
     pub(super) states: Vec<State>,
     outputs: Vec<(usize, Output)>,
     stride: usize,
+    /// What was asked of a compiler, by the first run.
+    pub(super) asked: OnceLock<Option<Arc<Asked>>>,
 }
 
 /// A state while programs are made: calls with equal ones share it.
@@ -80,7 +82,14 @@ impl Program {
     /// No aggregates.
     pub(crate) fn nothing(base: usize) -> Program {
         let (shared, stages) = (Vec::new(), Vec::new());
-        Program { shared, stages, states: Vec::new(), outputs: Vec::new(), stride: base }
+        Program {
+            shared,
+            stages,
+            states: Vec::new(),
+            outputs: Vec::new(),
+            stride: base,
+            asked: OnceLock::new(),
+        }
     }
 
     /// Binds aggregates over `tuple`. States start `base` words into a group's record.
@@ -174,7 +183,7 @@ impl Program {
                 Ok((state, Output { kind, data_type: atom.arrow() }))
             })
             .collect::<Result<_>>()?;
-        Ok(Program { shared, stages, states, outputs, stride })
+        Ok(Program { shared, stages, states, outputs, stride, asked: OnceLock::new() })
     }
 
     /// Words of a group's record, `base` included.
@@ -215,11 +224,11 @@ impl Program {
             return self.update_left(None, states, area, &chunk.clone().compact()?, groups, run);
         };
         let done = compiled.update(area, chunk, groups)?;
-        if done > 0 && done < groups.rows {
-            // Of several errors the one is told that the vectorised tier meets first.
-            self.evaluate(&chunk.clone().compact()?, run)?;
-        }
         if done > 0 && compiled.states().contains(&false) {
+            if done < groups.rows {
+                // Of several errors the one is told that the vectorised tier meets first.
+                self.evaluate(&chunk.clone().compact()?, run)?;
+            }
             let (chunk, groups) = (chunk.slice(0, done).compact()?, groups.slice(0, done));
             self.update_left(Some(compiled.states()), states, area, &chunk, &groups, run)?;
         }

@@ -39,19 +39,18 @@ impl SubOperator for Filter {
         let tuple = &lowering.inputs[0].tuple;
         let predicate = node.params.expr("predicate")?;
         let predicate = Bound::new(predicate, tuple, lowering.parameters, lowering.library)?;
-        Ok(Operator::Stream(Arc::new(Lowered { predicate, fields: tuple.len() })))
+        Ok(Operator::Stream(Arc::new(Lowered { predicate })))
     }
 }
 
 #[derive(Debug)]
 struct Lowered {
     predicate: Bound,
-    fields: usize,
 }
 
 impl Stream for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        let filter = FilterRun { predicate: Predicate::start(&self.predicate, self.fields, run) };
+        let filter = FilterRun { predicate: Predicate::start(&self.predicate, run) };
         Ok(packed_transform_run(filter, run.context.chunk_rows()))
     }
 }

@@ -11,7 +11,7 @@ use super::Bound;
 use super::code::{Coder, Origin};
 use super::evaluate::is_raised;
 use crate::Run;
-use crate::code::{Promise, RawInput, SIZE_MAX, Select, SelectCode};
+use crate::code::{Compiler, Promise, RawInput, SIZE_MAX, Select, SelectCode};
 
 /// Validity of a chunk without NULLs, wherever in a byte it begins.
 static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];
@@ -114,25 +114,39 @@ pub(crate) struct Predicate {
 
 #[derive(Debug)]
 struct Compiled {
-    origins: Vec<Origin>,
-    promise: Arc<dyn Promise<dyn Select>>,
+    asked: AskedPredicate,
     figures: Figures,
 }
 
+/// What was asked of a compiler for a predicate. All runs share it: a nested plan has many.
+#[derive(Debug, Clone)]
+pub(super) struct AskedPredicate {
+    origins: Arc<[Origin]>,
+    promise: Arc<dyn Promise<dyn Select>>,
+}
+
+impl AskedPredicate {
+    /// None where the predicate has no code.
+    fn new(bound: &Bound, compiler: &dyn Compiler) -> Option<AskedPredicate> {
+        // Nothing is shared with other expressions.
+        let mut coder = Coder::new(usize::MAX);
+        let predicate = coder.value(bound, true)?;
+        // What is evaluated first, for all tuples, would be evaluated here for those alone that other conjuncts leave.
+        let reads_parts = coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..)));
+        if reads_parts || predicate.size() > SIZE_MAX {
+            return None;
+        }
+        let promise = compiler.select(SelectCode { inputs: coder.inputs, predicate });
+        Some(AskedPredicate { origins: coder.origins.into(), promise })
+    }
+}
+
 impl Predicate {
-    /// A predicate over tuples of so many fields.
-    pub(crate) fn start(bound: &Bound, fields: usize, run: &Run) -> Predicate {
+    /// A predicate as a run has it.
+    pub(crate) fn start(bound: &Bound, run: &Run) -> Predicate {
         let compiled = run.context.compiler().and_then(|compiler| {
-            let mut coder = Coder::new(fields);
-            let predicate = coder.value(bound, true)?;
-            // What is evaluated first, for all tuples, would be evaluated here for those alone that other conjuncts leave.
-            if coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..)))
-                || predicate.size() > SIZE_MAX
-            {
-                return None;
-            }
-            let promise = compiler.select(SelectCode { inputs: coder.inputs, predicate });
-            Some(Arc::new(Compiled { origins: coder.origins, promise, figures: Figures::new(run) }))
+            let asked = bound.asked.get_or_init(|| AskedPredicate::new(bound, &**compiler)).clone()?;
+            Some(Arc::new(Compiled { asked, figures: Figures::new(run) }))
         });
         Predicate { bound: bound.clone(), run: run.clone(), compiled }
     }
@@ -162,8 +176,10 @@ impl Compiled {
     /// The positions of the tuples for which the predicate is true; none where the vectorised tier is to say.
     fn select(&self, chunk: &Chunk) -> Result<Option<Vec<u32>>> {
         let rows = chunk.rows();
-        let Some(code) = self.promise.get(rows)? else { return Ok(None) };
-        let Some(inputs) = Inputs::read(&self.origins, chunk, self.figures.run())? else { return Ok(None) };
+        let Some(code) = self.asked.promise.get(rows)? else { return Ok(None) };
+        let Some(inputs) = Inputs::read(&self.asked.origins, chunk, self.figures.run())? else {
+            return Ok(None);
+        };
         let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
         let mut found: Vec<u32> = Vec::with_capacity(rows);
         // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their own

@@ -5,7 +5,7 @@
 //! selection. Evaluation is described in `evaluate`, conversions between types in [`cast`].
 //!
 //! ```
-//! use std::sync::Arc;
+//! use std::sync::{Arc, OnceLock};
 //! use tessera_ops::expression::{Bound, Library};
 //! use tessera_plan::Expr;
 //! use tessera_types::{Atom, Field, Tuple};
@@ -52,7 +52,7 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tessera_encodings::{Chunk, Column};
 use tessera_plan::Expr;
@@ -66,6 +66,7 @@ use evaluate::{View, evaluate};
 pub use arithmetic::Operation;
 pub(crate) use code::{Coder, Origin};
 pub use compare::Comparison;
+use compiled::AskedPredicate;
 pub(crate) use compiled::{Figures, Inputs, Predicate};
 
 pub use aggregate_types::argument_fields;
@@ -80,6 +81,8 @@ pub struct Bound {
     nodes: Arc<[Node]>,
     atom: Atom,
     nullable: bool,
+    /// What was asked of a compiler for it as a predicate, by the first run.
+    asked: Arc<OnceLock<Option<AskedPredicate>>>,
 }
 
 impl Bound {
@@ -97,7 +100,7 @@ impl Bound {
             }
             _ => vec![node],
         };
-        Ok(Bound { nodes: nodes.into(), atom, nullable })
+        Ok(Bound { nodes: nodes.into(), atom, nullable, asked: Arc::default() })
     }
 
     /// The type of its values, and whether they may be NULL.

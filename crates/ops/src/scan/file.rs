@@ -305,7 +305,7 @@ pub(crate) struct RunConjunct {
 pub(crate) fn start_conjuncts(conjuncts: &[Conjunct], run: &Run) -> Arc<[RunConjunct]> {
     let start = |conjunct: &Conjunct| RunConjunct {
         columns: conjunct.columns.clone(),
-        predicate: Predicate::start(&conjunct.bound, conjunct.columns.len(), run),
+        predicate: Predicate::start(&conjunct.bound, run),
     };
     conjuncts.iter().map(start).collect()
 }
