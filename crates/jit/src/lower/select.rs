@@ -27,11 +27,7 @@ pub(crate) fn lower_select<'ctx>(
     builder.build_store(raised, context.bool_type().const_zero())?;
     let row = |row: &Row<'ctx>| {
         let mut values = parts.values(row);
-        let value = values.value(&code.predicate, None)?;
-        let mut is_true = value.value.into_int_value();
-        if let Some(valid) = value.valid {
-            is_true = builder.build_and(is_true, valid, "")?;
-        }
+        let is_true = values.truth(&code.predicate, None)?;
         // Written in any case: who is next writes over it.
         let count = builder.build_load(wide, found, "")?.into_int_value();
         // SAFETY: an address is computed; there is room for all tuples, by the caller's promise.

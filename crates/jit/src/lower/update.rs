@@ -63,17 +63,8 @@ impl<'ctx> Update<'_, 'ctx> {
         }
         let mut stages = Vec::with_capacity(self.code.stages.len());
         for stage in &self.code.stages {
-            let passes = match &stage.filter {
-                Some(filter) => {
-                    let value = values.value(filter, None)?;
-                    let is_true = value.value.into_int_value();
-                    Some(match value.valid {
-                        Some(valid) => builder.build_and(is_true, valid, "")?,
-                        None => is_true,
-                    })
-                }
-                None => None,
-            };
+            let filter = stage.filter.as_ref();
+            let passes = filter.map(|filter| values.truth(filter, None)).transpose()?;
             let mut args =
                 |state: &StateCode| state.args.iter().map(|code| values.value(code, passes)).collect();
             stages.push((passes, stage.states.iter().map(&mut args).collect::<Built<Vec<Vec<_>>>>()?));

@@ -226,6 +226,15 @@ impl<'ctx> Values<'_, 'ctx> {
         Ok((self.value(&args[0], active)?, self.value(&args[1], active)?))
     }
 
+    /// Whether a condition is true for a tuple: neither false nor NULL.
+    pub(crate) fn truth(&mut self, condition: &ValueCode, active: Active<'ctx>) -> Built<IntValue<'ctx>> {
+        let Value { value, valid } = self.value(condition, active)?;
+        match valid {
+            Some(valid) => self.builder.build_and(value.into_int_value(), valid, ""),
+            None => Ok(value.into_int_value()),
+        }
+    }
+
     /// Whether all values are not NULL; absent where none ever is.
     pub(crate) fn all_valid(&self, values: &[Value<'ctx>]) -> Built<Option<IntValue<'ctx>>> {
         let mut all: Option<IntValue<'ctx>> = None;
@@ -458,11 +467,7 @@ impl<'ctx> Values<'_, 'ctx> {
         let mut rest = active;
         let mut taken = Vec::with_capacity(branches.len());
         for (condition, value) in branches {
-            let holds = self.value(condition, rest)?;
-            let mut is_true = holds.value.into_int_value();
-            if let Some(valid) = holds.valid {
-                is_true = builder.build_and(is_true, valid, "")?;
-            }
+            let is_true = self.truth(condition, rest)?;
             let counts = self.among(rest, is_true)?;
             taken.push((is_true, self.value(value, counts)?));
             rest = self.among(rest, builder.build_not(is_true, "")?)?;
