@@ -59,7 +59,7 @@ pub(crate) struct Recursive {
 }
 
 /// How two relations are joined, seen from the left one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Inner,
     Left,

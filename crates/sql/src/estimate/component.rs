@@ -8,9 +8,9 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::ArrayRef;
 use tessera_ops::hash::{SEED, combine};
@@ -20,8 +20,7 @@ use tessera_types::Field;
 use crate::relation::{Kind, Name};
 use crate::sample::{NO_ROW, NO_WORD, Sample, distinct, numbers, select};
 
-/// The most rows of a joined component: of more, a part is kept. Joining costs some 20 ns a row, for each set of units
-/// that join ordering looks at.
+/// The most rows of a joined component: of more, a part is kept. Joining costs some 20 ns a row.
 const ROWS_MAX: usize = 2_000;
 
 /// Sampled tuples of a relation.
@@ -34,9 +33,23 @@ pub(crate) struct Component {
     pub(crate) whole: bool,
     /// Every tuple of the relation had the same chance to be there.
     pub(crate) even: bool,
+    number: u64,
     words: RefCell<HashMap<Name, Option<Rc<Vec<u64>>>>>,
     indexes: RefCell<HashMap<Vec<Name>, Rc<Index>>>,
+    /// Join ordering joins the same two again and again, within ever larger sets of units.
+    joins: RefCell<HashMap<JoinOf, Rc<Joined>>>,
 }
+
+/// A join that was asked for: with which component, how, and on which fields.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct JoinOf {
+    right: u64,
+    kind: Kind,
+    keys: Vec<(Name, Name)>,
+}
+
+/// No two components have the same number.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A table in a component.
 #[derive(Debug, Clone)]
@@ -46,31 +59,74 @@ struct Part {
     rows: Rc<Vec<u32>>,
 }
 
-/// The rows of each key.
-#[derive(Debug, Default)]
+/// Few keys get as many slots, most of which are free: what has no match is told at the first.
+const SLOTS_MIN: usize = 4_096;
+
+/// The rows of each key: an open-addressing table, since keys are hashes already.
+#[derive(Debug)]
 struct Index {
-    /// Where its rows begin, and how many there are.
-    keys: HashMap<u64, (u32, u32), BuildHasherDefault<Hashed>>,
+    slots: Vec<Slot>,
+    shift: u32,
+    /// How many keys there are.
+    keys: usize,
     rows: Vec<u32>,
 }
 
-/// Keys are hashes already.
-#[derive(Debug, Default)]
-struct Hashed(u64);
+/// A key, where its rows begin, and how many there are; none where the slot is free.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    word: u64,
+    start: u32,
+    count: u32,
+}
 
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = combine(self.0, u64::from(*byte));
+impl Index {
+    fn new(words: &[u64]) -> Index {
+        let bits = (words.len() * 2).next_power_of_two().max(SLOTS_MIN).ilog2();
+        let slots = vec![Slot::default(); 1 << bits];
+        let mut index = Index { slots, shift: 64 - bits, keys: 0, rows: vec![0; words.len()] };
+        let mut places = Vec::with_capacity(words.len());
+        for word in words {
+            let place = index.place(*word);
+            places.push(place as u32);
+            if *word != NO_WORD {
+                let slot = &mut index.slots[place];
+                index.keys += usize::from(slot.count == 0);
+                (slot.word, slot.count) = (*word, slot.count + 1);
+            }
         }
+        let mut next = 0;
+        for slot in &mut index.slots {
+            (slot.start, next) = (next, next + slot.count);
+            slot.count = 0;
+        }
+        for ((place, row), _) in places.into_iter().zip(0..).zip(words).filter(|(_, word)| **word != NO_WORD)
+        {
+            let slot = &mut index.slots[place as usize];
+            index.rows[(slot.start + slot.count) as usize] = row;
+            slot.count += 1;
+        }
+        index
     }
 
-    fn write_u64(&mut self, word: u64) {
-        self.0 = word;
+    /// The slot of a key, or the free one where it would be.
+    fn place(&self, word: u64) -> usize {
+        let mut place = (word >> self.shift) as usize;
+        while self.slots[place].count > 0 && self.slots[place].word != word {
+            place = (place + 1) & (self.slots.len() - 1);
+        }
+        place
+    }
+
+    /// Where a key's rows begin, and how many there are.
+    fn get(&self, word: u64) -> (u32, u32) {
+        let Slot { start, count, .. } = self.slots[self.place(word)];
+        if word == NO_WORD { (0, 0) } else { (start, count) }
+    }
+
+    /// Where the rows of each key begin, and how many there are.
+    fn each(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.slots.iter().filter(|slot| slot.count > 0).map(|slot| (slot.start, slot.count))
     }
 }
 
@@ -81,12 +137,13 @@ pub(super) struct Moments {
 }
 
 /// What joining two components has found.
+#[derive(Debug)]
 pub(crate) struct Joined {
     /// Pairs that match.
     pub(crate) pairs: f64,
     /// Rows of the left one that have a match.
     pub(crate) matched: f64,
-    pub(crate) component: Component,
+    pub(crate) component: Rc<Component>,
 }
 
 impl Component {
@@ -99,7 +156,16 @@ impl Component {
     }
 
     fn new(parts: Vec<Part>, rows: usize, whole: bool, even: bool) -> Component {
-        Component { parts, rows, whole, even, words: RefCell::default(), indexes: RefCell::default() }
+        Component {
+            parts,
+            rows,
+            whole,
+            even,
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            words: RefCell::default(),
+            indexes: RefCell::default(),
+            joins: RefCell::default(),
+        }
     }
 
     /// Whether it has values of a field.
@@ -162,22 +228,7 @@ impl Component {
             return Some(known.clone());
         }
         let words = self.keys(names)?;
-        let mut index = Index { rows: vec![0; words.len()], ..Index::default() };
-        for word in words.iter().filter(|word| **word != NO_WORD) {
-            index.keys.entry(*word).or_default().1 += 1;
-        }
-        let mut next = 0;
-        for (start, count) in index.keys.values_mut() {
-            (*start, next) = (next, next + *count);
-            *count = 0;
-        }
-        for (row, word) in words.iter().enumerate() {
-            if let Some((start, count)) = index.keys.get_mut(word).filter(|_| *word != NO_WORD) {
-                index.rows[(*start + *count) as usize] = row as u32;
-                *count += 1;
-            }
-        }
-        let index = Rc::new(index);
+        let index = Rc::new(Index::new(&words));
         self.indexes.borrow_mut().insert(names.to_vec(), index.clone());
         Some(index)
     }
@@ -222,7 +273,7 @@ impl Component {
 
     /// How many ordered pairs of different rows have equal values in these fields.
     pub(super) fn pairs(&self, names: &[Name]) -> Option<f64> {
-        let counts = self.index(names)?.keys.values().map(|(_, count)| f64::from(*count)).collect::<Vec<_>>();
+        let counts = self.index(names)?.each().map(|(_, count)| f64::from(count)).collect::<Vec<_>>();
         Some(counts.iter().map(|count| count * (count - 1.0)).sum())
     }
 
@@ -231,7 +282,7 @@ impl Component {
     pub(super) fn groups(&self, keys: &[(Name, Name)]) -> Option<Component> {
         let names: Vec<Name> = keys.iter().map(|(_, old)| old.clone()).collect();
         let index = self.index(&names)?;
-        let firsts = index.keys.values().map(|(start, _)| index.rows.get(*start as usize).copied());
+        let firsts = index.each().map(|(start, _)| index.rows.get(start as usize).copied());
         let mut firsts = firsts.collect::<Option<Vec<u32>>>()?;
         firsts.sort_unstable();
         Some(Component::new(self.at(&firsts), firsts.len(), false, self.whole).renamed(keys))
@@ -243,14 +294,14 @@ impl Component {
             return None;
         }
         let index = self.index(names)?;
-        let found = index.keys.len() as f64;
+        let found = index.keys as f64;
         if self.whole {
             return Some(found.max(1.0));
         }
         if let Some(counted) = self.counted(names) {
             return Some(counted.min(rows.max(1.0)));
         }
-        let once = index.keys.values().filter(|(_, count)| *count == 1).count() as f64;
+        let once = index.each().filter(|(_, count)| *count == 1).count() as f64;
         Some(distinct(found, once, self.rows as f64, rows))
     }
 
@@ -264,11 +315,20 @@ impl Component {
     }
 
     /// The rows joined with those of another component where fields of either are equal.
-    pub(crate) fn joined(&self, right: &Component, kind: Kind, keys: &[(Name, Name)]) -> Option<Joined> {
+    pub(crate) fn joined(&self, right: &Component, kind: Kind, keys: &[(Name, Name)]) -> Option<Rc<Joined>> {
+        let asked = JoinOf { right: right.number, kind, keys: keys.to_vec() };
+        if let Some(known) = self.joins.borrow().get(&asked) {
+            return Some(known.clone());
+        }
+        let joined = Rc::new(self.join(right, kind, keys)?);
+        self.joins.borrow_mut().insert(asked, joined.clone());
+        Some(joined)
+    }
+
+    fn join(&self, right: &Component, kind: Kind, keys: &[(Name, Name)]) -> Option<Joined> {
         let (own, others): (Vec<Name>, Vec<Name>) = keys.iter().cloned().unzip();
         let (words, index) = (self.keys(&own)?, right.index(&others)?);
-        let found: Vec<(u32, u32)> =
-            words.iter().map(|word| index.keys.get(word).copied().unwrap_or_default()).collect();
+        let found: Vec<(u32, u32)> = words.iter().map(|word| index.get(*word)).collect();
         let pairs: usize = found.iter().map(|(_, count)| *count as usize).sum();
         let matched = found.iter().filter(|(_, count)| *count > 0).count();
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
@@ -283,23 +343,17 @@ impl Component {
                 let outer = kind == Kind::Left;
                 let all = pairs + if outer { words.len() - matched } else { 0 };
                 let every = all.div_ceil(ROWS_MAX).max(1);
-                let mut at = 0;
+                // Of all pairs, and rows that have none, every so many-th.
+                let mut skipped = 0;
                 for ((start, count), row) in found.iter().zip(0..) {
-                    if *count == 0 && outer {
-                        if at % every == 0 {
-                            lefts.push(row);
-                            rights.push(NO_ROW);
-                        }
-                        at += 1;
-                    }
-                    // The first that is a multiple of `every`, counted over all pairs.
-                    let mut nth = (every - at % every) % every;
-                    while nth < *count as usize {
+                    let alone = *count == 0 && outer;
+                    let count = if alone { 1 } else { *count as usize };
+                    while skipped < count {
                         lefts.push(row);
-                        rights.push(index.rows[*start as usize + nth]);
-                        nth += every;
+                        rights.push(if alone { NO_ROW } else { index.rows[*start as usize + skipped] });
+                        skipped += every;
                     }
-                    at += *count as usize;
+                    skipped -= count;
                 }
                 every
             }
@@ -310,6 +364,6 @@ impl Component {
         }
         let whole = self.whole && right.whole && every == 1;
         let component = Component::new(parts, lefts.len(), whole, self.even && right.even);
-        Some(Joined { pairs: pairs as f64, matched: matched as f64, component })
+        Some(Joined { pairs: pairs as f64, matched: matched as f64, component: Rc::new(component) })
     }
 }

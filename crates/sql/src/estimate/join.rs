@@ -70,7 +70,7 @@ fn extremes(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
 /// What samples say of a join.
 struct Sampled<'c> {
     /// The sample of the join, and the positions of those it takes the place of, where enough was found.
-    component: Option<(usize, usize, Component)>,
+    component: Option<(usize, usize, Rc<Component>)>,
     /// The conditions that were not tried.
     rest: Vec<&'c Expr>,
     /// The share of pairs of tuples that match.
@@ -120,7 +120,7 @@ fn sampled<'c>(left: &Profile, right: &Profile, kind: Kind, conditions: &[&'c Ex
         matched => (matched + 0.5) / (a.rows as f64 + 1.0),
     });
     let enough = known || joined.pairs >= FEW_ROWS || kind == Kind::Anti;
-    let component = enough.then_some((sides.0, sides.1, joined.component));
+    let component = enough.then(|| (sides.0, sides.1, joined.component.clone()));
     Some(Sampled { component, rest: rest.collect(), share, matched })
 }
 
@@ -134,7 +134,7 @@ impl Profile {
         let others = right.components.iter().enumerate().filter(|(position, _)| *position != other);
         let own = self.components.iter().enumerate().filter(|(position, _)| *position != left);
         profile.components = own.chain(others).map(|(_, component)| component.clone()).collect();
-        profile.components.push(Rc::new(component));
+        profile.components.push(component);
         profile
     }
 }
@@ -201,7 +201,7 @@ fn kept(
         if let Some((position, _, component)) = component
             && let Some(before) = profile.components.get_mut(position)
         {
-            *before = Rc::new(component);
+            *before = component;
         }
         return profile;
     }
