@@ -14,4 +14,4 @@ mod segment;
 pub use chunk::{CHUNK_ROWS_MAX, Chunk, Selection};
 pub use column::{Column, Handle, own_strings};
 pub use gather::{concat_chunks, concat_columns, interleave_columns, repeat_value};
-pub use segment::Segment;
+pub use segment::{Positions, Segment};

@@ -82,6 +82,17 @@ impl Packed {
         out
     }
 
+    /// The numbers at these positions, each with the base.
+    pub(crate) fn unpack_at<N: Number>(&self, positions: &[u32], base: i64) -> Vec<N> {
+        let (bits, mask) = (self.bits as usize, (1u64 << self.bits) - 1);
+        let number = |position: &u32| {
+            let bit = *position as usize * bits;
+            let eight = self.bytes[bit / 8..].first_chunk::<8>().copied().unwrap_or_default();
+            N::of(base, u64::from_le_bytes(eight) >> (bit % 8) & mask)
+        };
+        positions.iter().map(number).collect()
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -134,6 +145,12 @@ mod tests {
                 assert_eq!(packed.unpack::<u64>(start, len, 0), expected, "{bits} bits, {len} from {start}");
                 let lower: Vec<i128> = expected.iter().map(|number| i128::from(*number) - 9).collect();
                 assert_eq!(packed.unpack::<i128>(start, len, -9), lower, "{bits} bits, {len} from {start}");
+                let positions: Vec<u32> = (start as u32..(start + len) as u32).collect();
+                assert_eq!(
+                    packed.unpack_at::<i128>(&positions, -9),
+                    lower,
+                    "{bits} bits, {len} from {start}"
+                );
             }
         }
     }

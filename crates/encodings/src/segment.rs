@@ -14,7 +14,7 @@ use arrow::datatypes::DataType;
 use tessera_types::Result;
 
 use crate::column::{Column, own_strings};
-use crate::packed::{BITS_MAX, Packed};
+use crate::packed::{BITS_MAX, Number, Packed};
 
 /// A dictionary is kept for at most one distinct string in so many.
 const ROWS_OF_STRING_MIN: usize = 4;
@@ -48,6 +48,15 @@ enum Encoding {
     },
 }
 
+/// Which of a segment's values.
+#[derive(Debug, Clone)]
+pub enum Positions {
+    /// The first, and how many.
+    Range(usize, usize),
+    /// These, in this order.
+    Listed(Vec<u32>),
+}
+
 impl Segment {
     /// Encodes values in plain form as is shortest.
     ///
@@ -71,32 +80,78 @@ impl Segment {
         self.bytes
     }
 
-    /// `len` values from `start` on.
+    /// The values at some positions.
     ///
     /// # Errors
     /// Arrow refuses what was encoded.
-    pub fn decode(&self, start: usize, len: usize) -> Result<Column> {
-        let sliced = |nulls: &Option<NullBuffer>| nulls.as_ref().map(|nulls| nulls.slice(start, len));
+    pub fn decode(&self, positions: &Positions) -> Result<Column> {
+        let nulls = |nulls: &Option<NullBuffer>| nulls.as_ref().map(|nulls| positions.of_nulls(nulls));
         match &self.encoding {
-            // The buffers of what is nested are counted whole, for each slice.
-            Encoding::Plain(array) if array.data_type().is_nested() => {
-                let positions = UInt32Array::from_iter_values(start as u32..(start + len) as u32);
-                Ok(Column::Plain(take(array, &positions, None)?))
+            Encoding::Plain(array) => match positions {
+                Positions::Range(start, len) if !array.data_type().is_nested() => {
+                    Ok(Column::new(array.slice(*start, *len)))
+                }
+                // The buffers of what is nested are counted whole, for each slice.
+                _ => Ok(Column::Plain(take(array, &positions.listed(), None)?)),
+            },
+            Encoding::Constant(value) => Ok(Column::Constant(value.clone(), positions.len())),
+            Encoding::Numbers { data_type, least, differences, nulls: of } => {
+                let buffer = buffer_of(data_type, *least, differences, positions);
+                let data = ArrayData::builder(data_type.clone()).len(positions.len());
+                Ok(Column::Plain(make_array(data.nulls(nulls(of)).add_buffer(buffer).build()?)))
             }
-            Encoding::Plain(array) => Ok(Column::new(array.slice(start, len))),
-            Encoding::Constant(value) => Ok(Column::Constant(value.clone(), len)),
-            Encoding::Numbers { data_type, least, differences, nulls } => {
-                let buffer = buffer_of(data_type, *least, differences, (start, len));
-                let data =
-                    ArrayData::builder(data_type.clone()).len(len).nulls(sliced(nulls)).add_buffer(buffer);
-                Ok(Column::Plain(make_array(data.build()?)))
-            }
-            Encoding::Strings { values, keys, nulls } => {
-                let keys = keys.unpack::<u32>(start, len, 0);
-                let keys = UInt32Array::new(keys.into(), sliced(nulls));
+            Encoding::Strings { values, keys, nulls: of } => {
+                let keys = UInt32Array::new(unpacked(keys, positions, 0).into(), nulls(of));
                 Ok(Column::Dictionary(Arc::new(DictionaryArray::try_new(keys, values.clone())?)))
             }
         }
+    }
+}
+
+impl Positions {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Positions::Range(_, len) => *len,
+            Positions::Listed(list) => list.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Of these, the ones at some positions among them.
+    pub fn at(&self, chosen: &UInt32Array) -> Positions {
+        let start = |start: &usize| chosen.values().iter().map(|at| *start as u32 + at).collect();
+        Positions::Listed(match self {
+            Positions::Range(first, _) => start(first),
+            Positions::Listed(list) => chosen.values().iter().map(|at| list[*at as usize]).collect(),
+        })
+    }
+
+    fn listed(&self) -> UInt32Array {
+        match self {
+            Positions::Range(start, len) => {
+                UInt32Array::from_iter_values(*start as u32..(start + len) as u32)
+            }
+            Positions::Listed(list) => UInt32Array::from(list.clone()),
+        }
+    }
+
+    fn of_nulls(&self, nulls: &NullBuffer) -> NullBuffer {
+        match self {
+            Positions::Range(start, len) => nulls.slice(*start, *len),
+            Positions::Listed(list) => list.iter().map(|at| nulls.is_valid(*at as usize)).collect(),
+        }
+    }
+}
+
+fn unpacked<N: Number>(packed: &Packed, positions: &Positions, base: i64) -> Vec<N> {
+    match positions {
+        Positions::Range(start, len) => packed.unpack(*start, *len, base),
+        Positions::Listed(list) => packed.unpack_at(list, base),
     }
 }
 
@@ -217,10 +272,10 @@ fn is_whole(data_type: &DataType) -> Option<bool> {
 }
 
 /// Some values of a type as they lie in memory.
-fn buffer_of(data_type: &DataType, least: i64, differences: &Packed, (start, len): (usize, usize)) -> Buffer {
+fn buffer_of(data_type: &DataType, least: i64, differences: &Packed, positions: &Positions) -> Buffer {
     macro_rules! values {
         ($native:ty) => {
-            Buffer::from_vec(differences.unpack::<$native>(start, len, least))
+            Buffer::from_vec(unpacked::<$native>(differences, positions, least))
         };
     }
     match data_type.primitive_width() {
@@ -248,9 +303,16 @@ mod tests {
         for (start, part) in
             [(0, len), (0, len.min(1)), (len / 3, len / 2), (len, 0), (len.saturating_sub(1), len.min(1))]
         {
-            let column = segment.decode(start, part).unwrap();
+            let column = segment.decode(&Positions::Range(start, part)).unwrap();
             assert_eq!(column.len(), part);
             assert_eq!(&column.plain().unwrap(), &array.slice(start, part), "{segment:?}");
+            let chosen = UInt32Array::from_iter_values((0..part as u32).rev().step_by(3));
+            let ends = UInt32Array::from_iter_values((0..chosen.len() as u32).take(2));
+            let some = Positions::Range(start, part).at(&chosen);
+            let listed = take(&array.slice(start, part), &chosen, None).unwrap();
+            for (positions, expected) in [(&some, &listed), (&some.at(&ends), &listed.slice(0, ends.len()))] {
+                assert_eq!(&segment.decode(positions).unwrap().plain().unwrap(), expected, "{segment:?}");
+            }
         }
         segment.bytes()
     }

@@ -12,7 +12,7 @@ use super::build::{HASH_TABLE, TABLE_FIELD};
 use crate::describe::{self, edge};
 use crate::join::JoinTable;
 use crate::operator::{Collected, Lowering, Operator, Stream, StreamRun, SubOperator};
-use crate::sideways::{Bloom, Extremes, filter_tuple};
+use crate::sideways::{Bloom, Exact, Extremes, filter_tuple};
 use crate::stream_util::{Transform, transform_run};
 use crate::{Reservation, Run};
 
@@ -22,7 +22,8 @@ const ROWS_AT_ONCE: usize = 2_048;
 /// `key_filter`: makes of the table of a `build` over `R` what a `semi_join_filter` tests tuples against.
 ///
 /// * Input `<table: hash_table<R>>`; output one tuple `<filter: bytes?, least_k: K?, greatest_k: K?, …>`, a pair for each of `keys`: a
-///   Bloom filter of all keys together, and the least and the greatest value of each. NULL where it is not known: of the ends
+///   Bloom filter of all keys together (of a single one that is a whole number, a bit for each from the least to the greatest, where
+///   that is not much larger), and the least and the greatest value of each. NULL where it is not known: of the ends
 ///   when a key is NULL, or of a type that statistics do not order. What of the build has left memory is read for it.
 /// * `keys`: fields of `R`, those of the build, in their order.
 /// * Five rows with the keys `3, 9, 4, 3, 7` give `<filter, 3, 9>`, and what is neither of them nor, by chance, passes, is dropped.
@@ -129,46 +130,70 @@ impl KeyFilterRun {
 
     fn known(&self, table: &JoinTable, blocks: usize) -> Result<(Option<Vec<u8>>, Vec<ArrayRef>)> {
         let atoms: Vec<_> = self.keys.iter().filter_map(Field::atom).collect();
-        let extremes = atoms.iter().map(|atom| Extremes::new(atom)).collect();
-        let mut known = Known { bloom: Bloom::new(blocks), extremes };
+        let mut extremes: Vec<_> = atoms.iter().map(|atom| Extremes::new(atom)).collect();
+        self.each_part(table, |rows| {
+            for (key, extremes) in
+                self.positions.iter().zip(&mut extremes).filter(|(_, known)| known.is_known())
+            {
+                extremes.add(&table.gather(*key, rows)?.plain()?)?;
+            }
+            Ok(())
+        })?;
+        if let (None, [key], [_], [atom]) = (table.spilled(), &self.positions[..], &extremes[..], &atoms[..])
+        {
+            let ends = extremes.remove(0).finish(atom)?;
+            let exact = Exact::between(&ends[0], &ends[1], Bloom::bytes_of(blocks));
+            let mut memory = Reservation::new(self.run.context.clone());
+            let exact = exact.filter(|exact| memory.grow(exact.memory_bytes()).is_ok());
+            let filter = match exact {
+                None => self.bloom(table, blocks)?.to_bytes(),
+                Some(mut exact) => {
+                    self.each_part(table, |rows| {
+                        exact.add(&table.gather(*key, rows)?.plain()?);
+                        Ok(())
+                    })?;
+                    self.run.counters.add("filter_bytes", exact.memory_bytes() as u64);
+                    exact.to_bytes()
+                }
+            };
+            return Ok((Some(filter), ends.into()));
+        }
+        let mut bloom = self.bloom(table, blocks)?;
+        if let Some(gone) = table.spilled() {
+            gone.see_keys(table.build(), |keys, hashes| {
+                hashes.iter().for_each(|hash| bloom.add(*hash));
+                for (key, extremes) in keys.iter().zip(&mut extremes).filter(|(_, known)| known.is_known()) {
+                    extremes.add(&key.plain()?)?;
+                }
+                Ok(())
+            })?;
+            gone.set_filtered();
+        }
+        let ends = extremes.into_iter().zip(&atoms).map(|(extremes, atom)| extremes.finish(atom));
+        let ends = ends.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        Ok((Some(bloom.to_bytes()), ends))
+    }
+
+    /// The rows of a table, some at a time.
+    fn each_part(&self, table: &JoinTable, mut see: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
         let mut rows = Vec::new();
         for first in (0..table.len() as u64).step_by(ROWS_AT_ONCE) {
             self.run.context.check()?;
             rows.clear();
             rows.extend(table.row_range(first, ROWS_AT_ONCE));
-            let hashes = rows.iter().map(|row| table.hash_of(*row));
-            known.add(hashes, |key| table.gather(self.positions[key], &rows)?.plain())?;
-        }
-        if let Some(gone) = table.spilled() {
-            gone.see_keys(table.build(), |keys, hashes| {
-                known.add(hashes.iter().copied(), |key| keys[key].plain())
-            })?;
-            gone.set_filtered();
-        }
-        self.run.counters.add("filter_bytes", known.bloom.memory_bytes() as u64);
-        let ends = known.extremes.into_iter().zip(&atoms).map(|(extremes, atom)| extremes.finish(atom));
-        let ends = ends.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-        Ok((Some(known.bloom.to_bytes()), ends))
-    }
-}
-
-/// What is known of the keys looked at.
-struct Known {
-    bloom: Bloom,
-    extremes: Vec<Extremes>,
-}
-
-impl Known {
-    /// Adds the keys of some rows: their hashes, and the values of each key.
-    fn add(
-        &mut self,
-        hashes: impl Iterator<Item = u64>,
-        values: impl Fn(usize) -> Result<ArrayRef>,
-    ) -> Result<()> {
-        hashes.for_each(|hash| self.bloom.add(hash));
-        for (key, extremes) in self.extremes.iter_mut().enumerate().filter(|(_, known)| known.is_known()) {
-            extremes.add(&values(key)?)?;
+            see(&rows)?;
         }
         Ok(())
+    }
+
+    /// The keys of the rows in memory.
+    fn bloom(&self, table: &JoinTable, blocks: usize) -> Result<Bloom> {
+        let mut bloom = Bloom::new(blocks);
+        self.each_part(table, |rows| {
+            rows.iter().for_each(|row| bloom.add(table.hash_of(*row)));
+            Ok(())
+        })?;
+        self.run.counters.add("filter_bytes", bloom.memory_bytes() as u64);
+        Ok(bloom)
     }
 }

@@ -13,6 +13,8 @@ use tessera_plan::{Expr, Node, Scalar, Value};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use super::bloom::Bloom;
+use super::exact::Exact;
+use crate::Run;
 use crate::describe;
 use crate::expression::scalar::{array_value, scalar_to_array};
 use crate::hash::hash_columns;
@@ -29,13 +31,57 @@ const PASSED_PERCENT_MAX: u64 = 70;
 /// The keys of a build, or of several, as far as one tells them from others.
 #[derive(Debug)]
 pub(crate) struct KeyFilter {
-    bloom: Bloom,
+    keys: Keys,
     /// By key: its type, the least and the greatest value, as far as they are known.
     bounds: Vec<(Atom, Option<(Scalar, Scalar)>)>,
     tested: AtomicU64,
     passed: AtomicU64,
     off: AtomicBool,
     heard: AtomicBool,
+}
+
+/// The keys.
+#[derive(Debug)]
+enum Keys {
+    Bloom(Bloom),
+    /// Of a single key.
+    Exact(Exact),
+}
+
+impl Keys {
+    fn from_bytes(bytes: &[u8]) -> Result<Keys> {
+        Ok(match Exact::from_bytes(bytes)? {
+            Some(exact) => Keys::Exact(exact),
+            None => Keys::Bloom(Bloom::from_bytes(bytes)?),
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Keys::Bloom(bloom) if bloom.is_empty())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Keys::Bloom(bloom) => bloom.memory_bytes(),
+            Keys::Exact(exact) => exact.memory_bytes(),
+        }
+    }
+
+    /// The keys of both, which are of these types.
+    fn merged(self, other: Keys, atoms: &[Atom]) -> Keys {
+        if let (Keys::Exact(one), Keys::Exact(other)) = (&self, &other)
+            && let Some(both) = one.merged(other)
+        {
+            return Keys::Exact(both);
+        }
+        let bloom = |keys| match keys {
+            Keys::Bloom(bloom) => bloom,
+            Keys::Exact(exact) => exact.to_bloom(&atoms.first().map_or(DataType::Null, Atom::arrow)),
+        };
+        let mut both = bloom(self);
+        both.merge(&bloom(other));
+        Keys::Bloom(both)
+    }
 }
 
 /// A filter as a scan sees it.
@@ -81,6 +127,31 @@ impl FilterOf {
     }
 }
 
+/// A filter of keys that a scan has heard.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// The filter.
+    pub(crate) filter: Arc<KeyFilter>,
+    /// The columns that are its keys.
+    pub(crate) keys: Arc<[usize]>,
+    /// Their names.
+    pub(crate) names: Arc<[Arc<str>]>,
+}
+
+impl Heard {
+    /// Those of some filters that have been told by now, for a scan of these columns: it is for the scan to drop what they do.
+    pub(crate) fn now(filters: &[FilterOf], columns: &Tuple, run: &Run) -> Vec<Heard> {
+        let heard = filters.iter().filter_map(|of| {
+            let filter = run.sideways.filter(&of.name)?;
+            filter.fits(columns, &of.keys).then(|| {
+                filter.hear();
+                Heard { filter, keys: of.keys.clone(), names: of.names.clone() }
+            })
+        });
+        heard.collect()
+    }
+}
+
 /// The tuple that carries a filter of these keys.
 pub(crate) fn filter_tuple<'a>(keys: impl Iterator<Item = &'a Field>) -> Tuple {
     let mut fields = vec![Field::new(FILTER_FIELD, Atom::Bytes).with_nullable(true)];
@@ -112,7 +183,7 @@ impl KeyFilter {
     /// # Errors
     /// A tuple holds no filter.
     pub(crate) fn of_side(side: &Collected, keys: &[Atom]) -> Result<Option<KeyFilter>> {
-        let mut bloom: Option<Bloom> = None;
+        let mut known: Option<Keys> = None;
         let mut bounds: Vec<Option<(Scalar, Scalar)>> = Vec::new();
         for chunk in &side.chunks {
             let columns = (0..1 + 2 * keys.len()).map(|at| chunk.column(at)?.plain());
@@ -121,9 +192,9 @@ impl KeyFilter {
                 if columns[0].is_null(row) {
                     return Ok(None);
                 }
-                let next = Bloom::from_bytes(columns[0].as_binary_view().value(row))?;
+                let next = Keys::from_bytes(columns[0].as_binary_view().value(row))?;
                 if next.is_empty() {
-                    bloom.get_or_insert(next);
+                    known.get_or_insert(next);
                     continue;
                 }
                 let of_key = |key: usize| -> Result<Option<(Scalar, Scalar)>> {
@@ -134,20 +205,20 @@ impl KeyFilter {
                     Ok(Some((array_value(least, row)?, array_value(greatest, row)?)))
                 };
                 let of_keys = (0..keys.len()).map(of_key).collect::<Result<Vec<_>>>()?;
-                match &mut bloom {
-                    Some(bloom) if !bloom.is_empty() => {
-                        bloom.merge(&next);
+                match known.take() {
+                    Some(before) if !before.is_empty() => {
+                        known = Some(before.merged(next, keys));
                         for (known, more) in bounds.iter_mut().zip(of_keys) {
                             *known = known.take().zip(more).and_then(|(a, b)| widest(a, b));
                         }
                     }
-                    _ => (bloom, bounds) = (Some(next), of_keys),
+                    _ => (known, bounds) = (Some(next), of_keys),
                 }
             }
         }
         bounds.resize(keys.len(), None);
-        Ok(bloom.map(|bloom| KeyFilter {
-            bloom,
+        Ok(known.map(|known| KeyFilter {
+            keys: known,
             bounds: keys.iter().cloned().zip(bounds).collect(),
             tested: AtomicU64::new(0),
             passed: AtomicU64::new(0),
@@ -179,12 +250,12 @@ impl KeyFilter {
 
     /// Bytes of memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bloom.memory_bytes()
+        self.keys.memory_bytes()
     }
 
     /// What is true of every tuple with such keys, for statistics to refute: `fields` are the keys there.
     pub(crate) fn wanted(&self, fields: &[Arc<str>]) -> Option<Expr> {
-        if self.bloom.is_empty() {
+        if self.keys.is_empty() {
             return Some(Expr::boolean(false));
         }
         let mut all = Vec::new();
@@ -204,15 +275,25 @@ impl KeyFilter {
     /// # Errors
     /// A column holds no keys.
     pub(crate) fn select(&self, keys: &[Column], rows: usize, hashes: &mut Vec<u64>) -> Result<Vec<u32>> {
-        hash_columns(keys, rows, hashes)?;
-        let mut positions = vec![0; rows];
-        let mut passed = 0;
-        for (position, hash) in hashes.iter().enumerate() {
-            positions[passed] = position as u32;
-            passed += usize::from(self.bloom.may_contain(*hash));
-        }
-        positions.truncate(passed);
-        self.count(rows as u64, passed as u64);
+        let positions = match &self.keys {
+            Keys::Exact(exact) => match keys {
+                [key] => exact.select(&key.plain()?),
+                _ => None,
+            }
+            .ok_or_else(|| Error::internal("a filter of other keys"))?,
+            Keys::Bloom(bloom) => {
+                hash_columns(keys, rows, hashes)?;
+                let mut positions = vec![0; rows];
+                let mut passed = 0;
+                for (position, hash) in hashes.iter().enumerate() {
+                    positions[passed] = position as u32;
+                    passed += usize::from(bloom.may_contain(*hash));
+                }
+                positions.truncate(passed);
+                positions
+            }
+        };
+        self.count(rows as u64, positions.len() as u64);
         Ok(positions)
     }
 
@@ -274,12 +355,17 @@ impl Extremes {
         Ok(())
     }
 
+    /// The least and the greatest, where they are known.
+    pub(crate) fn known(self) -> Option<(Scalar, Scalar)> {
+        self.ends.filter(|_| self.known)
+    }
+
     /// An array of one value for each end.
     ///
     /// # Errors
     /// They are not of this type.
     pub(crate) fn finish(self, atom: &Atom) -> Result<[ArrayRef; 2]> {
-        let (least, greatest) = self.ends.filter(|_| self.known).unwrap_or((Scalar::Null, Scalar::Null));
+        let (least, greatest) = self.known().unwrap_or((Scalar::Null, Scalar::Null));
         Ok([scalar_to_array(&least, atom)?, scalar_to_array(&greatest, atom)?])
     }
 }

@@ -4,6 +4,7 @@
 //! plan keeps it by these names. It may always be missing or late: it only spares work, and never decides an answer.
 
 mod bloom;
+mod exact;
 mod key_filter;
 mod threshold;
 
@@ -13,7 +14,8 @@ use std::sync::{Arc, Mutex};
 use crate::lock;
 
 pub(crate) use bloom::Bloom;
-pub(crate) use key_filter::{Extremes, FilterOf, KeyFilter, filter_keys, filter_tuple};
+pub(crate) use exact::Exact;
+pub(crate) use key_filter::{Extremes, FilterOf, Heard, KeyFilter, filter_keys, filter_tuple};
 pub(crate) use threshold::{Threshold, ThresholdOf, wanted, within};
 
 /// What the nodes of a plan tell each other in one run, by name.

@@ -8,7 +8,7 @@ use tessera_types::Result;
 use super::way::{Place, Ways};
 use crate::catalogue::Catalogue;
 use crate::edge::Traits;
-use crate::graph::{Builder, NodeId, Plan};
+use crate::graph::{Builder, Node, NodeId, Plan};
 use crate::value::{Params, Value};
 use crate::verify::verify_in;
 
@@ -83,7 +83,7 @@ pub fn place_key_filters(plan: &Plan, catalogue: &Catalogue, start: Traits) -> R
         }
         let before = last.get(&place.node).copied().unwrap_or(place.node);
         let mut params = Params::new().with("keys", Value::names(&place.fields));
-        if &*wide.node(place.node).operator == "parquet_scan" {
+        if hears(wide.node(place.node)) {
             let name = Value::name(format!("keys_{}", number + 1));
             params.set("told", name.clone());
             hear(&mut wide, &place, name);
@@ -114,6 +114,11 @@ fn part(plan: &mut Plan, exchange: NodeId) {
         node.params.remove("meets");
         node.params.remove("heavy");
     }
+}
+
+/// Whether a node is a scan that drops what filters do before it decodes the rest.
+fn hears(node: &Node) -> bool {
+    matches!(&*node.operator, "parquet_scan" | "block_scan")
 }
 
 fn hear(plan: &mut Plan, place: &Place, name: Value) {
@@ -175,7 +180,7 @@ fn gain(ways: &Ways<'_>, place: &Place, between: &Between, matched: f64, stream_
     let node = ways.plan.node(place.node);
     let rows = node.estimated_rows.map_or(stream_rows, |rows| rows as f64);
     let mut spared = between.joins * JOIN_COST + between.exchanges.len() as f64 * EXCHANGE_COST;
-    if &*node.operator == "parquet_scan" {
+    if hears(node) {
         let tested = |name: &&Arc<str>| !place.fields.contains(name);
         let fields = node.params.names("fields").ok().map(|names| names.iter().filter(tested).count());
         let columns = node.params.tuple("columns").ok();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use tessera_encodings::{Chunk, Column, Segment, concat_chunks};
+use tessera_encodings::{Chunk, Column, concat_chunks};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Field, Result, Tuple};
 
@@ -38,27 +38,31 @@ impl Descriptor for BlockMaterialize {
 }
 
 impl SubOperator for BlockMaterialize {
-    fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        Ok(Operator::Sink(Arc::new(Lowered)))
+    fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        Ok(Operator::Sink(Arc::new(Lowered { tuple: lowering.inputs[0].tuple.clone() })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered;
+struct Lowered {
+    tuple: Tuple,
+}
 
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        Ok(Arc::new(MaterializeRun { run: run.clone() }))
+        Ok(Arc::new(MaterializeRun { tuple: self.tuple.clone(), run: run.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct MaterializeRun {
+    tuple: Tuple,
     run: Run,
 }
 
 /// Blocks by the position of their first morsel. Those of consecutive morsels share blocks, so that small ones make no small blocks.
 struct MaterializeWorker {
+    tuple: Tuple,
     run: Run,
     /// The morsel after the last one.
     next: Option<u64>,
@@ -76,6 +80,7 @@ impl SinkRun for MaterializeRun {
         let context = &self.run.context;
         let (memory, memory_waiting) = (Reservation::new(context.clone()), Reservation::new(context.clone()));
         Ok(Box::new(MaterializeWorker {
+            tuple: self.tuple.clone(),
             run: self.run.clone(),
             next: None,
             position: 0,
@@ -113,9 +118,7 @@ impl MaterializeWorker {
         self.run.context.check()?;
         let all = concat_chunks(&chunks)?;
         drop(chunks);
-        let columns =
-            all.stored().iter().map(|column| Segment::new(&column.plain()?)).collect::<Result<_>>()?;
-        let block = Block { rows, columns };
+        let block = Block::new(&all, &self.tuple)?;
         self.memory.grow(block.bytes())?;
         self.memory_waiting.resize(0)?;
         self.blocks.push((self.position, block));

@@ -6,9 +6,11 @@ mod scan;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use tessera_encodings::Segment;
+use tessera_encodings::{Chunk, Segment};
+use tessera_plan::Scalar;
 use tessera_types::{Error, Result, Tuple};
 
+use crate::sideways::Extremes;
 use crate::{Reservation, lock};
 
 pub use materialize::BlockMaterialize;
@@ -22,9 +24,26 @@ pub const BLOCK_ROWS: usize = 65_536;
 pub struct Block {
     rows: usize,
     columns: Vec<Segment>,
+    /// The least and the greatest value of each column, where there is no NULL and they are known.
+    bounds: Vec<Option<(Scalar, Scalar)>>,
 }
 
 impl Block {
+    /// Encodes a chunk without selection of tuples of this type.
+    fn new(chunk: &Chunk, tuple: &Tuple) -> Result<Block> {
+        let mut block = Block { rows: chunk.rows(), columns: Vec::new(), bounds: Vec::new() };
+        for (column, field) in chunk.stored().iter().zip(tuple.fields()) {
+            let values = column.plain()?;
+            let mut ends = field.atom().map(Extremes::new);
+            if let Some(ends) = &mut ends {
+                ends.add(&values)?;
+            }
+            block.columns.push(Segment::new(&values)?);
+            block.bounds.push(ends.and_then(Extremes::known));
+        }
+        Ok(block)
+    }
+
     fn bytes(&self) -> usize {
         self.columns.iter().map(Segment::bytes).sum()
     }

@@ -2,19 +2,24 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::{Chunk, Column};
+use tessera_encodings::{Chunk, Column, Positions, Selection};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result, quote_name};
 
-use super::{Blocks, Table, Tables};
+use super::{Block, Blocks, Table, Tables};
 use crate::Run;
+use crate::join::select_positions;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
-use crate::scan::file::{self, Conjunct, FileScan, RunConjunct, conjuncts, selected, start_conjuncts};
+use crate::scan::file::{self, Conjunct, FileScan, RunConjunct, conjuncts, start_conjuncts};
+use crate::scan::prune::{Bounds, may_be_true};
+use crate::sideways::{FilterOf, Heard};
+use crate::stream_util::chunks_source;
 
 /// Yields the tuples of the table in memory that is called `table`.
 ///
-/// Parameters as of scans of files: `columns` that the `filter` sees, and of these the `fields` that are yielded. A block is a morsel; of
-/// a chunk, only those columns are decoded that its tuples are still wanted for. Keeps the order.
+/// Parameters as of scans of files: `columns` that the `filter` sees, of these the `fields` that are yielded, and `filters` of keys
+/// that a `semi_join_filter` tells. A block is a morsel, and left out where its least and greatest values show that none of its tuples
+/// is wanted; of the others, columns are decoded for the tuples alone that those before them have left. Keeps the order.
 #[derive(Debug, Default)]
 pub struct BlockScan {
     tables: Tables,
@@ -31,14 +36,16 @@ impl Descriptor for BlockScan {
     crate::describe!(
         "block_scan",
         "Yields the tuples of a table in memory.",
-        ["table", "columns", "fields", "filter"],
+        ["table", "columns", "fields", "filter", "filters"],
         0,
         0
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         node.params.string("table")?;
-        file::derive_scan(&FileScan::of(node, Vec::new())?, inputs)
+        let scan = FileScan::of(node, Vec::new())?;
+        FilterOf::list(node, &scan.columns)?;
+        file::derive_scan(&scan, inputs)
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -50,8 +57,9 @@ impl SubOperator for BlockScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let name = node.params.string("table")?;
         let Table { tuple, blocks } = self.tables.get(name)?;
-        let FileScan { columns, fields, filter, .. } = FileScan::of(node, Vec::new())?;
-        let conjuncts = conjuncts(filter.as_ref(), &columns, lowering)?;
+        let scan = FileScan::of(node, Vec::new())?;
+        let filters = FilterOf::list(node, &scan.columns)?;
+        let conjuncts = conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?;
         let position = |field: &tessera_types::Field| match tuple.index_of(&field.name) {
             Some(at)
                 if tuple.fields()[at].item == field.item
@@ -65,18 +73,25 @@ impl SubOperator for BlockScan {
                 field.item
             ))),
         };
-        let columns = columns.fields().iter().map(position).collect::<Result<_>>()?;
-        Ok(Operator::Source(Arc::new(Lowered(Arc::new(Scan { blocks, columns, fields, conjuncts })))))
+        let columns = scan.columns.fields().iter().map(position).collect::<Result<_>>()?;
+        Ok(Operator::Source(Arc::new(Lowered(Arc::new(Scan {
+            what: scan,
+            blocks,
+            columns,
+            conjuncts,
+            filters,
+        })))))
     }
 }
 
 #[derive(Debug)]
 struct Scan {
+    what: FileScan,
     blocks: Arc<Blocks>,
     /// Positions in the table of the columns that are listed.
     columns: Vec<usize>,
-    fields: Vec<usize>,
     conjuncts: Vec<Conjunct>,
+    filters: Vec<FilterOf>,
 }
 
 #[derive(Debug)]
@@ -102,42 +117,133 @@ impl SourceRun for ScanRun {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        let block = self.scan.block(morsel)?;
+        let filters = Heard::now(&self.scan.filters, &self.scan.what.columns, &self.run);
+        let unmatched = filters.iter().filter_map(|heard| heard.filter.wanted(&heard.names));
+        let filter = self.scan.what.filter.iter().map(|filter| ("rows_skipped", filter.clone()));
+        let all = filter.chain(unmatched.map(|wanted| ("rows_skipped_without_match", wanted)));
+        for (counter, wanted) in all {
+            if !may_be_true(&wanted, &|name| self.scan.bounds(block, name)) {
+                self.run.counters.add(counter, block.rows as u64);
+                return chunks_source(Vec::new(), 1).open(0);
+            }
+        }
         let (scan, conjuncts, run) = (self.scan.clone(), self.conjuncts.clone(), self.run.clone());
-        Ok(Box::new(BlockReader { scan, conjuncts, run, block: morsel, row: 0 }))
+        Ok(Box::new(BlockReader {
+            scan,
+            conjuncts,
+            filters,
+            run,
+            block: morsel,
+            row: 0,
+            hashes: Vec::new(),
+            dropped: 0,
+        }))
+    }
+}
+
+impl Scan {
+    fn block(&self, number: usize) -> Result<&Block> {
+        self.blocks.blocks.get(number).ok_or_else(|| Error::internal("a morsel that does not exist"))
+    }
+
+    /// What is known of a column's values in a block.
+    fn bounds(&self, block: &Block, name: &str) -> Option<Bounds> {
+        let at = self.what.columns.index_of(name)?;
+        let (min, max) = block.bounds.get(self.columns[at])?.clone()?;
+        let atom = self.what.columns.fields()[at].atom()?.clone();
+        Some(Bounds { atom, min: Some(min), max: Some(max), some_null: false, some_value: true })
     }
 }
 
 struct BlockReader {
     scan: Arc<Scan>,
     conjuncts: Arc<[RunConjunct]>,
+    filters: Vec<Heard>,
     run: Run,
     block: usize,
     row: usize,
+    hashes: Vec<u64>,
+    /// Tuples that filters have dropped.
+    dropped: u64,
+}
+
+/// Some tuples of a block, as their columns are decoded.
+struct Piece<'a> {
+    scan: &'a Scan,
+    block: &'a Block,
+    positions: Positions,
+    decoded: Vec<Option<Column>>,
+    /// Those that are still wanted, among the positions.
+    selection: Option<Arc<Selection>>,
+}
+
+impl Piece<'_> {
+    fn column(&mut self, at: usize) -> Result<Column> {
+        if let Some(column) = &self.decoded[at] {
+            return Ok(column.clone());
+        }
+        let column = self.block.columns[self.scan.columns[at]].decode(&self.positions)?;
+        Ok(self.decoded[at].insert(column).clone())
+    }
+
+    /// The tuples of these columns that are still wanted.
+    fn chunk(&mut self, columns: &[usize]) -> Result<Chunk> {
+        let columns = columns.iter().map(|at| self.column(*at)).collect::<Result<_>>()?;
+        let chunk = Chunk::new(columns, self.positions.len());
+        Ok(match &self.selection {
+            Some(selection) => chunk.select(selection.clone()),
+            None => chunk,
+        })
+    }
+
+    /// Keeps some of the tuples that are wanted. Where few are left, the others are forgotten: what is yet to be decoded is decoded for
+    /// these alone.
+    fn keep(&mut self, selection: Option<Arc<Selection>>) -> Result<()> {
+        self.selection = selection;
+        let few = self.selection.take_if(|selection| selection.len() * 2 <= self.positions.len());
+        if let Some(few) = few {
+            for column in self.decoded.iter_mut().flatten() {
+                *column = column.take(&few)?;
+            }
+            self.positions = self.positions.at(&few);
+        }
+        Ok(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.positions.is_empty()
+    }
 }
 
 impl Reader for BlockReader {
     fn step(&mut self) -> Result<Step> {
-        let Scan { blocks, columns, fields, .. } = &*self.scan;
-        let block = blocks.blocks.get(self.block);
-        let block = block.ok_or_else(|| Error::internal("a morsel that does not exist"))?;
-        let (start, rows) = (self.row, self.run.context.chunk_rows().min(block.rows - self.row));
+        let (scan, block) = (&*self.scan, self.scan.block(self.block)?);
+        let rows = self.run.context.chunk_rows().min(block.rows - self.row);
         if rows == 0 {
+            self.run.counters.add("rows_dropped_without_match", std::mem::take(&mut self.dropped));
             return Ok(Step::Done);
         }
+        let (positions, decoded) = (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
+        let mut piece = Piece { scan, block, positions, decoded, selection: None };
         self.row += rows;
-        let mut decoded: Vec<Option<Column>> = vec![None; columns.len()];
-        let mut column = |at: usize| match &mut decoded[at] {
-            Some(column) => Ok(column.clone()),
-            none => Ok(none.insert(block.columns[columns[at]].decode(start, rows)?).clone()),
-        };
-        let selection = selected(&mut column, rows, &self.conjuncts)?;
-        if selection.as_ref().is_some_and(|selection| selection.is_empty()) {
-            return Ok(Step::Again);
+        for conjunct in self.conjuncts.iter() {
+            let left = conjunct.predicate.select(piece.chunk(&conjunct.columns)?)?;
+            piece.keep(left.selection().cloned())?;
+            if piece.is_empty() {
+                return Ok(Step::Again);
+            }
         }
-        let chunk = Chunk::new(fields.iter().map(|at| column(*at)).collect::<Result<_>>()?, rows);
-        Ok(Step::HasOutput(match selection {
-            Some(selection) => chunk.select(selection),
-            None => chunk,
-        }))
+        for heard in self.filters.iter().filter(|heard| heard.filter.is_on()) {
+            let chunk = piece.chunk(&heard.keys)?;
+            let keys = (0..chunk.width()).map(|key| chunk.column(key)).collect::<Result<Vec<_>>>()?;
+            let passed = heard.filter.select(&keys, chunk.rows(), &mut self.hashes)?;
+            self.dropped += (chunk.rows() - passed.len()) as u64;
+            piece.keep(select_positions(&chunk, &passed).selection().cloned())?;
+            if piece.is_empty() {
+                return Ok(Step::Again);
+            }
+        }
+        piece.chunk(&scan.what.fields).map(Step::HasOutput)
     }
 }

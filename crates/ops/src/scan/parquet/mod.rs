@@ -32,7 +32,7 @@ use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, 
 use crate::scan::file::{
     self, Conjunct, FileScan, RunConjunct, check_type, conjuncts, null_constant, start_conjuncts,
 };
-use crate::sideways::{FilterOf, KeyFilter, Threshold, ThresholdOf, wanted};
+use crate::sideways::{FilterOf, Heard, Threshold, ThresholdOf, wanted};
 use crate::stream_util::chunks_source;
 
 pub use metadata::{Discovered, DiscoveredColumn, discover};
@@ -140,15 +140,6 @@ struct ScanThreshold {
     told: Arc<Threshold>,
 }
 
-/// A filter of keys that has been told.
-#[derive(Debug)]
-struct Heard {
-    filter: Arc<KeyFilter>,
-    /// The columns that are its keys, and their names.
-    keys: Arc<[usize]>,
-    names: Arc<[Arc<str>]>,
-}
-
 #[derive(Debug)]
 struct MorselRun {
     scan: Arc<ScanRun>,
@@ -222,7 +213,7 @@ impl SourceRun for MorselRun {
         let slot = self.morsels.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let morsel = lock(slot).take();
         let mut morsel = morsel.ok_or_else(|| Error::internal("a morsel was opened twice"))?;
-        let filters = self.scan.heard();
+        let filters = Heard::now(&self.scan.filters, &self.scan.what.columns, &self.scan.run);
         if !self.scan.narrow(&mut morsel, &filters) {
             return chunks_source(Vec::new(), 1).open(0);
         }
@@ -231,19 +222,6 @@ impl SourceRun for MorselRun {
 }
 
 impl ScanRun {
-    /// The filters that have been told by now.
-    fn heard(&self) -> Vec<Heard> {
-        let heard = self.filters.iter().filter_map(|of| {
-            let filter = self.run.sideways.filter(&of.name)?;
-            let fits = filter.fits(&self.what.columns, &of.keys);
-            fits.then(|| {
-                filter.hear();
-                Heard { filter, keys: of.keys.clone(), names: of.names.clone() }
-            })
-        });
-        heard.collect()
-    }
-
     /// Leaves out what statistics show to be behind the threshold or outside the filters, as they are now. Whether something is left.
     fn narrow(&self, morsel: &mut Morsel, filters: &[Heard]) -> bool {
         let behind = self.threshold.as_ref().and_then(|threshold| {

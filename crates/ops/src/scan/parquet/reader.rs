@@ -20,10 +20,11 @@ use super::fetch::{Fetched, coalesce, gap_bytes_max};
 use super::flat::{Decoded, FlatColumn, Pages, RowGroupShared, is_supported};
 use super::metadata::damaged;
 use super::nested::NestedColumn;
-use super::{FileState, Heard, ScanRun, SourceColumn};
+use super::{FileState, ScanRun, SourceColumn};
 use crate::context::{RangeReader, Read, Reservation, Token};
 use crate::operator::{Reader, Step};
 use crate::scan::file::{check_nulls, convert};
+use crate::sideways::Heard;
 use crate::stream_util::{Cutter, Packer};
 
 /// Rows that are decoded at once.
