@@ -28,6 +28,9 @@ const TRIAL_ROWS: u64 = 32_768;
 /// It does not, where more than this part of the tuples passes, in percent.
 const PASSED_PERCENT_MAX: u64 = 70;
 
+/// Few pass where it is less than this part.
+const FEW_PERCENT: u64 = 30;
+
 /// The keys of a build, or of several, as far as one tells them from others.
 #[derive(Debug)]
 pub(crate) struct KeyFilter {
@@ -230,6 +233,12 @@ impl KeyFilter {
     /// Whether testing tuples is still worth it.
     pub(crate) fn is_on(&self) -> bool {
         !self.off.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is known that few tuples pass.
+    pub(crate) fn passes_few(&self) -> bool {
+        let (tested, passed) = (self.tested.load(Ordering::Relaxed), self.passed.load(Ordering::Relaxed));
+        tested >= TRIAL_ROWS && passed * 100 < tested * FEW_PERCENT
     }
 
     /// A scan drops what does not pass: nobody else need test its tuples.

@@ -18,12 +18,16 @@ const DROPPING: [&str; 5] = ["inner", "semi", "right", "build_semi", "build_anti
 const STREAM_ROWS_MIN: f64 = 100_000.0;
 /// More of the stream than this must have no match.
 const MATCHED_MAX: f64 = 0.4;
+/// How many tuples of the stream a row of the build is taken to meet where the join yields rows of the build.
+const MET_OF_ROW: f64 = 4.0;
 /// The work of a test of a tuple, in units of what it costs to decode and carry one of its fields.
 const TEST_COST: f64 = 1.5;
 /// The work of a row of the build that becomes part of a filter.
 const BUILD_COST: f64 = 3.0;
 /// What a join costs a tuple.
 const JOIN_COST: f64 = 4.0;
+/// What it costs to look a tuple up that has no match.
+const LOOKUP_COST: f64 = 2.0;
 /// What an exchange costs a tuple.
 const EXCHANGE_COST: f64 = 20.0;
 
@@ -146,10 +150,13 @@ fn filter_of(ways: &Ways<'_>, id: NodeId) -> Option<Placed> {
     }
     let expected = |params: &Params| Some(params.integer_opt("expected_rows").ok()?? as f64);
     let (stream_rows, build_rows) = (expected(&node.params)?, expected(&table.params)?);
-    let matched = node.estimated_rows? as f64 / stream_rows.max(1.0);
     // What these joins yield says nothing of how much of the stream has a match.
-    if matches!(&*join, "build_semi" | "build_anti") || matched > MATCHED_MAX || stream_rows < STREAM_ROWS_MIN
-    {
+    let met = match &*join {
+        "build_semi" | "build_anti" => build_rows * MET_OF_ROW,
+        _ => node.estimated_rows? as f64,
+    };
+    let matched = met / stream_rows.max(1.0);
+    if matched > MATCHED_MAX || stream_rows < STREAM_ROWS_MIN {
         return None;
     }
     let keys = node.params.names("keys").ok()?;
@@ -185,7 +192,7 @@ fn gain(ways: &Ways<'_>, place: &Place, between: &Between, matched: f64, stream_
         let fields = node.params.names("fields").ok().map(|names| names.iter().filter(tested).count());
         let columns = node.params.tuple("columns").ok();
         let columns = columns.map(|tuple| tuple.fields().iter().filter(|f| tested(&&f.name)).count());
-        spared += fields.or(columns).unwrap_or(0) as f64;
+        spared += LOOKUP_COST + fields.or(columns).unwrap_or(0) as f64;
     }
     (rows * ((1.0 - matched) * spared - TEST_COST), rows)
 }

@@ -74,11 +74,13 @@ impl SubOperator for BlockScan {
             ))),
         };
         let columns = scan.columns.fields().iter().map(position).collect::<Result<_>>()?;
+        let can_raise = conjuncts.iter().any(|conjunct| conjunct.bound.can_raise());
         Ok(Operator::Source(Arc::new(Lowered(Arc::new(Scan {
             what: scan,
             blocks,
             columns,
             conjuncts,
+            can_raise,
             filters,
         })))))
     }
@@ -91,6 +93,8 @@ struct Scan {
     /// Positions in the table of the columns that are listed.
     columns: Vec<usize>,
     conjuncts: Vec<Conjunct>,
+    /// Whether a conjunct can fail.
+    can_raise: bool,
     filters: Vec<FilterOf>,
 }
 
@@ -216,6 +220,19 @@ impl Piece<'_> {
     }
 }
 
+/// Keeps the tuples whose keys are in these filters; how many are not.
+fn drop_unmatched(piece: &mut Piece<'_>, filters: &[&Heard], hashes: &mut Vec<u64>) -> Result<usize> {
+    let mut dropped = 0;
+    for heard in filters.iter().filter(|heard| heard.filter.is_on()) {
+        let chunk = piece.chunk(&heard.keys)?;
+        let keys = (0..chunk.width()).map(|key| chunk.column(key)).collect::<Result<Vec<_>>>()?;
+        let passed = heard.filter.select(&keys, chunk.rows(), hashes)?;
+        dropped += chunk.rows() - passed.len();
+        piece.keep(select_positions(&chunk, &passed).selection().cloned())?;
+    }
+    Ok(dropped)
+}
+
 impl Reader for BlockReader {
     fn step(&mut self) -> Result<Step> {
         let (scan, block) = (&*self.scan, self.scan.block(self.block)?);
@@ -227,22 +244,20 @@ impl Reader for BlockReader {
         let (positions, decoded) = (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
         let mut piece = Piece { scan, block, positions, decoded, selection: None };
         self.row += rows;
+        // What drops most tuples comes first, unless it would hide an error.
+        let is_first = |heard: &&Heard| !scan.can_raise && heard.filter.passes_few();
+        let (first, last): (Vec<&Heard>, Vec<&Heard>) = self.filters.iter().partition(is_first);
+        let mut dropped = drop_unmatched(&mut piece, &first, &mut self.hashes)?;
         for conjunct in self.conjuncts.iter() {
-            let left = conjunct.predicate.select(piece.chunk(&conjunct.columns)?)?;
-            piece.keep(left.selection().cloned())?;
-            if piece.is_empty() {
-                return Ok(Step::Again);
+            if !piece.is_empty() {
+                let left = conjunct.predicate.select(piece.chunk(&conjunct.columns)?)?;
+                piece.keep(left.selection().cloned())?;
             }
         }
-        for heard in self.filters.iter().filter(|heard| heard.filter.is_on()) {
-            let chunk = piece.chunk(&heard.keys)?;
-            let keys = (0..chunk.width()).map(|key| chunk.column(key)).collect::<Result<Vec<_>>>()?;
-            let passed = heard.filter.select(&keys, chunk.rows(), &mut self.hashes)?;
-            self.dropped += (chunk.rows() - passed.len()) as u64;
-            piece.keep(select_positions(&chunk, &passed).selection().cloned())?;
-            if piece.is_empty() {
-                return Ok(Step::Again);
-            }
+        dropped += drop_unmatched(&mut piece, &last, &mut self.hashes)?;
+        self.dropped += dropped as u64;
+        if piece.is_empty() {
+            return Ok(Step::Again);
         }
         piece.chunk(&scan.what.fields).map(Step::HasOutput)
     }
