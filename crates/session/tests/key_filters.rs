@@ -40,6 +40,29 @@ fn answer(session: &mut Session, sql: &str) -> String {
     }
 }
 
+fn answer_none(session: &mut Session, sql: &str) {
+    session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+#[test]
+fn blocks_out_of_bounds_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    tables(folder.path());
+    let database = Some(folder.path().into());
+    let mut session = Session::new(Config { database, ..Config::default() }).unwrap();
+    answer_none(&mut session, "CREATE TEMP TABLE facts AS SELECT * FROM facts");
+    answer_none(&mut session, "CREATE TEMP TABLE few AS SELECT 199990 + id AS j FROM dims WHERE id < 3");
+    for sql in [
+        "SELECT count(*), min(i) FROM facts WHERE i BETWEEN 199990 AND 199992",
+        "SELECT count(*), min(i) FROM facts JOIN few ON i = j",
+    ] {
+        assert_eq!(answer(&mut session, sql), "3 199990", "{sql}");
+        let ran = answer(&mut session, &format!("EXPLAIN ANALYZE {sql}"));
+        assert!(ran.contains("rows skipped"), "{sql}\n{ran}");
+    }
+    assert_eq!(answer(&mut session, "SELECT count(*) FROM facts WHERE i < 0 OR k IS NULL"), "18182");
+}
+
 #[test]
 fn filters_stand_where_most_tuples_have_no_match() {
     let folder = tempfile::tempdir().unwrap();
@@ -47,14 +70,22 @@ fn filters_stand_where_most_tuples_have_no_match() {
     let matches = |i: usize| !i.is_multiple_of(11) && (i * 7 % KEYS) % 100 == 7;
     let (count, sum) =
         (0..FACTS).filter(|i| matches(*i)).fold((0, 0), |(count, sum), i| (count + 1, sum + i));
-    for (threads, chunk_rows) in [(1, 2_048), (2, 100)] {
+    for (threads, chunk_rows, in_memory) in
+        [(1, 2_048, false), (2, 100, false), (1, 2_048, true), (2, 100, true)]
+    {
         let database = Some(folder.path().into());
         let mut session =
             Session::new(Config { threads, chunk_rows, database, ..Config::default() }).unwrap();
+        if in_memory {
+            for name in ["facts", "dims"] {
+                answer_none(&mut session, &format!("CREATE TEMP TABLE {name} AS SELECT * FROM {name}"));
+            }
+        }
         let select = "SELECT count(u), sum(i), min(t) <= max(t) FROM facts";
         for (join, filtered) in [
             (format!("{select} JOIN dims ON k = id WHERE d = 7"), true),
             (format!("{select} WHERE k IN (SELECT id FROM dims WHERE d = 7)"), true),
+            (format!("{select} JOIN dims ON k = id WHERE d = 7 AND t >= 'text' AND i % 2 < 2"), true),
             (format!("{select} JOIN dims ON k = id"), false),
             (format!("{select} LEFT JOIN (SELECT * FROM dims WHERE d = 7) d ON k = id"), false),
             (format!("{select} WHERE k NOT IN (SELECT id FROM dims WHERE d = 7)"), false),

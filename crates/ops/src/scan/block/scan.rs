@@ -238,7 +238,9 @@ impl Reader for BlockReader {
         let (scan, block) = (&*self.scan, self.scan.block(self.block)?);
         let rows = self.run.context.chunk_rows().min(block.rows - self.row);
         if rows == 0 {
-            self.run.counters.add("rows_dropped_without_match", std::mem::take(&mut self.dropped));
+            if self.dropped > 0 {
+                self.run.counters.add("rows_dropped_without_match", std::mem::take(&mut self.dropped));
+            }
             return Ok(Step::Done);
         }
         let (positions, decoded) = (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
