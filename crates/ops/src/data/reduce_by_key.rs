@@ -53,14 +53,19 @@ impl Descriptor for ReduceByKey {
 
 impl SubOperator for ReduceByKey {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        lower_with(node, lowering, Limits::default())
+        lower_with(node, lowering, Limits::default(), node.estimated_rows)
     }
 }
 
 /// Lowers a node, its table limited.
-pub(crate) fn lower_with(node: &Node, lowering: &Lowering<'_>, limits: Limits) -> Result<Operator> {
+pub(crate) fn lower_with(
+    node: &Node,
+    lowering: &Lowering<'_>,
+    limits: Limits,
+    groups: Option<u64>,
+) -> Result<Operator> {
     let keys = describe::keys(&lowering.inputs[0].tuple, &node.params.names("keys")?, "key")?;
-    let grouping = Grouping::bind(&keys, &calls(node)?, lowering, limits)?;
+    let grouping = Grouping::bind(&keys, &calls(node)?, lowering, limits)?.expecting(groups);
     Ok(match node.params.flag("partial")? {
         true => Operator::Stream(Arc::new(PartialGrouping::new(grouping))),
         false => Operator::Sink(Arc::new(grouping)),

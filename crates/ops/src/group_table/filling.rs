@@ -6,7 +6,7 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::Result;
 
 use super::direct::Direct;
-use super::grouping::Spec;
+use super::grouping::{Spec, WHOLE_TABLE_BYTES_MAX};
 use super::keys::Packed;
 use super::table::Table;
 use crate::Run;
@@ -21,6 +21,9 @@ const REDUCTION_MIN_SIXTEENTHS: usize = 20;
 /// A table is at most this part of the memory budget, but this large in any case.
 const TABLE_SHARE: usize = 64;
 const TABLE_BYTES_LEAST: usize = 64 << 10;
+
+/// The part of the groups that a random choice of rows brings, below which rows are taken to be clustered.
+const BORNE_OUT: f64 = 0.8;
 
 /// After this many fills without a table, one is tried again.
 const STRAIGHT_FILLS: usize = 16;
@@ -39,6 +42,8 @@ pub(super) struct Filling {
     clusters: Clusters,
     position: (u64, u64),
     rows: usize,
+    /// When the table is full, on its own account.
+    bytes_max: usize,
     /// Fills left for which the table is passed by.
     straight: usize,
     /// Whether keys in the table are distinct.
@@ -58,6 +63,7 @@ impl Filling {
             clusters: Clusters::default(),
             position: (0, 0),
             rows: 0,
+            bytes_max: spec.limits.table_bytes_max,
             straight: 0,
             distinct: true,
         })
@@ -140,9 +146,22 @@ impl Filling {
     }
 
     /// Whether it no longer fits the cache.
-    pub(super) fn is_full(&self) -> bool {
-        let share = self.run.context.memory_bytes() / TABLE_SHARE;
-        self.table.table_bytes() > self.spec.limits.table_bytes_max.min(share.max(TABLE_BYTES_LEAST))
+    pub(super) fn is_full(&mut self) -> bool {
+        let share = (self.run.context.memory_bytes() / TABLE_SHARE).max(TABLE_BYTES_LEAST);
+        let bytes = self.table.table_bytes();
+        if bytes > self.bytes_max && self.may_hold_all() {
+            self.bytes_max = WHOLE_TABLE_BYTES_MAX;
+        }
+        bytes > self.bytes_max.min(share)
+    }
+
+    /// Whether as many groups have come as of those that are expected, if each row belongs to any of them. Fewer where the input is
+    /// clustered: then there is little to merge, and the expectation is not borne out.
+    fn may_hold_all(&self) -> bool {
+        let (rows, groups) = (self.rows as f64, self.table.store.groups() as f64);
+        let seen = |expected: usize| expected as f64 * (1.0 - (-rows / expected as f64).exp());
+        let borne_out = |expected: usize| groups >= BORNE_OUT * seen(expected) && groups <= expected as f64;
+        self.bytes_max < WHOLE_TABLE_BYTES_MAX && self.spec.expected.is_some_and(borne_out)
     }
 
     /// Bytes held.
@@ -159,7 +178,13 @@ impl Filling {
             0 => 0,
             left => left - 1,
         };
-        self.table.clear()?;
+        let bytes_max = self.spec.limits.table_bytes_max;
+        match self.bytes_max > bytes_max {
+            // Its slots alone may be more than it may have from now on.
+            true => self.table = Table::new(self.spec.layout.clone(), self.spec.program.clone(), 0)?,
+            false => self.table.clear()?,
+        }
+        self.bytes_max = bytes_max;
         self.direct.clear();
         self.rows = 0;
         self.distinct = true;

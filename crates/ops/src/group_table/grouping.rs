@@ -32,6 +32,10 @@ const SPILL_SHARE: usize = 2_048;
 const SPILL_BYTES_MIN: usize = 1 << 10;
 const SPILL_BYTES_MAX: usize = 16 << 10;
 
+/// A table that is believed to hold all groups may have so many bytes: that costs less than to merge it. CPU seconds of TPC-H 13 (SF 1,
+/// 2 workers, Xeon, 2 MiB of cache of each core): 0.16 where it is merged, 0.13 where not.
+pub(super) const WHOLE_TABLE_BYTES_MAX: usize = 16 << 20;
+
 /// Sizes that tests make small.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -64,6 +68,8 @@ pub(super) struct Spec {
     pub(super) layout: Arc<KeyLayout>,
     pub(super) program: Arc<Program>,
     pub(super) limits: Limits,
+    /// How many groups are believed to come, where a table can hold all of them.
+    pub(super) expected: Option<usize>,
 }
 
 impl Spec {
@@ -77,6 +83,17 @@ impl Spec {
 }
 
 impl Grouping {
+    /// The same, where so many groups are believed to come.
+    pub(crate) fn expecting(mut self, groups: Option<u64>) -> Grouping {
+        if let (Some(groups), Some(spec)) = (groups, Arc::get_mut(&mut self.inner)) {
+            let whole = Table::bytes_for(groups as usize, spec.program.stride());
+            if whole <= WHOLE_TABLE_BYTES_MAX {
+                spec.expected = Some(groups as usize);
+            }
+        }
+        self
+    }
+
     /// Binds keys and aggregates; `output` has the keys' fields, then the aggregates'.
     ///
     /// # Errors
@@ -100,7 +117,8 @@ impl Grouping {
         let layout = Arc::new(KeyLayout::new(&types, limits.hash_mask)?);
         let program =
             Program::bind(calls, outputs, &tuple, lowering.parameters, lowering.library, layout.words())?;
-        let spec = Spec { inputs, tuple, keys: keys.len(), layout, program: Arc::new(program), limits };
+        let (keys, program) = (keys.len(), Arc::new(program));
+        let spec = Spec { inputs, tuple, keys, layout, program, limits, expected: None };
         Ok(Grouping { inner: Arc::new(spec) })
     }
 }

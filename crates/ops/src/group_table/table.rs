@@ -49,6 +49,12 @@ impl Table {
         Ok(Table { store, layout, slots: vec![0; slots], skipped_bits: PARTITION_BITS })
     }
 
+    /// Bytes of a table with so many groups, whose records have so many words.
+    pub(crate) fn bytes_for(groups: usize, stride: usize) -> usize {
+        let slots = groups.saturating_mul(2).checked_next_power_of_two().unwrap_or(usize::MAX);
+        groups.saturating_mul(stride).saturating_add(slots).saturating_mul(8)
+    }
+
     /// A table for groups of a partition that was cut `depth` times more.
     pub(crate) fn of_cut(layout: Arc<KeyLayout>, program: Arc<Program>, depth: u32) -> Result<Self> {
         let skipped_bits = PARTITION_BITS * (depth + 1);
