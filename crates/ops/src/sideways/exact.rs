@@ -62,7 +62,7 @@ impl Exact {
         }
         let least = each_number!(least, values => values.min())??;
         let greatest = each_number!(greatest, values => values.max())??;
-        let bytes_max = (bloom_bytes * TIMES_BLOOM_MAX).max(BYTES_FREE).min(BYTES_MAX);
+        let bytes_max = (bloom_bytes * TIMES_BLOOM_MAX).clamp(BYTES_FREE, BYTES_MAX);
         Exact::of_range(least, greatest, bytes_max)
     }
 
