@@ -106,6 +106,9 @@ struct EngineLine {
     /// Where samples of tables are kept for later runs; off: nowhere [default: tessera in XDG_CACHE_HOME, or in ~/.cache]
     #[arg(long, value_name = "DIRECTORY|off")]
     statistics_cache: Option<PathBuf>,
+    /// Where machine code is kept for later runs; off: nowhere [default: tessera/code in XDG_CACHE_HOME, or in ~/.cache]
+    #[arg(long, value_name = "DIRECTORY|off")]
+    code_cache: Option<PathBuf>,
     /// Cancel a statement after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     deadline: Option<Duration>,
@@ -432,9 +435,14 @@ fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
     let mut config = Config { database, deadline, mpi_exchange, smart_storage, tier, ..Config::default() };
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
+    let user = cache_directory(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"));
     config.statistics_cache = match engine.statistics_cache {
         Some(directory) => Some(directory).filter(|directory| directory.as_os_str() != "off"),
-        None => cache_directory(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")),
+        None => user.clone(),
+    };
+    config.code_cache = match engine.code_cache {
+        Some(directory) => Some(directory).filter(|directory| directory.as_os_str() != "off"),
+        None => user.map(|user| user.join("code")),
     };
     config.temp_directory = engine.temp_directory.unwrap_or(config.temp_directory);
     config.chunk_rows = engine.chunk_rows.map_or(config.chunk_rows, usize::from);

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
@@ -12,6 +13,7 @@ use tessera_ops::code::{Compiler, Promise, RawInput, Select, SelectCode, Update,
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
+use crate::kept::Files;
 use crate::loaded::Loaded;
 use crate::lower::{NONE, SELECT, UPDATE, lower_select, lower_update};
 use crate::target::Host;
@@ -43,6 +45,14 @@ impl Piece {
             Piece::Update(code) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
             Piece::Select(_) => 1,
         }
+    }
+
+    /// Its code, of an object.
+    fn linked(&self, object: &[u8]) -> Result<Compiled> {
+        Ok(match self {
+            Piece::Update(_) => Compiled::Update(CompiledUpdate(Loaded::new(object, UPDATE)?)),
+            Piece::Select(_) => Compiled::Select(CompiledSelect(Loaded::new(object, SELECT)?)),
+        })
     }
 }
 
@@ -110,7 +120,7 @@ struct Wanted {
 #[derive(Debug)]
 struct Shared {
     kept: Mutex<Kept>,
-    waiting: OnceLock<Option<Sender<Arc<Wanted>>>>,
+    waiting: OnceLock<Option<Sender<Asked>>>,
     compiled: AtomicU64,
     nanoseconds: AtomicU64,
 }
@@ -154,10 +164,11 @@ impl Shared {
         wanted
     }
 
-    fn compile(&self, wanted: &Wanted) {
+    fn compile(&self, asked: &Asked) {
+        let wanted = &asked.wanted;
         wanted.done.get_or_init(|| {
             let started = Instant::now();
-            let done = compile(&wanted.piece);
+            let done = compile(&wanted.piece, asked.kept.as_deref());
             self.compiled.fetch_add(1, Ordering::Relaxed);
             self.nanoseconds.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
             done
@@ -172,17 +183,17 @@ impl Shared {
     }
 
     /// Has it compiled beside the query, by the one thread that does so.
-    fn ask(&self, wanted: &Arc<Wanted>) {
+    fn ask(&self, asked: &Asked) {
         let start = || {
-            let (sender, receiver) = channel::<Arc<Wanted>>();
+            let (sender, receiver) = channel::<Asked>();
             let work = move || {
                 // Only this thread's, on Linux.
                 let _ = rustix::process::nice(NICE);
-                for wanted in receiver {
+                for asked in receiver {
                     let _until_done = in_use::compiling();
                     match in_use::is_in_use() {
-                        true => SHARED.compile(&wanted),
-                        false => wanted.asked.store(false, Ordering::Relaxed),
+                        true => SHARED.compile(&asked),
+                        false => asked.wanted.asked.store(false, Ordering::Relaxed),
                     }
                 }
             };
@@ -190,73 +201,87 @@ impl Shared {
             std::thread::Builder::new().name("tessera-jit".to_string()).spawn(work).ok().map(|_| sender)
         };
         if let Some(sender) = self.waiting.get_or_init(start)
-            && !wanted.asked.swap(true, Ordering::Relaxed)
+            && !asked.wanted.asked.swap(true, Ordering::Relaxed)
         {
-            let _ = sender.send(wanted.clone());
+            let _ = sender.send(asked.clone());
         }
     }
 }
 
-fn compile(piece: &Piece) -> Result<Compiled> {
+fn compile(piece: &Piece, kept: Option<&Files>) -> Result<Compiled> {
     thread_local! {
         /// Making it takes about as long as compiling a short function.
         static HOST: OnceCell<Result<Host>> = const { OnceCell::new() };
     }
-    HOST.with(|host| compile_for(host.get_or_init(Host::new).as_ref().map_err(Error::clone)?, piece))
+    HOST.with(|host| compile_for(host.get_or_init(Host::new).as_ref().map_err(Error::clone)?, piece, kept))
 }
 
-fn compile_for(host: &Host, piece: &Piece) -> Result<Compiled> {
+fn compile_for(host: &Host, piece: &Piece, kept: Option<&Files>) -> Result<Compiled> {
+    let made_of = format!("{}\n{piece:?}", host.describe());
+    // What cannot be linked is made anew.
+    let known = kept.and_then(|kept| kept.load(&made_of));
+    if let Some(compiled) = known.and_then(|object| piece.linked(&object).ok()) {
+        return Ok(compiled);
+    }
     let context = Context::create();
     let module = host.module(&context);
-    let (lowered, name) = match piece {
-        Piece::Update(code) => (lower_update(&context, &module, code), UPDATE),
-        Piece::Select(code) => (lower_select(&context, &module, code), SELECT),
+    let lowered = match piece {
+        Piece::Update(code) => lower_update(&context, &module, code),
+        Piece::Select(code) => lower_select(&context, &module, code),
     };
     let function =
         lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
-    let loaded = Loaded::new(&host.object(&context, &module, function)?, name)?;
-    Ok(match piece {
-        Piece::Update(_) => Compiled::Update(CompiledUpdate(loaded)),
-        Piece::Select(_) => Compiled::Select(CompiledSelect(loaded)),
-    })
+    let object = host.object(&context, &module, function)?;
+    if let Some(kept) = kept {
+        kept.save(&made_of, &object);
+    }
+    piece.linked(&object)
 }
 
 /// A compiler of one tier.
 #[derive(Debug)]
 pub(crate) struct Jit {
     tier: Tier,
+    kept: Option<Arc<Files>>,
 }
 
 /// The compiler of a tier; none for the vectorised one.
-pub(crate) fn compiler(tier: Tier) -> Option<Arc<dyn Compiler>> {
+pub(crate) fn compiler(tier: Tier, kept: Option<&Path>) -> Option<Arc<dyn Compiler>> {
     match tier {
         Tier::Vectorized => None,
-        tier => Some(Arc::new(Jit { tier })),
+        tier => Some(Arc::new(Jit { tier, kept: kept.map(|kept| Arc::new(Files::new(kept))) })),
+    }
+}
+
+impl Jit {
+    fn asked(&self, piece: Piece) -> Asked {
+        Asked { wanted: SHARED.wanted(piece), tier: self.tier, kept: self.kept.clone() }
     }
 }
 
 impl Compiler for Jit {
     fn update(&self, code: UpdateCode) -> Arc<dyn Promise<dyn Update>> {
-        Arc::new(Asked { wanted: SHARED.wanted(Piece::Update(code)), tier: self.tier })
+        Arc::new(self.asked(Piece::Update(code)))
     }
 
     fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>> {
-        Arc::new(Asked { wanted: SHARED.wanted(Piece::Select(code)), tier: self.tier })
+        Arc::new(self.asked(Piece::Select(code)))
     }
 }
 
 /// What one run asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Asked {
     wanted: Arc<Wanted>,
     tier: Tier,
+    kept: Option<Arc<Files>>,
 }
 
 impl Asked {
     fn get(&self, rows: usize) -> Result<Option<&Compiled>> {
         let wanted = &self.wanted;
         if self.tier == Tier::Compiled {
-            SHARED.compile(wanted);
+            SHARED.compile(self);
         }
         match (wanted.done.get(), self.tier) {
             (Some(Ok(compiled)), _) => Ok(Some(compiled)),
@@ -266,7 +291,7 @@ impl Asked {
                 let rows = wanted.rows.fetch_add(rows as u64, Ordering::Relaxed) + rows as u64;
                 // Whoever has come so far is taken to have as much before it.
                 if rows * wanted.piece.weight() * SAVED_NANOSECONDS > SHARED.compile_nanoseconds() {
-                    SHARED.ask(wanted);
+                    SHARED.ask(self);
                 }
                 Ok(None)
             }
@@ -289,5 +314,65 @@ impl Promise<dyn Select> for Asked {
             Compiled::Select(code) => Some(code as &dyn Select),
             Compiled::Update(_) => None,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_ops::code::{Comparison, InputCode, Machine, Op, ValueCode};
+
+    use super::*;
+
+    /// Whether 32-bit numbers are less than one.
+    fn less_than(number: i128) -> Piece {
+        let machine = Machine::Integer { bits: 32, signed: true };
+        let value = |op| ValueCode { op, machine, nullable: false };
+        let operands = Box::new([value(Op::Input(0)), value(Op::Integer(number))]);
+        let predicate = ValueCode {
+            op: Op::Compare(Comparison::Lt, operands),
+            machine: Machine::Boolean,
+            nullable: false,
+        };
+        let inputs = vec![InputCode { machine, nullable: false }];
+        Piece::Select(SelectCode { inputs, predicate })
+    }
+
+    fn selected(compiled: &Compiled, numbers: &[i32]) -> Vec<u32> {
+        let Compiled::Select(select) = compiled else { panic!("no predicate") };
+        let (values, validity) = (numbers.as_ptr().cast(), [u8::MAX; 8]);
+        let input = RawInput { values, validity: validity.as_ptr(), values_offset: 0, validity_offset: 0 };
+        let mut out = vec![0; numbers.len()];
+        // SAFETY: an input with so many values, and room for as many positions.
+        let found = unsafe { select.run(&[input], std::ptr::null(), numbers.len(), out.as_mut_ptr()) };
+        out.truncate(found.unwrap());
+        out
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn code_is_kept_and_a_bad_file_costs_a_compilation() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::new(&folder.path().join("code"));
+        let file = || std::fs::read_dir(folder.path().join("code")).unwrap().next().unwrap().unwrap().path();
+        let run = |number| selected(&compile(&less_than(number), Some(&files)).unwrap(), &[5, 7, 6, -1]);
+        assert_eq!(run(6), [0, 3]);
+        let whole = std::fs::read(file()).unwrap();
+        // Nothing is written where it is found.
+        let written = std::fs::metadata(file()).unwrap();
+        assert_eq!(run(6), [0, 3]);
+        use std::os::unix::fs::MetadataExt;
+        assert_eq!(std::fs::metadata(file()).unwrap().ino(), written.ino());
+        for damaged in [&whole[..whole.len() / 2], &[][..], &[9; 100]] {
+            std::fs::write(file(), damaged).unwrap();
+            assert_eq!(run(6), [0, 3]);
+            assert_eq!(std::fs::read(file()).unwrap(), whole);
+        }
+        // A whole file whose object is none.
+        let made_of = format!("{}\n{:?}", Host::new().unwrap().describe(), less_than(6));
+        assert!(files.save(&made_of, b"no object"));
+        assert_eq!(run(6), [0, 3]);
+        assert_eq!(std::fs::read(file()).unwrap(), whole);
+        assert_eq!(run(7), [0, 2, 3]);
+        assert_eq!(std::fs::read_dir(folder.path().join("code")).unwrap().count(), 2);
     }
 }

@@ -7,14 +7,16 @@
 //! ```
 //! use tessera_jit::{Tier, compiler};
 //!
-//! assert!(compiler(Tier::Vectorized)?.is_none());
-//! assert_eq!(compiler(Tier::Compiled).is_ok(), tessera_jit::IS_BUILT);
+//! assert!(compiler(Tier::Vectorized, None)?.is_none());
+//! assert_eq!(compiler(Tier::Compiled, None).is_ok(), tessera_jit::IS_BUILT);
 //! # Ok::<(), tessera_types::Error>(())
 //! ```
 
 #[cfg(feature = "llvm")]
 mod compiler;
 mod in_use;
+#[cfg(feature = "llvm")]
+mod kept;
 #[cfg(feature = "llvm")]
 mod loaded;
 #[cfg(feature = "llvm")]
@@ -23,6 +25,7 @@ mod lower;
 mod target;
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -67,18 +70,18 @@ impl FromStr for Tier {
     }
 }
 
-/// Who compiles in a tier; nobody in the vectorised one.
+/// Who compiles in a tier; nobody in the vectorised one. Code is kept for other processes in the directory `kept`, if there is one.
 ///
 /// # Errors
 /// The compiled tier is asked for, and this build has none.
-pub fn compiler(tier: Tier) -> Result<Option<Arc<dyn Compiler>>> {
+pub fn compiler(tier: Tier, kept: Option<&Path>) -> Result<Option<Arc<dyn Compiler>>> {
     #[cfg(feature = "llvm")]
-    return Ok(compiler::compiler(tier));
+    return Ok(compiler::compiler(tier, kept));
     #[cfg(not(feature = "llvm"))]
-    match tier {
-        Tier::Compiled => Err(Error::unsupported(
+    match (tier, kept) {
+        (Tier::Compiled, _) => Err(Error::unsupported(
             "this build has no compiled tier: build it with --features llvm (which needs LLVM 19), or choose --tier vectorized",
         )),
-        Tier::Vectorized | Tier::Auto => Ok(None),
+        (Tier::Vectorized | Tier::Auto, _) => Ok(None),
     }
 }

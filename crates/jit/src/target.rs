@@ -48,6 +48,12 @@ impl Host {
         Ok(Host { machine, cpu, features })
     }
 
+    /// All that code depends on beside what it is made of.
+    pub(crate) fn describe(&self) -> String {
+        let triple = self.machine.get_triple();
+        format!("{} {} {} {PASSES}", triple.as_str().to_string_lossy(), self.cpu, self.features)
+    }
+
     /// A module for this machine.
     pub(crate) fn module<'ctx>(&self, context: &'ctx Context) -> Module<'ctx> {
         let module = context.create_module("tessera");

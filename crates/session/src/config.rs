@@ -40,6 +40,8 @@ pub struct Config {
     pub smart_storage: SmartStorage,
     /// The directory in which samples of tables are kept for other processes; nowhere if there is none.
     pub statistics_cache: Option<PathBuf>,
+    /// The directory in which machine code is kept for other processes; nowhere if there is none.
+    pub code_cache: Option<PathBuf>,
     /// Every statement is cancelled when it has run this long.
     pub deadline: Option<Duration>,
 }
@@ -60,6 +62,7 @@ impl Default for Config {
             tier: Tier::default(),
             smart_storage: SmartStorage::Off,
             statistics_cache: None,
+            code_cache: None,
             deadline: None,
         }
     }

@@ -55,6 +55,7 @@ pub(crate) struct Values {
     pub(crate) smart_storage: SmartStorage,
     pub(crate) samples: bool,
     pub(crate) tier: Tier,
+    pub(crate) code_cache: Option<PathBuf>,
     pub(crate) planning: tessera_sql::Settings,
 }
 
@@ -72,6 +73,7 @@ impl Values {
             smart_storage: config.smart_storage,
             samples: true,
             tier: config.tier,
+            code_cache: config.code_cache.clone(),
             planning: tessera_sql::Settings::default(),
         };
         values.check()?;
@@ -87,7 +89,7 @@ impl Values {
         };
         range("threads", self.threads, 1, THREADS_MAX)?;
         range("chunk_rows", self.chunk_rows, 1, CHUNK_ROWS_MAX)?;
-        tessera_jit::compiler(self.tier)?;
+        tessera_jit::compiler(self.tier, None)?;
         if self.memory_bytes < MEMORY_BYTES_MIN {
             let message = format!("memory must be at least 1MiB, not {} bytes", self.memory_bytes);
             return Err(Error::semantic(message));
@@ -100,7 +102,7 @@ impl Values {
         if self.tier == Tier::Auto && self.memory_bytes < COMPILER_BYTES_MIN {
             return None;
         }
-        tessera_jit::compiler(self.tier).ok().flatten()
+        tessera_jit::compiler(self.tier, self.code_cache.as_deref()).ok().flatten()
     }
 
     /// # Errors
