@@ -436,14 +436,13 @@ fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
     let user = cache_directory(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"));
-    config.statistics_cache = match engine.statistics_cache {
+    let code = user.as_ref().map(|user| user.join("code"));
+    let chosen = |given: Option<PathBuf>, otherwise| match given {
         Some(directory) => Some(directory).filter(|directory| directory.as_os_str() != "off"),
-        None => user.clone(),
+        None => otherwise,
     };
-    config.code_cache = match engine.code_cache {
-        Some(directory) => Some(directory).filter(|directory| directory.as_os_str() != "off"),
-        None => user.map(|user| user.join("code")),
-    };
+    config.statistics_cache = chosen(engine.statistics_cache, user);
+    config.code_cache = chosen(engine.code_cache, code);
     config.temp_directory = engine.temp_directory.unwrap_or(config.temp_directory);
     config.chunk_rows = engine.chunk_rows.map_or(config.chunk_rows, usize::from);
     config

@@ -217,9 +217,9 @@ fn compile(piece: &Piece, kept: Option<&Files>) -> Result<Compiled> {
 }
 
 fn compile_for(host: &Host, piece: &Piece, kept: Option<&Files>) -> Result<Compiled> {
-    let made_of = format!("{}\n{piece:?}", host.describe());
+    let kept = kept.map(|files| (files, format!("{}\n{piece:?}", host.describe())));
     // What cannot be linked is made anew.
-    let known = kept.and_then(|kept| kept.load(&made_of));
+    let known = kept.as_ref().and_then(|(files, made_of)| files.load(made_of));
     if let Some(compiled) = known.and_then(|object| piece.linked(&object).ok()) {
         return Ok(compiled);
     }
@@ -232,8 +232,8 @@ fn compile_for(host: &Host, piece: &Piece, kept: Option<&Files>) -> Result<Compi
     let function =
         lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
     let object = host.object(&context, &module, function)?;
-    if let Some(kept) = kept {
-        kept.save(&made_of, &object);
+    if let Some((files, made_of)) = kept {
+        files.save(&made_of, &object);
     }
     piece.linked(&object)
 }

@@ -53,19 +53,14 @@ impl Descriptor for ReduceByKey {
 
 impl SubOperator for ReduceByKey {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        lower_with(node, lowering, Limits::default(), node.estimated_rows)
+        lower_with(node, lowering, Limits::default())
     }
 }
 
 /// Lowers a node, its table limited.
-pub(crate) fn lower_with(
-    node: &Node,
-    lowering: &Lowering<'_>,
-    limits: Limits,
-    groups: Option<u64>,
-) -> Result<Operator> {
+pub(crate) fn lower_with(node: &Node, lowering: &Lowering<'_>, limits: Limits) -> Result<Operator> {
     let keys = describe::keys(&lowering.inputs[0].tuple, &node.params.names("keys")?, "key")?;
-    let grouping = Grouping::bind(&keys, &calls(node)?, lowering, limits)?.expecting(groups);
+    let grouping = Grouping::bind(&keys, &calls(node)?, lowering, (limits, node.estimated_rows))?;
     Ok(match node.params.flag("partial")? {
         true => Operator::Stream(Arc::new(PartialGrouping::new(grouping))),
         false => Operator::Sink(Arc::new(grouping)),

@@ -83,18 +83,7 @@ impl Spec {
 }
 
 impl Grouping {
-    /// The same, where so many groups are believed to come.
-    pub(crate) fn expecting(mut self, groups: Option<u64>) -> Grouping {
-        if let (Some(groups), Some(spec)) = (groups, Arc::get_mut(&mut self.inner)) {
-            let whole = Table::bytes_for(groups as usize, spec.program.stride());
-            if whole <= WHOLE_TABLE_BYTES_MAX {
-                spec.expected = Some(groups as usize);
-            }
-        }
-        self
-    }
-
-    /// Binds keys and aggregates; `output` has the keys' fields, then the aggregates'.
+    /// Binds keys and aggregates; `output` has the keys' fields, then the aggregates'. `expected` is how many groups are believed to come.
     ///
     /// # Errors
     /// A key or an aggregate that cannot be run.
@@ -102,7 +91,7 @@ impl Grouping {
         keys: &[usize],
         calls: &[Call],
         lowering: &Lowering<'_>,
-        limits: Limits,
+        (limits, expected): (Limits, Option<u64>),
     ) -> Result<Grouping> {
         let edge: &Edge = lowering.inputs.first().ok_or_else(|| Error::internal("grouping without input"))?;
         let outputs = lowering.output.tuple.fields().get(keys.len()..).unwrap_or_default();
@@ -118,7 +107,9 @@ impl Grouping {
         let program =
             Program::bind(calls, outputs, &tuple, lowering.parameters, lowering.library, layout.words())?;
         let (keys, program) = (keys.len(), Arc::new(program));
-        let spec = Spec { inputs, tuple, keys, layout, program, limits, expected: None };
+        let fits = |groups: &usize| Table::bytes_for(*groups, program.stride()) <= WHOLE_TABLE_BYTES_MAX;
+        let expected = expected.map(|groups| groups as usize).filter(fits);
+        let spec = Spec { inputs, tuple, keys, layout, program, limits, expected };
         Ok(Grouping { inner: Arc::new(spec) })
     }
 }

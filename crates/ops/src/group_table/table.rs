@@ -78,14 +78,7 @@ impl Table {
         self.reserve(to - from)?;
         for row in from..to {
             self.prefetch(keys, row, to);
-            // Input that is clustered by its keys brings those of a group together.
-            let is_same = |before: &usize| {
-                keys.record(*before)[0] == keys.record(row)[0] && self.layout.equal(keys, *before, keys, row)
-            };
-            let group = match (groups.last(), (from..row).next_back().filter(is_same)) {
-                (Some(last), Some(_)) => *last,
-                _ => self.find_or_push(keys, row, false).0,
-            };
+            let (group, _) = self.find_or_push(keys, row, false);
             groups.push(group);
         }
         Ok(())

@@ -40,7 +40,7 @@ impl Descriptor for Stressed {
 
 impl SubOperator for Stressed {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        lower_with(node, lowering, self.0, None)
+        lower_with(node, lowering, self.0)
     }
 }
 

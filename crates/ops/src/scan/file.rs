@@ -7,7 +7,7 @@ use std::time::Duration;
 use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray, new_null_array};
 use bytes::Bytes;
 
-use tessera_encodings::{Chunk, Column, Selection};
+use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
 use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
 
@@ -347,34 +347,15 @@ pub(crate) fn filter_and_project(
     conjuncts: &[RunConjunct],
     fields: &[usize],
 ) -> Result<Chunk> {
-    let selection = selected(&mut |i| Ok(columns[i].clone()), rows, conjuncts)?;
-    let chunk = Chunk::new(fields.iter().map(|&i| columns[i].clone()).collect(), rows);
-    Ok(match selection {
-        Some(selection) => chunk.select(selection),
-        None => chunk,
-    })
-}
-
-/// The rows that conjuncts leave, of columns that are asked for as they are needed; none if all are left.
-pub(crate) fn selected(
-    column: &mut dyn FnMut(usize) -> Result<Column>,
-    rows: usize,
-    conjuncts: &[RunConjunct],
-) -> Result<Option<Arc<Selection>>> {
-    let mut selection = None;
+    let chosen = |fields: &[usize]| fields.iter().map(|&i| columns[i].clone()).collect();
+    let mut left = Chunk::new(Vec::new(), rows);
     for conjunct in conjuncts {
-        let read = conjunct.columns.iter().map(|&i| column(i)).collect::<Result<_>>()?;
-        let mut chunk = Chunk::new(read, rows);
-        if let Some(selection) = selection.take() {
-            chunk = chunk.select(selection);
-        }
-        let chunk = conjunct.predicate.select(chunk)?;
-        selection = chunk.selection().cloned();
-        if chunk.is_empty() {
+        left = conjunct.predicate.select(left.with_stored(chosen(&conjunct.columns)))?;
+        if left.is_empty() {
             break;
         }
     }
-    Ok(selection)
+    Ok(left.with_stored(chosen(fields)))
 }
 
 /// Reads a range, waiting for it: only while a plan starts or a file is looked into, never while a worker runs.

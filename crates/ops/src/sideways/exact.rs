@@ -5,6 +5,7 @@ use arrow::datatypes::DataType;
 use tessera_types::{Error, Result};
 
 use super::bloom::Bloom;
+use super::passing;
 use crate::hash::{SEED, combine};
 use crate::physical::{Physical, raw_values};
 
@@ -89,17 +90,9 @@ impl Exact {
         let (words, last) = (&self.words[..], self.words.len() - 1);
         let is_key = |value: i64| {
             let place = value.wrapping_sub(self.least) as u64;
-            words[((place / 64) as usize).min(last)] >> (place % 64) & 1
+            words[((place / 64) as usize).min(last)] >> (place % 64) & 1 == 1
         };
-        let mut positions = vec![0; array.len()];
-        let mut passed = 0;
-        each_number!(array, values => {
-            for (position, value) in values.enumerate() {
-                positions[passed] = position as u32;
-                passed += is_key(value) as usize;
-            }
-        })?;
-        positions.truncate(passed);
+        let mut positions = each_number!(array, values => passing(array.len(), values.map(is_key)))?;
         if let Some(nulls) = array.nulls() {
             positions.retain(|position| nulls.is_valid(*position as usize));
         }

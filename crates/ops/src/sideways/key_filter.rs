@@ -14,6 +14,7 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use super::bloom::Bloom;
 use super::exact::Exact;
+use super::passing;
 use crate::Run;
 use crate::describe;
 use crate::expression::scalar::{array_value, scalar_to_array};
@@ -292,14 +293,7 @@ impl KeyFilter {
             .ok_or_else(|| Error::internal("a filter of other keys"))?,
             Keys::Bloom(bloom) => {
                 hash_columns(keys, rows, hashes)?;
-                let mut positions = vec![0; rows];
-                let mut passed = 0;
-                for (position, hash) in hashes.iter().enumerate() {
-                    positions[passed] = position as u32;
-                    passed += usize::from(bloom.may_contain(*hash));
-                }
-                positions.truncate(passed);
-                positions
+                passing(rows, hashes.iter().map(|hash| bloom.may_contain(*hash)))
             }
         };
         self.count(rows as u64, positions.len() as u64);

@@ -43,3 +43,16 @@ impl Sideways {
         lock(&self.filters).get(name).cloned()
     }
 }
+
+/// The positions at which `passes` is true, of so many at most. Without a branch on what passes, which the processor could not foresee.
+#[inline(always)]
+fn passing(rows: usize, passes: impl Iterator<Item = bool>) -> Vec<u32> {
+    let mut positions = vec![0; rows];
+    let mut passed = 0;
+    for (position, passes) in passes.take(rows).enumerate() {
+        positions[passed] = position as u32;
+        passed += usize::from(passes);
+    }
+    positions.truncate(passed);
+    positions
+}
