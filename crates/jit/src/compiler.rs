@@ -9,14 +9,16 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Instant;
 
 use inkwell::context::Context;
-use tessera_ops::code::{Compiler, Promise, RawInput, Select, SelectCode, Update, UpdateCode};
+use inkwell::targets::FileType;
+use tessera_ops::code::{Compiler, Machine, Promise, RawInput, Select, SelectCode, Update, UpdateCode};
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
+use crate::given::Given;
 use crate::kept::Files;
 use crate::loaded::Loaded;
 use crate::lower::{NONE, SELECT, UPDATE, lower_select, lower_update};
-use crate::target::Host;
+use crate::target::{Host, Processor};
 use crate::{Tier, in_use};
 
 /// Pieces of code that are kept for the next query that has them.
@@ -25,50 +27,57 @@ const KEPT_MAX: usize = 256;
 const SAVED_NANOSECONDS: u64 = 2;
 /// How long compiling is expected to take before it has been measured.
 const COMPILE_NANOSECONDS: u64 = 10_000_000;
+/// How long it takes to find out whether there is code in a file, and to link it.
+const LOAD_NANOSECONDS: u64 = 200_000;
 /// How much the thread that compiles yields to those that work.
 const NICE: i32 = 10;
 
-type UpdateFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u32, *mut u64) -> u64;
-type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *mut u32) -> u64;
+type UpdateFunction =
+    unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *const u32, *mut u64) -> u64;
+type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u32) -> u64;
 
-/// What there is code for.
+/// What there is code for, without the numbers that it is given, but with what they are.
 #[derive(Debug)]
 enum Piece {
-    Update(UpdateCode),
-    Select(SelectCode),
+    Update(UpdateCode, Vec<Machine>),
+    Select(SelectCode, Vec<Machine>),
 }
 
 impl Piece {
+    /// A piece, and the words of the numbers it is given.
+    fn of_update(mut code: UpdateCode) -> (Piece, Vec<u64>) {
+        let given = Given::of_update(&mut code);
+        (Piece::Update(code, given.machines), given.words)
+    }
+
+    /// As [`Piece::of_update`].
+    fn of_select(mut code: SelectCode) -> (Piece, Vec<u64>) {
+        let given = Given::of_select(&mut code);
+        (Piece::Select(code, given.machines), given.words)
+    }
+
     /// How much each tuple has of what compiled code saves.
     fn weight(&self) -> u64 {
         match self {
-            Piece::Update(code) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
-            Piece::Select(_) => 1,
+            Piece::Update(code, _) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
+            Piece::Select(..) => 1,
         }
     }
 
     /// Its code, of an object.
-    fn linked(&self, object: &[u8]) -> Result<Compiled> {
-        Ok(match self {
-            Piece::Update(_) => Compiled::Update(CompiledUpdate(Loaded::new(object, UPDATE)?)),
-            Piece::Select(_) => Compiled::Select(CompiledSelect(Loaded::new(object, SELECT)?)),
-        })
+    fn linked(&self, object: &[u8]) -> Result<Loaded> {
+        match self {
+            Piece::Update(..) => Loaded::new(object, UPDATE),
+            Piece::Select(..) => Loaded::new(object, SELECT),
+        }
     }
 }
-
-/// An update whose code is in this process.
-#[derive(Debug)]
-struct CompiledUpdate(Loaded);
-
-/// A predicate whose code is in this process.
-#[derive(Debug)]
-struct CompiledSelect(Loaded);
 
 fn counted(number: u64) -> Option<usize> {
     (number != NONE).then_some(number as usize)
 }
 
-impl Update for CompiledUpdate {
+impl Update for Asked {
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -77,14 +86,19 @@ impl Update for CompiledUpdate {
         groups: *const u32,
         area: *mut u64,
     ) -> Option<usize> {
+        let (Piece::Update(..), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+            return Some(0);
+        };
         // SAFETY: the address is that of a function which `lower_update` made with these parameters; it is there for as long as `self`.
-        let function: UpdateFunction = unsafe { std::mem::transmute(self.0.address() as usize) };
-        // SAFETY: the caller keeps the promises of `Update::run`, which are all that the function relies on.
-        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, groups, area) })
+        let function: UpdateFunction = unsafe { std::mem::transmute(code.address() as usize) };
+        let given = self.given.as_ptr();
+        // SAFETY: the caller keeps the promises of `Update::run`; the numbers are those of the code, in their order: that is all that the
+        // function relies on.
+        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, given, groups, area) })
     }
 }
 
-impl Select for CompiledSelect {
+impl Select for Asked {
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -92,28 +106,51 @@ impl Select for CompiledSelect {
         rows: usize,
         out: *mut u32,
     ) -> Option<usize> {
+        let (Piece::Select(..), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+            return None;
+        };
         // SAFETY: as above, of `lower_select`.
-        let function: SelectFunction = unsafe { std::mem::transmute(self.0.address() as usize) };
-        // SAFETY: the caller keeps the promises of `Select::run`, which are all that the function relies on.
-        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, out) })
+        let function: SelectFunction = unsafe { std::mem::transmute(code.address() as usize) };
+        // SAFETY: the caller keeps the promises of `Select::run`; for the numbers as above.
+        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.as_ptr(), out) })
     }
-}
-
-/// Code in this process.
-#[derive(Debug)]
-enum Compiled {
-    Update(CompiledUpdate),
-    Select(CompiledSelect),
 }
 
 /// What some query wants, in whatever state its code is.
 #[derive(Debug)]
 struct Wanted {
     piece: Piece,
+    /// The text of the piece is all of it: equal texts are equal code.
+    text: Arc<str>,
     /// Tuples that would have gone through it so far.
     rows: AtomicU64,
+    /// Whether it was looked for among files.
+    looked_for: AtomicBool,
     asked: AtomicBool,
-    done: OnceLock<Result<Compiled>>,
+    done: OnceLock<Result<Loaded>>,
+}
+
+impl Wanted {
+    fn new(piece: Piece) -> Wanted {
+        Wanted {
+            text: format!("{piece:?}").into(),
+            piece,
+            rows: AtomicU64::new(0),
+            looked_for: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
+            done: OnceLock::new(),
+        }
+    }
+
+    /// What its code for a processor is made of.
+    fn made_of(&self, processor: &Processor) -> String {
+        format!("{}\n{}", processor.describe(), self.text)
+    }
+
+    /// Its code of a file.
+    fn found(&self, processor: &Processor, files: &Files) -> Option<Loaded> {
+        self.piece.linked(&files.load(&self.made_of(processor))?).ok()
+    }
 }
 
 /// What all queries of this process share.
@@ -127,7 +164,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Kept {
-    wanted: HashMap<String, (Arc<Wanted>, u64)>,
+    wanted: HashMap<Arc<str>, (Arc<Wanted>, u64)>,
     uses: u64,
 }
 
@@ -141,12 +178,11 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
 impl Shared {
     /// A piece: the one that another query wanted, or a new one in the place of what was used longest ago.
     fn wanted(&self, piece: Piece) -> Arc<Wanted> {
-        // The text of the code is all of it: equal texts are equal code.
-        let key = format!("{piece:?}");
+        let new = Wanted::new(piece);
         let mut kept = lock(&self.kept);
         kept.uses += 1;
         let now = kept.uses;
-        if let Some((wanted, used)) = kept.wanted.get_mut(&key) {
+        if let Some((wanted, used)) = kept.wanted.get_mut(&new.text) {
             *used = now;
             return wanted.clone();
         }
@@ -154,21 +190,27 @@ impl Shared {
             let oldest = kept.wanted.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| kept.wanted.remove(&oldest));
         }
-        let wanted = Arc::new(Wanted {
-            piece,
-            rows: AtomicU64::new(0),
-            asked: AtomicBool::new(false),
-            done: OnceLock::new(),
-        });
-        kept.wanted.insert(key, (wanted.clone(), now));
+        let wanted = Arc::new(new);
+        kept.wanted.insert(wanted.text.clone(), (wanted.clone(), now));
         wanted
+    }
+
+    /// Links code that another run has left in a file, if there is any; once.
+    fn look_for(&self, asked: &Asked) -> bool {
+        let (wanted, Some(files)) = (&asked.wanted, &asked.kept) else { return false };
+        if wanted.looked_for.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        let _until_done = in_use::compiling();
+        let found = Processor::at_hand().ok().and_then(|processor| wanted.found(processor, files));
+        found.is_some_and(|code| wanted.done.set(Ok(code)).is_ok())
     }
 
     fn compile(&self, asked: &Asked) {
         let wanted = &asked.wanted;
         wanted.done.get_or_init(|| {
             let started = Instant::now();
-            let done = compile(&wanted.piece, asked.kept.as_deref());
+            let done = compile(wanted, asked.kept.as_deref());
             self.compiled.fetch_add(1, Ordering::Relaxed);
             self.nanoseconds.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
             done
@@ -208,34 +250,37 @@ impl Shared {
     }
 }
 
-fn compile(piece: &Piece, kept: Option<&Files>) -> Result<Compiled> {
+fn compile(wanted: &Wanted, kept: Option<&Files>) -> Result<Loaded> {
+    let processor = Processor::at_hand()?;
+    // What cannot be linked is made anew.
+    if let Some(code) = kept.and_then(|files| wanted.found(processor, files)) {
+        return Ok(code);
+    }
     thread_local! {
         /// Making it takes about as long as compiling a short function.
-        static HOST: OnceCell<Result<Host>> = const { OnceCell::new() };
+        static HOST: OnceCell<Result<Host<'static>>> = const { OnceCell::new() };
     }
-    HOST.with(|host| compile_for(host.get_or_init(Host::new).as_ref().map_err(Error::clone)?, piece, kept))
+    let object = HOST.with(|host| {
+        let host = host.get_or_init(|| Host::new(processor)).as_ref().map_err(Error::clone)?;
+        emitted(host, &wanted.piece, FileType::Object)
+    })?;
+    if let Some(files) = kept {
+        files.save(&wanted.made_of(processor), &object);
+    }
+    wanted.piece.linked(&object)
 }
 
-fn compile_for(host: &Host, piece: &Piece, kept: Option<&Files>) -> Result<Compiled> {
-    let kept = kept.map(|files| (files, format!("{}\n{piece:?}", host.describe())));
-    // What cannot be linked is made anew.
-    let known = kept.as_ref().and_then(|(files, made_of)| files.load(made_of));
-    if let Some(compiled) = known.and_then(|object| piece.linked(&object).ok()) {
-        return Ok(compiled);
-    }
+/// The object file of a piece, or the assembler's text.
+fn emitted(host: &Host<'_>, piece: &Piece, form: FileType) -> Result<Vec<u8>> {
     let context = Context::create();
     let module = host.module(&context);
     let lowered = match piece {
-        Piece::Update(code) => lower_update(&context, &module, code),
-        Piece::Select(code) => lower_select(&context, &module, code),
+        Piece::Update(code, given) => lower_update(&context, &module, (code, given)),
+        Piece::Select(code, given) => lower_select(&context, &module, (code, given)),
     };
     let function =
         lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
-    let object = host.object(&context, &module, function)?;
-    if let Some((files, made_of)) = kept {
-        files.save(&made_of, &object);
-    }
-    piece.linked(&object)
+    host.emit(&context, (&module, function), form)
 }
 
 /// A compiler of one tier.
@@ -254,18 +299,18 @@ pub(crate) fn compiler(tier: Tier, kept: Option<&Path>) -> Option<Arc<dyn Compil
 }
 
 impl Jit {
-    fn asked(&self, piece: Piece) -> Asked {
-        Asked { wanted: SHARED.wanted(piece), tier: self.tier, kept: self.kept.clone() }
+    fn asked(&self, (piece, given): (Piece, Vec<u64>)) -> Asked {
+        Asked { wanted: SHARED.wanted(piece), given: given.into(), tier: self.tier, kept: self.kept.clone() }
     }
 }
 
 impl Compiler for Jit {
     fn update(&self, code: UpdateCode) -> Arc<dyn Promise<dyn Update>> {
-        Arc::new(self.asked(Piece::Update(code)))
+        Arc::new(self.asked(Piece::of_update(code)))
     }
 
     fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>> {
-        Arc::new(self.asked(Piece::Select(code)))
+        Arc::new(self.asked(Piece::of_select(code)))
     }
 }
 
@@ -273,27 +318,34 @@ impl Compiler for Jit {
 #[derive(Debug, Clone)]
 struct Asked {
     wanted: Arc<Wanted>,
+    /// The numbers that the code is given, as the piece has them.
+    given: Arc<[u64]>,
     tier: Tier,
     kept: Option<Arc<Files>>,
 }
 
 impl Asked {
-    fn get(&self, rows: usize) -> Result<Option<&Compiled>> {
+    /// Whether the code is there.
+    fn is_there(&self, rows: usize) -> Result<bool> {
         let wanted = &self.wanted;
         if self.tier == Tier::Compiled {
             SHARED.compile(self);
         }
         match (wanted.done.get(), self.tier) {
-            (Some(Ok(compiled)), _) => Ok(Some(compiled)),
+            (Some(Ok(_)), _) => Ok(true),
             (Some(Err(error)), Tier::Compiled) => Err(error.clone()),
-            (Some(Err(_)), _) => Ok(None),
+            (Some(Err(_)), _) => Ok(false),
             (None, _) => {
                 let rows = wanted.rows.fetch_add(rows as u64, Ordering::Relaxed) + rows as u64;
                 // Whoever has come so far is taken to have as much before it.
-                if rows * wanted.piece.weight() * SAVED_NANOSECONDS > SHARED.compile_nanoseconds() {
+                let saved = rows * wanted.piece.weight() * SAVED_NANOSECONDS;
+                if saved > LOAD_NANOSECONDS && SHARED.look_for(self) {
+                    return Ok(true);
+                }
+                if saved > SHARED.compile_nanoseconds() {
                     SHARED.ask(self);
                 }
-                Ok(None)
+                Ok(false)
             }
         }
     }
@@ -301,78 +353,17 @@ impl Asked {
 
 impl Promise<dyn Update> for Asked {
     fn get(&self, rows: usize) -> Result<Option<&(dyn Update + 'static)>> {
-        Ok(self.get(rows)?.and_then(|compiled| match compiled {
-            Compiled::Update(code) => Some(code as &dyn Update),
-            Compiled::Select(_) => None,
-        }))
+        Ok(self.is_there(rows)?.then_some(self))
     }
 }
 
 impl Promise<dyn Select> for Asked {
     fn get(&self, rows: usize) -> Result<Option<&(dyn Select + 'static)>> {
-        Ok(self.get(rows)?.and_then(|compiled| match compiled {
-            Compiled::Select(code) => Some(code as &dyn Select),
-            Compiled::Update(_) => None,
-        }))
+        Ok(self.is_there(rows)?.then_some(self))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use tessera_ops::code::{Comparison, InputCode, Machine, Op, ValueCode};
-
-    use super::*;
-
-    /// Whether 32-bit numbers are less than one.
-    fn less_than(number: i128) -> Piece {
-        let machine = Machine::Integer { bits: 32, signed: true };
-        let value = |op| ValueCode { op, machine, nullable: false };
-        let operands = Box::new([value(Op::Input(0)), value(Op::Integer(number))]);
-        let predicate = ValueCode {
-            op: Op::Compare(Comparison::Lt, operands),
-            machine: Machine::Boolean,
-            nullable: false,
-        };
-        let inputs = vec![InputCode { machine, nullable: false }];
-        Piece::Select(SelectCode { inputs, predicate })
-    }
-
-    fn selected(compiled: &Compiled, numbers: &[i32]) -> Vec<u32> {
-        let Compiled::Select(select) = compiled else { panic!("no predicate") };
-        let (values, validity) = (numbers.as_ptr().cast(), [u8::MAX; 8]);
-        let input = RawInput { values, validity: validity.as_ptr(), values_offset: 0, validity_offset: 0 };
-        let mut out = vec![0; numbers.len()];
-        // SAFETY: an input with so many values, and room for as many positions.
-        let found = unsafe { select.run(&[input], std::ptr::null(), numbers.len(), out.as_mut_ptr()) };
-        out.truncate(found.unwrap());
-        out
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn code_is_kept_and_a_bad_file_costs_a_compilation() {
-        let folder = tempfile::tempdir().unwrap();
-        let files = Files::new(&folder.path().join("code"));
-        let file = || std::fs::read_dir(folder.path().join("code")).unwrap().next().unwrap().unwrap().path();
-        let run = |number| selected(&compile(&less_than(number), Some(&files)).unwrap(), &[5, 7, 6, -1]);
-        assert_eq!(run(6), [0, 3]);
-        let whole = std::fs::read(file()).unwrap();
-        // Nothing is written where it is found.
-        let written = std::fs::metadata(file()).unwrap();
-        assert_eq!(run(6), [0, 3]);
-        use std::os::unix::fs::MetadataExt;
-        assert_eq!(std::fs::metadata(file()).unwrap().ino(), written.ino());
-        for damaged in [&whole[..whole.len() / 2], &[][..], &[9; 100]] {
-            std::fs::write(file(), damaged).unwrap();
-            assert_eq!(run(6), [0, 3]);
-            assert_eq!(std::fs::read(file()).unwrap(), whole);
-        }
-        // A whole file whose object is none.
-        let made_of = format!("{}\n{:?}", Host::new().unwrap().describe(), less_than(6));
-        assert!(files.save(&made_of, b"no object"));
-        assert_eq!(run(6), [0, 3]);
-        assert_eq!(std::fs::read(file()).unwrap(), whole);
-        assert_eq!(run(7), [0, 2, 3]);
-        assert_eq!(std::fs::read_dir(folder.path().join("code")).unwrap().count(), 2);
-    }
-}
+mod random;
+#[cfg(test)]
+mod tests;

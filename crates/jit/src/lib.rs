@@ -14,6 +14,8 @@
 
 #[cfg(feature = "llvm")]
 mod compiler;
+#[cfg(feature = "llvm")]
+mod given;
 mod in_use;
 #[cfg(feature = "llvm")]
 mod kept;

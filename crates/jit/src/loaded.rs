@@ -1,27 +1,54 @@
 //! Machine code in this process: an object file, linked. The only `unsafe` beside calling it.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::orc2::lljit::{
-    LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetMainJITDylib,
-    LLVMOrcLLJITLookup, LLVMOrcLLJITRef,
+    LLVMOrcCreateLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetExecutionSession,
+    LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
 };
+use inkwell::llvm_sys::orc2::{
+    LLVMOrcCJITDylibSearchOrderElement, LLVMOrcCLookupSetElement, LLVMOrcCSymbolMapPairs,
+    LLVMOrcExecutionSessionCreateBareJITDylib, LLVMOrcExecutionSessionLookup, LLVMOrcJITDylibClear,
+    LLVMOrcJITDylibLookupFlags, LLVMOrcJITDylibRef, LLVMOrcLookupKind, LLVMOrcSymbolLookupFlags,
+};
+use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
 /// An object that was linked; its code is gone when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    jit: LLVMOrcLLJITRef,
+    linker: &'static Linker,
+    /// Nobody else's while this lives.
+    library: LLVMOrcJITDylibRef,
     address: u64,
 }
 
-// SAFETY: after linking nothing is done with the JIT but to dispose of it, once; code can run on any thread.
+/// Links all objects of the process. Making it takes ten times as long as linking, so that it stays.
+#[derive(Debug)]
+struct Linker {
+    jit: LLVMOrcLLJITRef,
+    /// Empty libraries, for the next objects: they can be emptied, but not removed.
+    free: Mutex<Vec<LLVMOrcJITDylibRef>>,
+    libraries: AtomicU64,
+}
+
+// SAFETY: LLVM's JIT locks what its functions share.
+unsafe impl Send for Linker {}
+// SAFETY: as above.
+unsafe impl Sync for Linker {}
+// SAFETY: what is done with the library is done by its owner, who has it alone; code can run on any thread.
 unsafe impl Send for Loaded {}
 // SAFETY: as above.
 unsafe impl Sync for Loaded {}
+
+fn failed(why: &str) -> Error {
+    Error::internal(format!("compiled code could not be linked: {why}; run with --tier vectorized"))
+}
 
 fn check(error: LLVMErrorRef) -> Result<()> {
     if error.is_null() {
@@ -34,29 +61,109 @@ fn check(error: LLVMErrorRef) -> Result<()> {
         LLVMDisposeErrorMessage(message);
         text
     };
-    Err(Error::internal(format!("compiled code could not be linked: {text}; run with --tier vectorized")))
+    Err(failed(&text))
+}
+
+fn name_of(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| failed("a strange name"))
+}
+
+/// Where a symbol was found, or why it was not.
+type Found = Result<u64>;
+
+/// Notes the only symbol of a look-up.
+extern "C" fn note_found(
+    error: LLVMErrorRef,
+    symbols: LLVMOrcCSymbolMapPairs,
+    count: usize,
+    found: *mut c_void,
+) {
+    let result = match check(error) {
+        Err(error) => Err(error),
+        Ok(()) if count == 0 => Err(failed("it lacks its function")),
+        // SAFETY: there is one.
+        Ok(()) => Ok(unsafe { (*symbols).Sym.Address }),
+    };
+    // SAFETY: `address_in` gave this pointer, and waits.
+    unsafe { *found.cast::<Found>() = result };
+}
+
+impl Linker {
+    /// The one of this process.
+    fn get() -> Result<&'static Linker> {
+        static LINKER: OnceLock<Result<Linker>> = OnceLock::new();
+        let make = || {
+            let mut jit = null_mut();
+            // SAFETY: no builder means the default one.
+            check(unsafe { LLVMOrcCreateLLJIT(&mut jit, null_mut()) })?;
+            Ok(Linker { jit, free: Mutex::default(), libraries: AtomicU64::new(0) })
+        };
+        LINKER.get_or_init(make).as_ref().map_err(Error::clone)
+    }
+
+    /// An empty library.
+    fn library(&self) -> Result<LLVMOrcJITDylibRef> {
+        if let Some(library) = lock(&self.free).pop() {
+            return Ok(library);
+        }
+        let name = name_of(&format!("library {}", self.libraries.fetch_add(1, Ordering::Relaxed)))?;
+        // SAFETY: the name is copied, and no other library has it.
+        Ok(unsafe {
+            LLVMOrcExecutionSessionCreateBareJITDylib(
+                LLVMOrcLLJITGetExecutionSession(self.jit),
+                name.as_ptr(),
+            )
+        })
+    }
+
+    /// Where a function of a library begins.
+    fn address_in(&self, library: LLVMOrcJITDylibRef, function: &str) -> Found {
+        let name = name_of(function)?;
+        let mut found: Found = Err(failed("nothing was found"));
+        // SAFETY: pointers are to what lives here, until the call returns: without threads of its own, LLVM links within it. The name's
+        // reference goes to the look-up.
+        unsafe {
+            let mut order = [LLVMOrcCJITDylibSearchOrderElement {
+                JD: library,
+                JDLookupFlags: LLVMOrcJITDylibLookupFlags::LLVMOrcJITDylibLookupFlagsMatchAllSymbols,
+            }];
+            let mut symbols = [LLVMOrcCLookupSetElement {
+                Name: LLVMOrcLLJITMangleAndIntern(self.jit, name.as_ptr()),
+                LookupFlags: LLVMOrcSymbolLookupFlags::LLVMOrcSymbolLookupFlagsRequiredSymbol,
+            }];
+            LLVMOrcExecutionSessionLookup(
+                LLVMOrcLLJITGetExecutionSession(self.jit),
+                LLVMOrcLookupKind::LLVMOrcLookupKindStatic,
+                order.as_mut_ptr(),
+                order.len(),
+                symbols.as_mut_ptr(),
+                symbols.len(),
+                note_found,
+                (&raw mut found).cast(),
+            );
+        }
+        found
+    }
 }
 
 impl Loaded {
     /// Links an object and finds a function in it.
     pub(crate) fn new(object: &[u8], function: &str) -> Result<Loaded> {
-        let name = CString::new(function).map_err(|_| Error::internal("a function with a strange name"))?;
-        let mut loaded = Loaded { jit: null_mut(), address: 0 };
-        // SAFETY: pointers are to what lives here; no builder means the default one. The target was initialised before there could be
-        // an object.
-        check(unsafe { LLVMOrcCreateLLJIT(&mut loaded.jit, null_mut()) })?;
+        let linker = Linker::get()?;
+        let mut loaded = Loaded { linker, library: linker.library()?, address: 0 };
+        let name = name_of(function)?;
         // SAFETY: the bytes are copied; the JIT takes the buffer.
-        unsafe {
+        check(unsafe {
             let bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(
                 object.as_ptr().cast(),
                 object.len(),
                 name.as_ptr(),
             );
-            check(LLVMOrcLLJITAddObjectFile(loaded.jit, LLVMOrcLLJITGetMainJITDylib(loaded.jit), bytes))?;
-            check(LLVMOrcLLJITLookup(loaded.jit, &mut loaded.address, name.as_ptr()))?;
-        }
+            LLVMOrcLLJITAddObjectFile(linker.jit, loaded.library, bytes)
+        })?;
+        loaded.address = linker.address_in(loaded.library, function)?;
         match loaded.address {
-            0 => Err(Error::internal("compiled code lacks its function")),
+            0 => Err(failed("it lacks its function")),
             _ => Ok(loaded),
         }
     }
@@ -69,10 +176,12 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        if !self.jit.is_null() {
-            // SAFETY: it was created here, and is disposed of once; who calls the code holds a reference to `self`.
-            let ended = check(unsafe { LLVMOrcDisposeLLJIT(self.jit) });
-            debug_assert!(ended.is_ok());
+        // SAFETY: who calls the code holds a reference to `self`; the library is this one's alone.
+        let emptied = check(unsafe { LLVMOrcJITDylibClear(self.library) });
+        debug_assert!(emptied.is_ok());
+        // One that could not be emptied is not used again.
+        if emptied.is_ok() {
+            lock(&self.linker.free).push(self.library);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The machine that code is made for, and the way from IR to an object file in memory.
 
+use std::sync::LazyLock;
+
 use inkwell::OptimizationLevel;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
@@ -7,6 +9,7 @@ use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetMachineOptions,
+    TargetTriple,
 };
 use inkwell::values::FunctionValue;
 use tessera_types::{Error, Result};
@@ -16,66 +19,128 @@ use tessera_types::{Error, Result};
 const PASSES: &str = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
                       loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg)";
 
-/// The processor at hand.
-pub(crate) struct Host {
-    machine: TargetMachine,
+/// What code is made for.
+#[derive(Debug)]
+pub(crate) struct Processor {
+    triple: String,
     cpu: String,
     features: String,
+}
+
+/// Names a processor that less is expected of than of the one at hand.
+const PROCESSOR_VARIABLE: &str = "TESSERA_CPU";
+/// What it may name, and the last thing that such a processor can do.
+const LEVELS: [(&str, &str); 3] =
+    [("x86-64-v2", "+sse4.2"), ("x86-64-v3", "+avx2"), ("x86-64-v4", "+avx512vl")];
+
+/// The processor at hand.
+static AT_HAND: LazyLock<Result<Processor>> = LazyLock::new(|| {
+    Target::initialize_native(&InitializationConfig::default())
+        .map_err(|error| failed("find the target", error))?;
+    let processor = Processor {
+        triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
+        cpu: TargetMachine::get_host_cpu_name().to_string(),
+        features: TargetMachine::get_host_cpu_features().to_string(),
+    };
+    match std::env::var(PROCESSOR_VARIABLE) {
+        Ok(level) => processor.at_level(&level),
+        Err(_) => Ok(processor),
+    }
+});
+
+impl Processor {
+    /// The same with what all processors of a level can do.
+    ///
+    /// # Errors
+    /// There is no such level, or this processor is below it.
+    pub(crate) fn at_level(&self, level: &str) -> Result<Processor> {
+        let reaches = |(_, feature): &&(&str, &str)| self.features.split(',').any(|own| own == *feature);
+        let reached: Vec<&str> = LEVELS.iter().filter(reaches).map(|(name, _)| *name).collect();
+        if !reached.contains(&level) {
+            let choice = match &reached[..] {
+                [] => "unset it".to_string(),
+                reached => format!("unset it, or choose {}", reached.join(", ")),
+            };
+            return Err(Error::semantic(format!(
+                "{PROCESSOR_VARIABLE}={level} is no processor that this one can stand for; {choice}"
+            )));
+        }
+        Ok(Processor { triple: self.triple.clone(), cpu: level.to_string(), features: String::new() })
+    }
+
+    /// A 64-bit ARM processor, whatever there is at hand.
+    #[cfg(test)]
+    pub(crate) fn arm() -> Processor {
+        Target::initialize_aarch64(&InitializationConfig::default());
+        let triple = "aarch64-unknown-linux-gnu".to_string();
+        Processor { triple, cpu: "generic".to_string(), features: String::new() }
+    }
+
+    /// The processor at hand, with all that it can do; with less, where the environment says so.
+    ///
+    /// # Errors
+    /// LLVM does not know it, or the environment asks for what there is not.
+    pub(crate) fn at_hand() -> Result<&'static Processor> {
+        AT_HAND.as_ref().map_err(Error::clone)
+    }
+
+    /// All that code depends on beside what it is made of.
+    pub(crate) fn describe(&self) -> String {
+        format!("{} {} {} {PASSES}", self.triple, self.cpu, self.features)
+    }
+}
+
+/// Makes code for a processor.
+pub(crate) struct Host<'a> {
+    machine: TargetMachine,
+    processor: &'a Processor,
 }
 
 fn failed(doing: &str, error: impl std::fmt::Display) -> Error {
     Error::internal(format!("the compiler could not {doing}: {error}; run with --tier vectorized"))
 }
 
-impl Host {
-    /// The processor at hand, with all that it can do.
-    pub(crate) fn new() -> Result<Host> {
-        Target::initialize_native(&InitializationConfig::default())
-            .map_err(|error| failed("find the target", error))?;
-        let triple = TargetMachine::get_default_triple();
-        let target = Target::from_triple(&triple).map_err(|error| failed("find the target", error))?;
-        let cpu = TargetMachine::get_host_cpu_name().to_string();
-        let features = TargetMachine::get_host_cpu_features().to_string();
+impl Host<'_> {
+    /// For a processor.
+    pub(crate) fn new(processor: &Processor) -> Result<Host<'_>> {
+        let triple = &TargetTriple::create(&processor.triple);
+        let target = Target::from_triple(triple).map_err(|error| failed("find the target", error))?;
         let options = TargetMachineOptions::new()
-            .set_cpu(&cpu)
-            .set_features(&features)
+            .set_cpu(&processor.cpu)
+            .set_features(&processor.features)
             .set_level(OptimizationLevel::Default)
             .set_reloc_mode(RelocMode::PIC)
             .set_code_model(CodeModel::JITDefault);
-        let machine = target.create_target_machine_from_options(&triple, options);
+        let machine = target.create_target_machine_from_options(triple, options);
         let machine =
             machine.ok_or_else(|| failed("make code for this machine", triple.as_str().to_string_lossy()))?;
-        Ok(Host { machine, cpu, features })
-    }
-
-    /// All that code depends on beside what it is made of.
-    pub(crate) fn describe(&self) -> String {
-        let triple = self.machine.get_triple();
-        format!("{} {} {} {PASSES}", triple.as_str().to_string_lossy(), self.cpu, self.features)
+        Ok(Host { machine, processor })
     }
 
     /// A module for this machine.
     pub(crate) fn module<'ctx>(&self, context: &'ctx Context) -> Module<'ctx> {
         let module = context.create_module("tessera");
-        module.set_triple(&self.machine.get_triple());
+        module.set_triple(&TargetTriple::create(&self.processor.triple));
         module.set_data_layout(&self.machine.get_target_data().get_data_layout());
         module
     }
 
-    /// Optimises a module with a function and gives its object file.
-    pub(crate) fn object(
+    /// Optimises a module with a function and gives its object file, or the assembler's text.
+    pub(crate) fn emit(
         &self,
         context: &Context,
-        module: &Module<'_>,
-        function: FunctionValue<'_>,
+        (module, function): (&Module<'_>, FunctionValue<'_>),
+        form: FileType,
     ) -> Result<Vec<u8>> {
-        for (name, value) in [("target-cpu", &self.cpu), ("target-features", &self.features)] {
+        for (name, value) in
+            [("target-cpu", &self.processor.cpu), ("target-features", &self.processor.features)]
+        {
             function.add_attribute(AttributeLoc::Function, context.create_string_attribute(name, value));
         }
         module.verify().map_err(|error| failed("verify its code", error))?;
         let options = PassBuilderOptions::create();
         module.run_passes(PASSES, &self.machine, options).map_err(|error| failed("optimise", error))?;
-        let object = self.machine.write_to_memory_buffer(module, FileType::Object);
-        Ok(object.map_err(|error| failed("write an object", error))?.as_slice().to_vec())
+        let emitted = self.machine.write_to_memory_buffer(module, form);
+        Ok(emitted.map_err(|error| failed("write an object", error))?.as_slice().to_vec())
     }
 }

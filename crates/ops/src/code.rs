@@ -76,6 +76,8 @@ pub enum Op {
     Integer(i128),
     /// A float's bits, as a 64-bit one.
     Float(u64),
+    /// A number that the code is given when it runs: a compiler puts these in the place of numbers of the query.
+    Given(usize),
     /// A comparison of two values of one type, as in PostgreSQL: NaN is equal to itself and the greatest.
     Compare(Comparison, Box<[ValueCode; 2]>),
     /// Of integers or floats; what leaves the type is an error, and division by zero.
@@ -116,50 +118,70 @@ pub enum Op {
         /// The integer.
         value: Box<ValueCode>,
         /// The others.
-        numbers: Vec<i128>,
+        numbers: Vec<ValueCode>,
         /// Whether NULL is one of them.
         null: bool,
     },
 }
 
+/// Visits the operands of an operation, shared or `mut`.
+macro_rules! each_operand {
+    ($op:expr, $visit:expr $(, $mut:ident)?) => {
+        match & $($mut)? $op {
+            Op::Input(_) | Op::Shared(_) | Op::Null | Op::Integer(_) | Op::Float(_) | Op::Given(_) => {}
+            Op::Compare(_, args)
+            | Op::Arithmetic(_, args)
+            | Op::Decimal { args, .. }
+            | Op::OfDecimals(_, args) => {
+                let [left, right] = & $($mut)? **args;
+                $visit(left);
+                $visit(right);
+            }
+            Op::Widen(_, value)
+            | Op::ToFloat(_, value)
+            | Op::Negate(value)
+            | Op::Not(value)
+            | Op::IsNull(value) => $visit(value),
+            Op::And(list) | Op::Or(list) | Op::Coalesce(list) => {
+                for value in list {
+                    $visit(value);
+                }
+            }
+            Op::Case(branches, otherwise) => {
+                for (condition, value) in branches {
+                    $visit(condition);
+                    $visit(value);
+                }
+                if let Some(otherwise) = otherwise {
+                    $visit(otherwise);
+                }
+            }
+            Op::Among { value, numbers, .. } => {
+                $visit(value);
+                for number in numbers {
+                    $visit(number);
+                }
+            }
+        }
+    };
+}
+
 impl ValueCode {
-    /// How much there is to compile: its parts, and the numbers that they compare with.
+    /// How much there is to compile: its parts.
     pub fn size(&self) -> usize {
-        let mut size = match &self.op {
-            Op::Among { numbers, .. } => numbers.len(),
-            _ => 1,
-        };
+        let mut size = 1;
         self.each_operand(&mut |operand| size += operand.size());
         size
     }
 
     /// Visits the operands.
     pub fn each_operand<'a>(&'a self, visit: &mut dyn FnMut(&'a ValueCode)) {
-        match &self.op {
-            Op::Input(_) | Op::Shared(_) | Op::Null | Op::Integer(_) | Op::Float(_) => {}
-            Op::Compare(_, args)
-            | Op::Arithmetic(_, args)
-            | Op::Decimal { args, .. }
-            | Op::OfDecimals(_, args) => {
-                args.iter().for_each(visit);
-            }
-            Op::Widen(_, value)
-            | Op::ToFloat(_, value)
-            | Op::Negate(value)
-            | Op::Not(value)
-            | Op::IsNull(value) => {
-                visit(value);
-            }
-            Op::And(list) | Op::Or(list) | Op::Coalesce(list) => list.iter().for_each(visit),
-            Op::Case(branches, otherwise) => {
-                for (condition, value) in branches {
-                    visit(condition);
-                    visit(value);
-                }
-                otherwise.iter().for_each(|otherwise| visit(otherwise));
-            }
-            Op::Among { value, .. } => visit(value),
-        }
+        each_operand!(self.op, visit);
+    }
+
+    /// Visits the operands, to change them.
+    pub fn each_operand_mut(&mut self, visit: &mut dyn FnMut(&mut ValueCode)) {
+        each_operand!(self.op, visit, mut);
     }
 }
 

@@ -182,10 +182,13 @@ fn answer(session: &mut Session, sql: &str) -> Result<Vec<String>, String> {
     }
 }
 
+fn queries() -> usize {
+    std::env::var("TESSERA_TIER_QUERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(QUERIES)
+}
+
 #[test]
 fn both_tiers_agree() {
-    let queries =
-        std::env::var("TESSERA_TIER_QUERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(QUERIES);
+    let queries = queries();
     let mut random = Random(20_261_123);
     let (mut errors, mut compiled_rows) = (0, 0);
     for chunk_rows in [2_048, 61] {
@@ -259,15 +262,50 @@ fn many_queries_keep_few_pieces_of_code() {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         text.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4_096
     };
+    // Each bit is another operator: numbers alone would be the same code.
     let mut run = |from: usize, to: usize| {
         for number in from..to {
-            let expected = 5_000 * 5_001 / 2 + number * 5_000;
-            let found = answer(&mut session, &format!("select sum(i + {number}) from t")).unwrap();
+            let sign = |bit: i32| if number >> bit & 1 == 1 { 1 } else { -1 };
+            let terms: String = (0..14).map(|bit| if sign(bit) == 1 { " + few" } else { " - few" }).collect();
+            let expected = 5_000 * 5_001 / 2 + (0..14).map(sign).sum::<i64>() * 7_500;
+            let found = answer(&mut session, &format!("select sum(i{terms}) from t")).unwrap();
             assert_eq!(found, [expected.to_string()]);
         }
     };
+    let more = queries() * 2;
     run(0, 400);
     let before = held();
-    run(400, 1_200);
-    assert!(held() < before + (64 << 20), "{} bytes more for 800 queries", held() - before);
+    run(400, 400 + more);
+    assert!(held() < before + (64 << 20), "{} bytes more for {more} queries", held() - before);
+}
+
+#[test]
+fn other_numbers_have_the_same_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = || std::fs::read_dir(folder.path()).map_or(0, Iterator::count);
+    let config = Config {
+        threads: 1,
+        memory_bytes: 1 << 30,
+        tier: Tier::Compiled,
+        code_cache: Some(folder.path().to_path_buf()),
+        ..Config::default()
+    };
+    let mut session = Session::new(config).unwrap();
+    session.execute(&format!("create temp table t as {ROWS}")).unwrap();
+    let (mut before, mut vectorized) = (0, self::session(Tier::Vectorized, 2_048));
+    // Numbers of all types, as long as their types are the same.
+    for numbers in [[5, 10, 25, 40, 300], [7, 28, 99, 41, 301], [9, 12, 11, 80, 999]] {
+        let [a, b, c, d, e] = numbers;
+        let sql = format!(
+            "select sum(price * 1.{c} - 0.{c}), sum(wide + {a}), max(double * cast({b} as double)),
+                count(*) filter (where real > cast(0.{c} as real)), min(widest - {a})
+            from t where middle between {a} and {e} and i in ({a}, {b}, {c}, {d}, {e}) or large < {e}
+                and day >= date '1993-01-{b}' or tiny = -{a} and double < 0.{b}"
+        );
+        assert_eq!(answer(&mut session, &sql), answer(&mut vectorized, &sql), "{sql}");
+        assert!(answer(&mut session, &sql).is_ok(), "{sql}");
+        assert!(before == 0 || before == files(), "{sql}");
+        before = files();
+    }
+    assert!(before >= 2, "{before} files");
 }

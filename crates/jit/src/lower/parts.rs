@@ -5,19 +5,24 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::builder::Builder;
 use inkwell::context::Context;
 use inkwell::module::Module;
-use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
+use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use tessera_ops::code::InputCode;
+use tessera_ops::code::{InputCode, Machine};
 
-use super::value::{Built, Place, Values};
+use super::value::{Built, Place, Values, in_words, machine_type};
+use crate::given::words;
 
-/// A function that is being made, over tuples: inputs, positions, how many rows; then others of its own.
+/// The parameters of every function: inputs, positions, how many rows, the numbers it is given.
+const COMMON: u32 = 4;
+
+/// A function that is being made, over tuples; it has parameters of its own behind the common ones.
 pub(crate) struct Parts<'a, 'ctx> {
     pub(crate) context: &'ctx Context,
     pub(crate) module: &'a Module<'ctx>,
     pub(crate) builder: Builder<'ctx>,
     pub(crate) function: FunctionValue<'ctx>,
     places: Vec<Place<'ctx>>,
+    given: Vec<BasicValueEnum<'ctx>>,
     positions: PointerValue<'ctx>,
     rows: IntValue<'ctx>,
 }
@@ -39,11 +44,11 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
     pub(crate) fn begin(
         (context, module): (&'ctx Context, &'a Module<'ctx>),
         name: &str,
-        inputs: &[InputCode],
+        (inputs, given): (&[InputCode], &[Machine]),
         others: usize,
     ) -> Built<Parts<'a, 'ctx>> {
         let (wide, pointer) = (context.i64_type(), context.ptr_type(AddressSpace::default()));
-        let mut parameters = vec![pointer.into(), pointer.into(), wide.into()];
+        let mut parameters = vec![pointer.into(), pointer.into(), wide.into(), pointer.into()];
         parameters.extend(std::iter::repeat_n(inkwell::types::BasicMetadataTypeEnum::from(pointer), others));
         let function = module.add_function(name, wide.fn_type(&parameters, false), None);
         let flag = |name: &str| context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), 0);
@@ -53,25 +58,27 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         let builder = context.create_builder();
         builder.position_at_end(context.append_basic_block(function, "entry"));
         let (zero, null) = (wide.const_zero(), pointer.const_null());
-        let given = |number: u32| function.get_nth_param(number);
-        let address = |number: u32| given(number).map_or(null, |value| value.into_pointer_value());
+        let parameter = |number: u32| function.get_nth_param(number);
+        let address = |number: u32| parameter(number).map_or(null, |value| value.into_pointer_value());
         let mut parts = Parts {
             context,
             module,
             builder,
             function,
             places: Vec::new(),
+            given: Vec::new(),
             positions: address(1),
-            rows: given(2).map_or(zero, |value| value.into_int_value()),
+            rows: parameter(2).map_or(zero, |value| value.into_int_value()),
         };
         parts.places = parts.read_places(address(0), inputs)?;
+        parts.given = parts.read_given(address(3), given)?;
         Ok(parts)
     }
 
     /// One of its own parameters.
     pub(crate) fn other(&self, number: u32) -> PointerValue<'ctx> {
         let null = self.context.ptr_type(AddressSpace::default()).const_null();
-        self.function.get_nth_param(3 + number).map_or(null, |value| value.into_pointer_value())
+        self.function.get_nth_param(COMMON + number).map_or(null, |value| value.into_pointer_value())
     }
 
     /// Where the inputs lie.
@@ -97,6 +104,26 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         codes.iter().enumerate().map(place).collect()
     }
 
+    /// The numbers that the code is given, each in as many words as it takes.
+    fn read_given(
+        &self,
+        given: PointerValue<'ctx>,
+        machines: &[Machine],
+    ) -> Built<Vec<BasicValueEnum<'ctx>>> {
+        let wide = self.context.i64_type();
+        let mut word = 0;
+        let read = |machine: &Machine| {
+            // SAFETY: an address is computed; there are words for all numbers.
+            let at =
+                unsafe { self.builder.build_in_bounds_gep(wide, given, &[wide.const_int(word, false)], "")? };
+            word += words(*machine) as u64;
+            let value = self.builder.build_load(machine_type(self.context, *machine), at, "given")?;
+            in_words(value.as_instruction_value());
+            Ok(value)
+        };
+        machines.iter().map(read).collect()
+    }
+
     pub(crate) fn block(&self, name: &str) -> BasicBlock<'ctx> {
         self.context.append_basic_block(self.function, name)
     }
@@ -108,6 +135,7 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
             module: self.module,
             builder: &self.builder,
             places: &self.places,
+            given: &self.given,
             row: row.position,
             raised: None,
             read: vec![None; self.places.len()],

@@ -3,7 +3,7 @@
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::FunctionValue;
-use tessera_ops::code::SelectCode;
+use tessera_ops::code::{Machine, SelectCode};
 
 use super::NONE;
 use super::parts::{Parts, Row};
@@ -12,13 +12,13 @@ use super::value::Built;
 /// The name of the function.
 pub(crate) const SELECT: &str = "select";
 
-/// Adds the function of a predicate to a module, as [`tessera_ops::code::Select::run`] has it.
+/// Adds the function of a predicate to a module, as [`tessera_ops::code::Select::run`] has it, with the numbers it is given behind `rows`.
 pub(crate) fn lower_select<'ctx>(
     context: &'ctx Context,
     module: &Module<'ctx>,
-    code: &SelectCode,
+    (code, given): (&SelectCode, &[Machine]),
 ) -> Built<FunctionValue<'ctx>> {
-    let parts = Parts::begin((context, module), SELECT, &code.inputs, 1)?;
+    let parts = Parts::begin((context, module), SELECT, (&code.inputs, given), 1)?;
     let (wide, narrow, builder) = (context.i64_type(), context.i32_type(), &parts.builder);
     // Both become registers.
     let found = builder.build_alloca(wide, "found")?;

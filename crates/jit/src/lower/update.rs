@@ -25,13 +25,13 @@ struct Update<'a, 'ctx> {
     overflow: PointerValue<'ctx>,
 }
 
-/// Adds the function of some updates to a module, as [`tessera_ops::code::Update::run`] has it.
+/// Adds the function of some updates to a module, as [`tessera_ops::code::Update::run`] has it, with the numbers it is given behind `rows`.
 pub(crate) fn lower_update<'ctx>(
     context: &'ctx Context,
     module: &Module<'ctx>,
-    code: &UpdateCode,
+    (code, given): (&UpdateCode, &[Machine]),
 ) -> Built<FunctionValue<'ctx>> {
-    let parts = Parts::begin((context, module), UPDATE, &code.inputs, 2)?;
+    let parts = Parts::begin((context, module), UPDATE, (&code.inputs, given), 2)?;
     let overflow = parts.builder.build_alloca(context.bool_type(), "overflow")?;
     parts.builder.build_store(overflow, context.bool_type().const_zero())?;
     let (groups, area) = (parts.other(0), parts.other(1));

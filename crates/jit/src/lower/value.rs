@@ -38,6 +38,8 @@ pub(crate) struct Values<'a, 'ctx> {
     pub(crate) module: &'a Module<'ctx>,
     pub(crate) builder: &'a Builder<'ctx>,
     pub(crate) places: &'a [Place<'ctx>],
+    /// The numbers that the code is given.
+    pub(crate) given: &'a [BasicValueEnum<'ctx>],
     /// The tuple.
     pub(crate) row: IntValue<'ctx>,
     /// Whether the tuple perhaps raises an error; absent where none does.
@@ -55,25 +57,6 @@ impl<'ctx> Values<'_, 'ctx> {
         self.context.bool_type().const_int(value.into(), false)
     }
 
-    pub(crate) fn machine_type(&self, machine: Machine) -> BasicTypeEnum<'ctx> {
-        match machine {
-            Machine::Boolean => self.context.bool_type().into(),
-            Machine::Integer { bits, .. } => self.integer_type(bits).into(),
-            Machine::Float32 => self.context.f32_type().into(),
-            Machine::Float64 => self.context.f64_type().into(),
-        }
-    }
-
-    fn integer_type(&self, bits: u32) -> IntType<'ctx> {
-        match bits {
-            8 => self.context.i8_type(),
-            16 => self.context.i16_type(),
-            32 => self.context.i32_type(),
-            64 => self.context.i64_type(),
-            _ => self.context.i128_type(),
-        }
-    }
-
     pub(crate) fn integer(&self, of: IntType<'ctx>, value: i128) -> IntValue<'ctx> {
         of.const_int_arbitrary_precision(&[value as u64, (value >> 64) as u64])
     }
@@ -81,7 +64,7 @@ impl<'ctx> Values<'_, 'ctx> {
     /// The value of an expression for a tuple.
     pub(crate) fn value(&mut self, code: &ValueCode, active: Active<'ctx>) -> Built<Value<'ctx>> {
         let builder = self.builder;
-        let of = self.machine_type(code.machine);
+        let of = machine_type(self.context, code.machine);
         let plain = |value: BasicValueEnum<'ctx>| Value { value, valid: None };
         Ok(match &code.op {
             Op::Input(number) => match self.read[*number] {
@@ -96,6 +79,7 @@ impl<'ctx> Values<'_, 'ctx> {
             Op::Null => Value { value: of.const_zero(), valid: Some(self.boolean(false)) },
             Op::Integer(value) => plain(self.integer(of.into_int_type(), *value).into()),
             Op::Float(bits) => plain(of.into_float_type().const_float(f64::from_bits(*bits)).into()),
+            Op::Given(number) => plain(self.given[*number]),
             Op::Compare(comparison, args) => {
                 let (left, right) = self.both(args, active)?;
                 self.compare(*comparison, args[0].machine, left, right)?
@@ -208,7 +192,7 @@ impl<'ctx> Values<'_, 'ctx> {
                 let whole = value.value.into_int_value();
                 let mut found = self.boolean(false);
                 for number in numbers {
-                    let number = self.integer(whole.get_type(), *number);
+                    let number = self.value(number, active)?.value.into_int_value();
                     let same = builder.build_int_compare(IntPredicate::EQ, whole, number, "")?;
                     found = builder.build_or(found, same, "")?;
                 }
@@ -283,7 +267,7 @@ impl<'ctx> Values<'_, 'ctx> {
         let value = match place.code.machine {
             Machine::Boolean => self.bit(place.values, place.values_offset)?.into(),
             machine => {
-                let of = self.machine_type(machine);
+                let of = machine_type(self.context, machine);
                 // SAFETY: as in `bit`.
                 let at = unsafe { self.builder.build_in_bounds_gep(of, place.values, &[self.row], "")? };
                 let value = self.builder.build_load(of, at, "")?;
@@ -480,6 +464,20 @@ impl<'ctx> Values<'_, 'ctx> {
             result = self.chosen(is_true, value, result)?;
         }
         Ok(result)
+    }
+}
+
+/// The type of a value.
+pub(crate) fn machine_type(context: &Context, machine: Machine) -> BasicTypeEnum<'_> {
+    match machine {
+        Machine::Boolean => context.bool_type().into(),
+        Machine::Integer { bits: 8, .. } => context.i8_type().into(),
+        Machine::Integer { bits: 16, .. } => context.i16_type().into(),
+        Machine::Integer { bits: 32, .. } => context.i32_type().into(),
+        Machine::Integer { bits: 64, .. } => context.i64_type().into(),
+        Machine::Integer { .. } => context.i128_type().into(),
+        Machine::Float32 => context.f32_type().into(),
+        Machine::Float64 => context.f64_type().into(),
     }
 }
 

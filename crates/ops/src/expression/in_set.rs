@@ -86,7 +86,10 @@ impl Kernel for InSet {
     fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
         match &self.set {
             Set::Numbers(numbers) => {
-                Some(Op::Among { value: single(args)?, numbers: numbers.clone(), null: self.null })
+                let value: Box<ValueCode> = single(args)?;
+                let number =
+                    |number: &i128| ValueCode { op: Op::Integer(*number), nullable: false, ..*value };
+                Some(Op::Among { numbers: numbers.iter().map(number).collect(), value, null: self.null })
             }
             Set::Texts(_) => None,
         }

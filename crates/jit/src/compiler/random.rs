@@ -1,0 +1,294 @@
+//! Random pieces of code do the same on each processor: with all that the one at hand can do, and with what every one could in 2009. For
+//! ARM they can at least be assembled.
+
+use tessera_ops::code::{Comparison, InputCode, Op, Operation, StageCode, StateCode, StepCode, ValueCode};
+
+use super::*;
+
+const PIECES: usize = 120;
+const ROWS: usize = 200;
+const STRIDE: usize = 16;
+
+const fn signed(bits: u32) -> Machine {
+    Machine::Integer { bits, signed: true }
+}
+
+const fn unsigned(bits: u32) -> Machine {
+    Machine::Integer { bits, signed: false }
+}
+
+/// The types of the inputs; every second one is nullable.
+const MACHINES: [Machine; 14] = [
+    signed(64),
+    Machine::Float64,
+    signed(32),
+    Machine::Boolean,
+    signed(128),
+    signed(8),
+    unsigned(16),
+    signed(16),
+    unsigned(64),
+    Machine::Float32,
+    unsigned(8),
+    unsigned(32),
+    signed(64),
+    Machine::Float64,
+];
+
+/// Numbers that are the same in every run (Knuth's constants).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % most
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    /// Mostly small; now and then near the ends of its type.
+    fn whole(&mut self) -> i128 {
+        match self.below(12) {
+            0 => self.one(&[i128::from(i64::MAX), i128::from(i32::MIN), 1 << 70, i128::MAX, i128::MIN, 255]),
+            _ => self.below(200) as i128 - 60,
+        }
+    }
+
+    fn leaf(&mut self, machine: Machine) -> Op {
+        let inputs: Vec<usize> = (0..MACHINES.len()).filter(|at| MACHINES[*at] == machine).collect();
+        match (self.below(4), machine) {
+            (0, Machine::Boolean) => Op::Integer(self.below(2) as i128),
+            (0, Machine::Integer { bits, signed }) => {
+                let value = self.whole();
+                let (least, bits) = (if signed { i128::MIN >> (128 - bits) } else { 0 }, bits.min(127));
+                Op::Integer(value.clamp(least, !least & !(-1 << bits)))
+            }
+            (0, _) => Op::Float((self.below(64) as f64 / 8.0 - 3.0).to_bits()),
+            (1, _) if self.below(4) == 0 => Op::Null,
+            _ if inputs.is_empty() => Op::Null,
+            _ => Op::Input(self.one(&inputs)),
+        }
+    }
+
+    fn pair(&mut self, machine: Machine, depth: usize) -> Box<[ValueCode; 2]> {
+        Box::new([self.value(machine, depth), self.value(machine, depth)])
+    }
+
+    fn truth(&mut self, depth: usize) -> Op {
+        let list =
+            |this: &mut Self| (0..2 + this.below(2)).map(|_| this.value(Machine::Boolean, depth)).collect();
+        match self.below(8) {
+            0 => Op::And(list(self)),
+            1 => Op::Or(list(self)),
+            2 => Op::Not(Box::new(self.value(Machine::Boolean, depth))),
+            3 => {
+                let machine = self.one(&MACHINES);
+                Op::IsNull(Box::new(self.value(machine, depth)))
+            }
+            4 => {
+                let machine = self.one(&[signed(64), signed(32), signed(128), unsigned(16)]);
+                let number = |op| ValueCode { op, machine, nullable: false };
+                let numbers =
+                    (0..1 + self.below(5)).map(|_| number(Op::Integer(self.below(90) as i128))).collect();
+                let (value, null) = (Box::new(self.value(machine, depth)), self.below(3) == 0);
+                Op::Among { value, numbers, null }
+            }
+            _ => {
+                use Comparison::*;
+                let comparison = self.one(&[Eq, NotEq, Lt, LtEq, Gt, GtEq, Distinct, NotDistinct]);
+                let machine = self.one(&MACHINES);
+                Op::Compare(comparison, self.pair(machine, depth))
+            }
+        }
+    }
+
+    fn number(&mut self, machine: Machine, depth: usize) -> Op {
+        use Operation::*;
+        match (machine, self.below(5)) {
+            (Machine::Float64, 0) => {
+                let from = self.one(&[signed(64), signed(32), unsigned(64), signed(8)]);
+                Op::ToFloat(self.one(&[1.0, 100.0]), Box::new(self.value(from, depth)))
+            }
+            (Machine::Float64, 1) => Op::OfDecimals(self.one(&[Mul, Div]), self.pair(machine, depth)),
+            (Machine::Float32 | Machine::Float64, _) => {
+                Op::Arithmetic(self.one(&[Add, Sub, Mul, Div]), self.pair(machine, depth))
+            }
+            (Machine::Integer { bits: 128, .. }, 0) => {
+                let (left, right) = (self.value(machine, depth), self.value(signed(64), depth));
+                Op::Decimal { operation: Mul, factors: (1, 1), exact: false, args: Box::new([left, right]) }
+            }
+            (Machine::Integer { bits: 128, .. }, 1) => {
+                let (operation, args) = (self.one(&[Add, Sub]), self.pair(machine, depth));
+                Op::Decimal { operation, factors: (1, 1), exact: false, args }
+            }
+            (Machine::Integer { bits: 128, .. }, _) => {
+                let from = self.one(&[signed(64), signed(32), unsigned(64)]);
+                Op::Widen(self.one(&[1, 100]), Box::new(self.value(from, depth)))
+            }
+            (Machine::Integer { bits: 64, signed: true }, 0) => {
+                let args = Box::new([self.value(signed(32), depth), self.value(signed(16), depth)]);
+                Op::Decimal { operation: self.one(&[Add, Sub, Mul]), factors: (10, 1), exact: true, args }
+            }
+            (Machine::Integer { signed: true, .. }, 1) => Op::Negate(Box::new(self.value(machine, depth))),
+            _ => Op::Arithmetic(self.one(&[Add, Sub, Mul, Div, Mod]), self.pair(machine, depth)),
+        }
+    }
+
+    fn value(&mut self, machine: Machine, depth: usize) -> ValueCode {
+        let op = match (depth, self.below(8), machine) {
+            (0, ..) => self.leaf(machine),
+            (_, 0, _) => Op::Coalesce((0..2).map(|_| self.value(machine, depth - 1)).collect()),
+            (_, 1, _) => {
+                let branches = (0..1 + self.below(2))
+                    .map(|_| (self.value(Machine::Boolean, depth - 1), self.value(machine, depth - 1)))
+                    .collect();
+                let otherwise = self.below(2) == 0;
+                Op::Case(branches, otherwise.then(|| Box::new(self.value(machine, depth - 1))))
+            }
+            (.., Machine::Boolean) => self.truth(depth - 1),
+            _ => self.number(machine, depth - 1),
+        };
+        ValueCode { op, machine, nullable: true }
+    }
+
+    fn inputs() -> Vec<InputCode> {
+        let nullable =
+            |(at, machine): (usize, &Machine)| InputCode { machine: *machine, nullable: at % 2 == 1 };
+        MACHINES.iter().enumerate().map(nullable).collect()
+    }
+
+    fn update(&mut self) -> UpdateCode {
+        let steps = [
+            (StepCode::ExactSum, signed(64)),
+            (StepCode::ExactSum, signed(128)),
+            (StepCode::FloatSum, Machine::Float64),
+            (StepCode::Min, signed(32)),
+            (StepCode::Max, Machine::Float32),
+            (StepCode::Min, signed(128)),
+            (StepCode::Count, Machine::Boolean),
+        ];
+        let states = (0..4).map(|at| {
+            let (step, machine) = self.one(&steps);
+            StateCode { offset: at * 4, step, args: vec![self.value(machine, 2)] }
+        });
+        let states = states.collect();
+        let filter = (self.below(2) == 0).then(|| self.value(Machine::Boolean, 2));
+        let shared = vec![self.value(signed(64), 1)];
+        let (inputs, grouped) = (Random::inputs(), self.below(2) == 0);
+        UpdateCode { inputs, shared, stages: vec![StageCode { filter, states }], stride: STRIDE, grouped }
+    }
+
+    /// Values of an input, with room for the widest type.
+    fn values(&mut self, machine: Machine) -> Vec<u64> {
+        let width = match machine {
+            Machine::Boolean => return (0..ROWS).map(|_| self.below(1 << 30) as u64 * 0x1_0001).collect(),
+            Machine::Integer { bits, .. } => bits as usize / 8,
+            Machine::Float32 => 4,
+            Machine::Float64 => 8,
+        };
+        let mut bytes = Vec::new();
+        for _ in 0..ROWS {
+            let float = match self.below(15) {
+                0 => self.one(&[f64::NAN, f64::INFINITY, -0.0]),
+                _ => self.below(400) as f64 / 8.0 - 11.0,
+            };
+            let value = match machine {
+                Machine::Float32 => u128::from((float as f32).to_bits()),
+                Machine::Float64 => u128::from(float.to_bits()),
+                _ => self.whole() as u128,
+            };
+            bytes.extend(&value.to_le_bytes()[..width]);
+        }
+        bytes.chunks(8).map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap_or([7; 8]))).collect()
+    }
+}
+
+/// A piece in this process, made for a processor.
+fn made(host: &Host<'_>, (piece, given): (Piece, Vec<u64>)) -> Asked {
+    let wanted = Wanted::new(piece);
+    let object = emitted(host, &wanted.piece, FileType::Object).unwrap();
+    wanted.done.set(wanted.piece.linked(&object)).unwrap();
+    Asked { wanted: Arc::new(wanted), given: given.into(), tier: Tier::Compiled, kept: None }
+}
+
+/// All that an update does: how far it comes, again and again behind tuples that perhaps raise errors, and the states then.
+fn updated(code: &Asked, inputs: &[RawInput], groups: &[u32]) -> (Vec<Option<usize>>, Vec<u64>) {
+    let positions: Vec<u32> = (0..ROWS as u32).rev().collect();
+    let mut area = vec![0; STRIDE * 4];
+    let (mut first, mut ends) = (0, Vec::new());
+    while first < ROWS {
+        // SAFETY: inputs with values and validity for all positions, a group below 4 for each, an area of four records.
+        let done = unsafe {
+            let (positions, groups) = (positions[first..].as_ptr(), groups[first..].as_ptr());
+            Update::run(code, inputs, positions, ROWS - first, groups, area.as_mut_ptr())
+        };
+        ends.push(done);
+        first += done.unwrap_or(0) + 1;
+    }
+    (ends, area)
+}
+
+fn selected(code: &Asked, inputs: &[RawInput]) -> Option<Vec<u32>> {
+    let mut out = vec![0; ROWS];
+    // SAFETY: as above; there is room for all.
+    let found = unsafe { Select::run(code, inputs, std::ptr::null(), ROWS, out.as_mut_ptr()) };
+    out.truncate(found.unwrap_or(0));
+    found.map(|_| out)
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn all_processors_do_the_same() {
+    let whole = Processor::at_hand().unwrap();
+    let (masked, arm) = (whole.at_level("x86-64-v2").unwrap(), Processor::arm());
+    let hosts = [whole, &masked, &arm].map(|processor| Host::new(processor).unwrap());
+    let mut random = Random(20_261_124);
+    let (mut raising, mut selecting, mut changed) = (0, 0, 0);
+    for _ in 0..PIECES {
+        let columns = MACHINES.map(|machine| random.values(machine));
+        let validity: Vec<u8> = (0..ROWS / 8 + 1).map(|_| random.below(256) as u8 | 0x45).collect();
+        let input = |values: &Vec<u64>| RawInput {
+            values: values.as_ptr().cast(),
+            validity: validity.as_ptr(),
+            values_offset: 3,
+            validity_offset: 0,
+        };
+        let inputs = columns.each_ref().map(input);
+        let groups: Vec<u32> = (0..ROWS).map(|_| random.below(4) as u32).collect();
+        let (update, predicate) = (random.update(), random.value(Machine::Boolean, 3));
+        let select = SelectCode { inputs: Random::inputs(), predicate };
+        let pieces = || [Piece::of_update(update.clone()), Piece::of_select(select.clone())];
+        let run = |host: &Host<'_>| {
+            let [update, select] = pieces().map(|piece| made(host, piece));
+            (updated(&update, &inputs, &groups), selected(&select, &inputs))
+        };
+        let with_all = run(&hosts[0]);
+        assert_eq!(with_all, run(&hosts[1]), "{update:?}\n{select:?}");
+        raising += with_all.0.0.len() - 1;
+        selecting += usize::from(with_all.1.is_some_and(|found| !found.is_empty() && found.len() < ROWS));
+        changed += usize::from(with_all.0.1.iter().any(|word| *word != 0));
+        for (piece, _) in pieces() {
+            let text = String::from_utf8(emitted(&hosts[1], &piece, FileType::Assembly).unwrap()).unwrap();
+            assert!(!text.contains("%ymm") && !text.contains("%zmm") && !text.contains("\tv"), "{text}");
+            let object = emitted(&hosts[2], &piece, FileType::Object).unwrap();
+            // An ELF file for the machine of number 183.
+            assert!(object.starts_with(b"\x7fELF") && object[18..20] == [183, 0]);
+        }
+    }
+    // They are worth something.
+    assert!(raising > PIECES && raising * 2 < PIECES * ROWS, "{raising} tuples raise errors");
+    assert!(selecting * 4 > PIECES && changed * 2 > PIECES, "{selecting} select, {changed} change states");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn only_what_the_processor_can_is_asked_of_it() {
+    let whole = Processor::at_hand().unwrap();
+    let masked = whole.at_level("x86-64-v2").unwrap();
+    let refused = masked.at_level("x86-64-v3").unwrap_err().to_string();
+    assert!(refused.contains("TESSERA_CPU=x86-64-v3"), "{refused}");
+    assert!(whole.at_level("pentium").is_err());
+    assert_ne!(whole.describe(), masked.describe());
+}

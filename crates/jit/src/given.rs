@@ -1,0 +1,127 @@
+//! Numbers of a query become numbers that its code is given: the same query with others has the same code.
+
+use tessera_ops::code::{Machine, Op, Operation, SelectCode, UpdateCode, ValueCode};
+
+/// Numbers in memory, and what they are.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) machines: Vec<Machine>,
+    /// Of each number as many as [`words`] says, the lowest first.
+    pub(crate) words: Vec<u64>,
+}
+
+/// How many words a number takes.
+pub(crate) fn words(machine: Machine) -> usize {
+    match machine {
+        Machine::Integer { bits: 128, .. } => 2,
+        _ => 1,
+    }
+}
+
+impl Given {
+    /// Takes the numbers out of a predicate.
+    pub(crate) fn of_select(code: &mut SelectCode) -> Given {
+        let mut given = Given::default();
+        given.take(&mut code.predicate);
+        given
+    }
+
+    /// Takes the numbers out of updates.
+    pub(crate) fn of_update(code: &mut UpdateCode) -> Given {
+        let mut given = Given::default();
+        code.shared.iter_mut().for_each(|value| given.take(value));
+        for stage in &mut code.stages {
+            stage.filter.iter_mut().for_each(|value| given.take(value));
+            stage.states.iter_mut().flat_map(|state| &mut state.args).for_each(|value| given.take(value));
+        }
+        given
+    }
+
+    fn take(&mut self, code: &mut ValueCode) {
+        if let Some((low, high)) = bits(code) {
+            code.op = Op::Given(self.machines.len());
+            self.machines.push(code.machine);
+            self.words.extend(&[low, high][..words(code.machine)]);
+            return;
+        }
+        let is_division = matches!(code.op, Op::Arithmetic(Operation::Div | Operation::Mod, _));
+        let mut number = 0;
+        code.each_operand_mut(&mut |operand| {
+            // A division by a known number is a multiplication.
+            if !(is_division && number == 1) || bits(operand).is_none() {
+                self.take(operand);
+            }
+            number += 1;
+        });
+    }
+}
+
+/// The bits of a number that queries choose; 0, 1 and -1 are rather part of what is computed.
+fn bits(code: &ValueCode) -> Option<(u64, u64)> {
+    match (&code.op, code.machine) {
+        (Op::Integer(-1..=1), _) => None,
+        (Op::Integer(value), Machine::Integer { .. }) => Some((*value as u64, (*value >> 64) as u64)),
+        (Op::Float(bits), Machine::Float64) => Some((*bits, 0)),
+        (Op::Float(bits), Machine::Float32) => Some(((f64::from_bits(*bits) as f32).to_bits().into(), 0)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_ops::code::Comparison;
+
+    use super::*;
+
+    const NARROW: Machine = Machine::Integer { bits: 32, signed: true };
+    const LONG: Machine = Machine::Integer { bits: 128, signed: true };
+
+    fn value(op: Op, machine: Machine) -> ValueCode {
+        ValueCode { op, machine, nullable: false }
+    }
+
+    fn select(predicate: ValueCode) -> SelectCode {
+        SelectCode { inputs: Vec::new(), predicate }
+    }
+
+    #[test]
+    fn numbers_are_taken_out_and_the_rest_is_the_same() {
+        let with = |short: i128, long: i128, float: f64| {
+            let input = value(Op::Input(0), NARROW);
+            let number = |number| value(Op::Integer(number), NARROW);
+            let compare =
+                |left, right| value(Op::Compare(Comparison::Lt, Box::new([left, right])), Machine::Boolean);
+            let numbers = vec![number(short), number(7)];
+            let among = Op::Among { value: Box::new(input.clone()), numbers, null: false };
+            let floats = [Op::Float(float.to_bits()), Op::Float(float.to_bits())];
+            let [left, right] = floats.map(|op| value(op, Machine::Float32));
+            let mut code = select(value(
+                Op::And(vec![
+                    value(among, Machine::Boolean),
+                    compare(value(Op::Input(1), LONG), value(Op::Integer(long), LONG)),
+                    compare(left, right),
+                    compare(input.clone(), number(1)),
+                ]),
+                Machine::Boolean,
+            ));
+            let given = Given::of_select(&mut code);
+            (format!("{code:?}"), given)
+        };
+        let (one, given) = with(-5, -(1 << 70), 2.5);
+        let (other, _) = with(900, 3, -1e9);
+        assert_eq!(one, other);
+        assert_eq!(given.machines, [NARROW, NARROW, LONG, Machine::Float32, Machine::Float32]);
+        let float = u64::from(2.5f32.to_bits());
+        assert_eq!(given.words, [-5i64 as u64, 7, 0, -64i64 as u64, float, float]);
+    }
+
+    #[test]
+    fn a_known_divisor_stays() {
+        let number = |number| value(Op::Integer(number), NARROW);
+        let divided = |left| value(Op::Arithmetic(Operation::Div, Box::new([left, number(10)])), NARROW);
+        let mut code = select(divided(divided(number(20))));
+        assert_eq!(Given::of_select(&mut code).words, [20]);
+        let mut code = select(divided(value(Op::Negate(Box::new(number(5))), NARROW)));
+        assert_eq!(Given::of_select(&mut code).words, [5]);
+    }
+}
