@@ -38,6 +38,9 @@ impl Given {
     }
 
     fn take(&mut self, code: &mut ValueCode) {
+        while let Some(op) = at_once(code) {
+            code.op = op;
+        }
         if let Some((low, high)) = bits(code) {
             code.op = Op::Given(self.machines.len());
             self.machines.push(code.machine);
@@ -54,6 +57,25 @@ impl Given {
             number += 1;
         });
     }
+}
+
+/// Two additions of numbers, or two subtractions, as one: where both go the same way, the second leaves the type if the first does.
+fn at_once(code: &ValueCode) -> Option<Op> {
+    let Op::Arithmetic(operation @ (Operation::Add | Operation::Sub), outer) = &code.op else { return None };
+    let [ValueCode { op: Op::Arithmetic(first, inner), .. }, ValueCode { op: Op::Integer(last), .. }] =
+        &**outer
+    else {
+        return None;
+    };
+    let [value, ValueCode { op: Op::Integer(number), .. }] = &**inner else { return None };
+    let Machine::Integer { bits, signed } = code.machine else { return None };
+    let both = number.checked_add(*last)?;
+    let most = if signed { i128::MAX >> (128 - bits) } else { !(i128::MAX.checked_shl(bits)?) };
+    let fits = (if signed { !most } else { 0 }..=most).contains(&both);
+    (first == operation && (*number < 0) == (*last < 0) && fits).then(|| {
+        let number = ValueCode { op: Op::Integer(both), ..outer[1].clone() };
+        Op::Arithmetic(*operation, Box::new([value.clone(), number]))
+    })
 }
 
 /// The bits of a number that queries choose; 0, 1 and -1 are rather part of what is computed.
@@ -113,6 +135,32 @@ mod tests {
         assert_eq!(given.machines, [NARROW, NARROW, LONG, Machine::Float32, Machine::Float32]);
         let float = u64::from(2.5f32.to_bits());
         assert_eq!(given.words, [-5i64 as u64, 7, 0, -64i64 as u64, float, float]);
+    }
+
+    /// The acceptance test of micro-operators (reference 003).
+    #[test]
+    fn four_chained_additions_become_one_of_one_number() {
+        let chain = |operation, numbers: &[i128], machine| {
+            let mut sum = value(Op::Input(0), machine);
+            for number in numbers {
+                let number = value(Op::Integer(*number), machine);
+                sum = value(Op::Arithmetic(operation, Box::new([sum, number])), machine);
+            }
+            let mut code = select(sum);
+            let given = Given::of_select(&mut code);
+            (code.predicate.size(), given.words)
+        };
+        let (add, sub) = (Operation::Add, Operation::Sub);
+        assert_eq!(chain(add, &[1, 2, 3, 4], NARROW), (3, vec![10]));
+        assert_eq!(chain(sub, &[1, 2, 3, 4], LONG), (3, vec![10, 0]));
+        assert_eq!(chain(add, &[-5, -7], NARROW), (3, vec![-12i64 as u64]));
+        // One that may leave the type while the whole does not, and sums that do.
+        assert_eq!(chain(add, &[5, -7], NARROW).0, 5);
+        assert_eq!(chain(add, &[i128::from(i32::MAX), 2], NARROW).0, 5);
+        assert_eq!(chain(sub, &[i128::from(i32::MIN), -2], NARROW).0, 5);
+        let byte = Machine::Integer { bits: 8, signed: false };
+        assert_eq!(chain(add, &[200, 55], byte), (3, vec![255]));
+        assert_eq!(chain(add, &[200, 56], byte).0, 5);
     }
 
     #[test]
