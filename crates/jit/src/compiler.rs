@@ -8,6 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use inkwell::context::Context;
+use inkwell::module::Module;
 use inkwell::targets::FileType;
 use tessera_ops::code::{Compiler, Machine, Promise, RawInput, Select, SelectCode, Update, UpdateCode};
 use tessera_ops::lock;
@@ -37,20 +38,20 @@ type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *co
 
 /// What there is code for, without the numbers that it is given, but with what they are.
 #[derive(Debug)]
-enum Piece {
+pub(crate) enum Piece {
     Update(UpdateCode, Vec<Machine>),
     Select(SelectCode, Vec<Machine>),
 }
 
 impl Piece {
     /// A piece, and the words of the numbers it is given.
-    fn of_update(mut code: UpdateCode) -> (Piece, Vec<u64>) {
+    pub(crate) fn of_update(mut code: UpdateCode) -> (Piece, Vec<u64>) {
         let given = Given::of_update(&mut code);
         (Piece::Update(code, given.machines), given.words)
     }
 
     /// As [`Piece::of_update`].
-    fn of_select(mut code: SelectCode) -> (Piece, Vec<u64>) {
+    pub(crate) fn of_select(mut code: SelectCode) -> (Piece, Vec<u64>) {
         let given = Given::of_select(&mut code);
         (Piece::Select(code, given.machines), given.words)
     }
@@ -63,12 +64,17 @@ impl Piece {
         }
     }
 
+    /// The name of its function.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Piece::Update(..) => UPDATE,
+            Piece::Select(..) => SELECT,
+        }
+    }
+
     /// Its code, of an object.
     fn linked(&self, object: &[u8]) -> Result<Loaded> {
-        match self {
-            Piece::Update(..) => Loaded::new(object, UPDATE),
-            Piece::Select(..) => Loaded::new(object, SELECT),
-        }
+        Loaded::new(object, self.name())
     }
 }
 
@@ -276,16 +282,22 @@ fn compile(wanted: &Wanted, kept: Option<&Files>) -> Result<Loaded> {
 }
 
 /// The object file of a piece, or the assembler's text.
-fn emitted(host: &Host<'_>, piece: &Piece, form: FileType) -> Result<Vec<u8>> {
+pub(crate) fn emitted(host: &Host<'_>, piece: &Piece, form: FileType) -> Result<Vec<u8>> {
     let context = Context::create();
-    let module = host.module(&context);
+    let module = lowered(host, &context, piece)?;
+    host.emit(&context, &module, form)
+}
+
+/// The IR of a piece, as it is made.
+fn lowered<'ctx>(host: &Host<'_>, context: &'ctx Context, piece: &Piece) -> Result<Module<'ctx>> {
+    let module = host.module(context);
+    let (of, provider) = ((context, &module), host.processor.provider);
     let lowered = match piece {
-        Piece::Update(code, given) => lower_update(&context, &module, (code, given)),
-        Piece::Select(code, given) => lower_select(&context, &module, (code, given)),
+        Piece::Update(code, given) => lower_update(of, provider, (code, given)),
+        Piece::Select(code, given) => lower_select(of, provider, (code, given)),
     };
-    let function =
-        lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
-    host.emit(&context, (&module, function), form)
+    lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
+    Ok(module)
 }
 
 /// A compiler of one tier.

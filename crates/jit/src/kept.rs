@@ -15,7 +15,7 @@ use tessera_ops::hash::word_of_bytes;
 
 const MAGIC: &[u8; 8] = b"TESSCOD1";
 /// The version of what makes code and of what it works on.
-const VERSION: &str = env!("TESSERA_CODE_VERSION");
+pub(crate) const VERSION: &str = env!("TESSERA_CODE_VERSION");
 /// The most bytes of all files; when there are more, those go that were used longest ago.
 const BYTES_MAX: u64 = 32 << 20;
 

@@ -5,17 +5,20 @@
 //! then the vectorised tier does the chunk, and tells.
 //!
 //! ```
-//! use tessera_jit::{Tier, compiler};
+//! use tessera_jit::{Device, Tier, compiler};
 //!
-//! assert!(compiler(Tier::Vectorized, None)?.is_none());
-//! assert_eq!(compiler(Tier::Compiled, None).is_ok(), tessera_jit::IS_BUILT);
+//! assert!(compiler(Tier::Vectorized, Device::Cpu, None)?.is_none());
+//! assert_eq!(compiler(Tier::Compiled, Device::Cpu, None).is_ok(), tessera_jit::IS_BUILT);
 //! # Ok::<(), tessera_types::Error>(())
 //! ```
 
 #[cfg(feature = "llvm")]
 mod compiler;
+mod device;
 #[cfg(feature = "llvm")]
 mod given;
+#[cfg(feature = "llvm")]
+mod gpu;
 mod in_use;
 #[cfg(feature = "llvm")]
 mod kept;
@@ -31,6 +34,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+pub use device::Device;
+#[cfg(feature = "llvm")]
+pub use gpu::cuda::kernel_nanoseconds;
+#[cfg(feature = "llvm")]
+pub use gpu::device::serve as serve_virtual_gpu;
 pub use in_use::InUse;
 use tessera_ops::code::Compiler;
 use tessera_types::{Error, Result};
@@ -72,18 +80,28 @@ impl FromStr for Tier {
     }
 }
 
-/// Who compiles in a tier; nobody in the vectorised one. Code is kept for other processes in the directory `kept`, if there is one.
+/// Who compiles in a tier, for a device; nobody in the vectorised one. Code for the processor is kept for other processes in the directory
+/// `kept`, if there is one.
 ///
 /// # Errors
-/// The compiled tier is asked for, and this build has none.
-pub fn compiler(tier: Tier, kept: Option<&Path>) -> Result<Option<Arc<dyn Compiler>>> {
+/// The compiled tier or a device is asked for, and this build or machine has none.
+pub fn compiler(tier: Tier, device: Device, kept: Option<&Path>) -> Result<Option<Arc<dyn Compiler>>> {
+    if tier == Tier::Vectorized && device != Device::Cpu {
+        return Err(Error::semantic(
+            "only compiled code runs on a GPU: choose --tier compiled, or --device cpu",
+        ));
+    }
     #[cfg(feature = "llvm")]
-    return Ok(compiler::compiler(tier, kept));
+    return Ok(match device {
+        Device::Cpu => compiler::compiler(tier, kept),
+        Device::Gpu => Some(Arc::new(gpu::Gpu::new(gpu::Cuda::get()?))),
+        Device::VirtualGpu => Some(Arc::new(gpu::Gpu::new(gpu::VirtualGpu::get()?))),
+    });
     #[cfg(not(feature = "llvm"))]
-    match (tier, kept) {
-        (Tier::Compiled, _) => Err(Error::unsupported(
+    match (tier, device, kept) {
+        (Tier::Compiled, ..) | (_, Device::Gpu | Device::VirtualGpu, _) => Err(Error::unsupported(
             "this build has no compiled tier: build it with --features llvm (which needs LLVM 19), or choose --tier vectorized",
         )),
-        (Tier::Vectorized | Tier::Auto, _) => Ok(None),
+        (Tier::Vectorized | Tier::Auto, ..) => Ok(None),
     }
 }

@@ -11,8 +11,9 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetMachineOptions,
     TargetTriple,
 };
-use inkwell::values::FunctionValue;
 use tessera_types::{Error, Result};
+
+use crate::lower::Provider;
 
 /// What LLVM does to a function before it becomes machine code: of what takes part in its O2 only what these loops need, in a quarter of
 /// the time. Making machine code takes longer than all of it.
@@ -20,8 +21,9 @@ const PASSES: &str = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixp
                       loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg)";
 
 /// What code is made for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Processor {
+    pub(crate) provider: Provider,
     triple: String,
     cpu: String,
     features: String,
@@ -38,6 +40,7 @@ static AT_HAND: LazyLock<Result<Processor>> = LazyLock::new(|| {
     Target::initialize_native(&InitializationConfig::default())
         .map_err(|error| failed("find the target", error))?;
     let processor = Processor {
+        provider: Provider::Cpu,
         triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
         cpu: TargetMachine::get_host_cpu_name().to_string(),
         features: TargetMachine::get_host_cpu_features().to_string(),
@@ -65,7 +68,20 @@ impl Processor {
                 "{PROCESSOR_VARIABLE}={level} is no processor that this one can stand for; {choice}"
             )));
         }
-        Ok(Processor { triple: self.triple.clone(), cpu: level.to_string(), features: String::new() })
+        let (cpu, features) = (level.to_string(), String::new());
+        Ok(Processor { provider: self.provider, triple: self.triple.clone(), cpu, features })
+    }
+
+    /// The same, standing in for a GPU.
+    pub(crate) fn as_grid(&self) -> Processor {
+        Processor { provider: Provider::VirtualGpu, ..self.clone() }
+    }
+
+    /// An NVIDIA GPU of a compute capability, whatever there is at hand.
+    pub(crate) fn nvidia(capability: &str) -> Processor {
+        Target::initialize_nvptx(&InitializationConfig::default());
+        let (triple, features) = ("nvptx64-nvidia-cuda".to_string(), "+ptx80".to_string());
+        Processor { provider: Provider::Nvptx, triple, cpu: capability.to_string(), features }
     }
 
     /// A 64-bit ARM processor, whatever there is at hand.
@@ -73,7 +89,7 @@ impl Processor {
     pub(crate) fn arm() -> Processor {
         Target::initialize_aarch64(&InitializationConfig::default());
         let triple = "aarch64-unknown-linux-gnu".to_string();
-        Processor { triple, cpu: "generic".to_string(), features: String::new() }
+        Processor { provider: Provider::Cpu, triple, cpu: "generic".to_string(), features: String::new() }
     }
 
     /// The processor at hand, with all that it can do; with less, where the environment says so.
@@ -93,7 +109,7 @@ impl Processor {
 /// Makes code for a processor.
 pub(crate) struct Host<'a> {
     machine: TargetMachine,
-    processor: &'a Processor,
+    pub(crate) processor: &'a Processor,
 }
 
 fn failed(doing: &str, error: impl std::fmt::Display) -> Error {
@@ -110,7 +126,10 @@ impl Host<'_> {
             .set_features(&processor.features)
             .set_level(OptimizationLevel::Default)
             .set_reloc_mode(RelocMode::PIC)
-            .set_code_model(CodeModel::JITDefault);
+            .set_code_model(match processor.provider {
+                Provider::Nvptx => CodeModel::Default,
+                Provider::Cpu | Provider::VirtualGpu => CodeModel::JITDefault,
+            });
         let machine = target.create_target_machine_from_options(triple, options);
         let machine =
             machine.ok_or_else(|| failed("make code for this machine", triple.as_str().to_string_lossy()))?;
@@ -125,17 +144,15 @@ impl Host<'_> {
         module
     }
 
-    /// Optimises a module with a function and gives its object file, or the assembler's text.
-    pub(crate) fn emit(
-        &self,
-        context: &Context,
-        (module, function): (&Module<'_>, FunctionValue<'_>),
-        form: FileType,
-    ) -> Result<Vec<u8>> {
+    /// Optimises a module and gives its object file, or the assembler's text.
+    pub(crate) fn emit(&self, context: &Context, module: &Module<'_>, form: FileType) -> Result<Vec<u8>> {
         for (name, value) in
             [("target-cpu", &self.processor.cpu), ("target-features", &self.processor.features)]
         {
-            function.add_attribute(AttributeLoc::Function, context.create_string_attribute(name, value));
+            let attribute = context.create_string_attribute(name, value);
+            for function in module.get_functions().filter(|function| function.count_basic_blocks() > 0) {
+                function.add_attribute(AttributeLoc::Function, attribute);
+            }
         }
         module.verify().map_err(|error| failed("verify its code", error))?;
         let options = PassBuilderOptions::create();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
-use tessera_jit::Tier;
+use tessera_jit::{Device, Tier};
 use tessera_objects::SmartStorage;
 use tessera_types::{Error, Result};
 
@@ -36,6 +36,8 @@ pub struct Config {
     pub mpi_exchange: tessera_platform_mpi::Way,
     /// What is compiled, and when.
     pub tier: Tier,
+    /// Where compiled code runs.
+    pub device: Device,
     /// When stores are asked to filter objects themselves.
     pub smart_storage: SmartStorage,
     /// The directory in which samples of tables are kept for other processes; nowhere if there is none.
@@ -60,6 +62,7 @@ impl Default for Config {
             stores: Vec::new(),
             mpi_exchange: tessera_platform_mpi::Way::default(),
             tier: Tier::default(),
+            device: Device::default(),
             smart_storage: SmartStorage::Off,
             statistics_cache: None,
             code_cache: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
-use tessera_jit::Tier;
+use tessera_jit::{Device, Tier};
 use tessera_objects::SmartStorage;
 use tessera_ops::code::Compiler;
 use tessera_platform_mpi::Way;
@@ -20,11 +20,15 @@ const THREADS_MAX: usize = 1024;
 const COMPILER_BYTES_MIN: usize = 512 << 20;
 
 /// What can be set, by name, and what it means.
-pub(crate) const SETTINGS: [(&str, &str); 11] = [
+pub(crate) const SETTINGS: [(&str, &str); 12] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("temp_directory", "directory for what does not fit into the memory budget"),
     ("chunk_rows", "most tuples in a chunk, 1 to 2048"),
+    (
+        "device",
+        "where compiled code runs: cpu; gpu: NVIDIA's, chunk by chunk; virtual-gpu: one that the processor stands in for (for tests)",
+    ),
     ("deadline", "seconds after which a statement is cancelled; none"),
     ("join_order", "cost: joins ordered by estimated cost; written: as written"),
     (
@@ -55,6 +59,7 @@ pub(crate) struct Values {
     pub(crate) smart_storage: SmartStorage,
     pub(crate) samples: bool,
     pub(crate) tier: Tier,
+    pub(crate) device: Device,
     pub(crate) code_cache: Option<PathBuf>,
     pub(crate) planning: tessera_sql::Settings,
 }
@@ -73,6 +78,7 @@ impl Values {
             smart_storage: config.smart_storage,
             samples: true,
             tier: config.tier,
+            device: config.device,
             code_cache: config.code_cache.clone(),
             planning: tessera_sql::Settings::default(),
         };
@@ -89,7 +95,7 @@ impl Values {
         };
         range("threads", self.threads, 1, THREADS_MAX)?;
         range("chunk_rows", self.chunk_rows, 1, CHUNK_ROWS_MAX)?;
-        tessera_jit::compiler(self.tier, None)?;
+        tessera_jit::compiler(self.tier, self.device, None)?;
         if self.memory_bytes < MEMORY_BYTES_MIN {
             let message = format!("memory must be at least 1MiB, not {} bytes", self.memory_bytes);
             return Err(Error::semantic(message));
@@ -102,7 +108,7 @@ impl Values {
         if self.tier == Tier::Auto && self.memory_bytes < COMPILER_BYTES_MIN {
             return None;
         }
-        tessera_jit::compiler(self.tier, self.code_cache.as_deref()).ok().flatten()
+        tessera_jit::compiler(self.tier, self.device, self.code_cache.as_deref()).ok().flatten()
     }
 
     /// # Errors
@@ -148,6 +154,7 @@ impl Values {
                 }
             }
             "tier" => changed.tier = value.parse()?,
+            "device" => changed.device = value.parse()?,
             "time_zone" | "timezone" => changed.planning.time_zone = value.into(),
             _ => return Err(unknown(name)),
         }
@@ -170,6 +177,7 @@ impl Values {
             "smart_storage" => self.smart_storage.name().to_string(),
             "statistics" => if self.samples { "samples" } else { "metadata" }.to_string(),
             "tier" => self.tier.to_string(),
+            "device" => self.device.to_string(),
             "time_zone" | "timezone" => self.planning.time_zone.to_string(),
             _ => return Err(unknown(name)),
         })
@@ -212,6 +220,7 @@ mod tests {
             ("smart_storage", "much"),
             ("statistics", "none"),
             ("tier", "fast"),
+            ("device", "abacus"),
         ] {
             assert!(values.set(name, value).is_err(), "{name} = {value}");
         }

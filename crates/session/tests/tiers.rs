@@ -186,18 +186,43 @@ fn queries() -> usize {
     std::env::var("TESSERA_TIER_QUERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(QUERIES)
 }
 
+/// Whether two answers are the same, but for the order in which floats were added.
+fn is_close(one: &Result<Vec<String>, String>, other: &Result<Vec<String>, String>) -> bool {
+    let is_close_value = |(one, other): (&str, &str)| {
+        let floats =
+            one.parse::<f64>().ok().filter(|_| one.contains(['.', 'e'])).zip(other.parse::<f64>().ok());
+        one == other || floats.is_some_and(|(one, other)| (one - other).abs() <= 1e-9 * one.abs().max(1.0))
+    };
+    let is_close_row = |(one, other): (&String, &String)| {
+        let (one, other): (Vec<&str>, Vec<&str>) = (one.split(' ').collect(), other.split(' ').collect());
+        one.len() == other.len() && one.into_iter().zip(other).all(is_close_value)
+    };
+    match (one, other) {
+        (Ok(one), Ok(other)) => one.len() == other.len() && one.iter().zip(other).all(is_close_row),
+        (one, other) => one == other,
+    }
+}
+
 #[test]
-fn both_tiers_agree() {
+fn both_tiers_and_a_virtual_gpu_agree() {
     let queries = queries();
     let mut random = Random(20_261_123);
-    let (mut errors, mut compiled_rows) = (0, 0);
+    let (mut errors, mut compiled_rows, mut gpu_rows) = (0, 0, 0);
     for chunk_rows in [2_048, 61] {
         let (mut vectorized, mut compiled) =
             (session(Tier::Vectorized, chunk_rows), session(Tier::Compiled, chunk_rows));
+        let mut on_a_gpu = session(Tier::Compiled, chunk_rows);
+        on_a_gpu.execute("set device = 'virtual-gpu'").unwrap();
         for _ in 0..queries / 2 {
             let sql = random.query();
             let (expected, found) = (answer(&mut vectorized, &sql), answer(&mut compiled, &sql));
             assert_eq!(found, expected, "{sql}\nin chunks of {chunk_rows}");
+            let found_there = answer(&mut on_a_gpu, &sql);
+            assert!(
+                is_close(&found_there, &expected),
+                "{sql}\nin chunks of {chunk_rows} on a GPU: {found_there:?} {expected:?}"
+            );
+            gpu_rows += rows_compiled(&mut on_a_gpu, &sql);
             errors += usize::from(found.is_err());
             compiled_rows += rows_compiled(&mut compiled, &sql);
         }
@@ -205,6 +230,7 @@ fn both_tiers_agree() {
     // The random queries are worth something: some raise errors, far more do not, and most of their tuples were compiled.
     assert!(errors * 20 > queries && errors * 2 < queries, "{errors} of {queries} raise errors");
     assert!(compiled_rows > queries * 1_000, "{compiled_rows} tuples went through compiled code");
+    assert!(gpu_rows > queries * 500, "{gpu_rows} tuples went through the GPU's");
 }
 
 /// What EXPLAIN ANALYZE says of it.

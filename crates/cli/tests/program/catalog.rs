@@ -100,4 +100,7 @@ fn settings() {
     assert_eq!(csv(tpch(), sql).ok(), "chunk_rows\n7\nchunk_rows\n2048\nn\n6005\n");
     assert!(csv(tpch(), "set colour = 'red'").error().contains("colour"));
     assert!(csv(tpch(), "set chunk_rows = 0").error().contains("chunk_rows"));
+    assert!(
+        csv(tpch(), "set tier = vectorized; set device = 'virtual-gpu'").error().contains("--tier compiled")
+    );
 }

@@ -119,3 +119,11 @@ fn going_over_the_memory_budget_is_one_error() {
     let ran = run(&[tpch().to_str().unwrap(), "--memory", "4MiB", "-c", sql]);
     assert!(ran.error().contains("--memory"));
 }
+#[test]
+#[cfg(feature = "llvm")]
+fn a_device_that_is_not_there_is_told_of() {
+    let arguments = ["--tier", "compiled", "--device", "virtual-gpu", "-c", "select 1"];
+    let run = program(&arguments).env("TESSERA_VIRTUAL_GPU", "/no/such/program").output().unwrap();
+    let text = String::from_utf8_lossy(&run.stderr);
+    assert!(!run.status.success() && text.contains("/no/such/program"), "{text}");
+}

@@ -4,6 +4,7 @@
 use tessera_ops::code::{Comparison, InputCode, Op, Operation, StageCode, StateCode, StepCode, ValueCode};
 
 use super::*;
+use crate::gpu::{Gpu, VirtualGpu, runs_select, runs_update};
 
 const PIECES: usize = 120;
 const ROWS: usize = 200;
@@ -205,6 +206,205 @@ impl Random {
     }
 }
 
+/// What a GPU makes of tuples that raise no error on the processor is the same as there, but for the order in which floats are added; and of
+/// others nothing.
+fn same_on_a_gpu(update: &UpdateCode, inputs: &[RawInput], groups: &[u32]) -> bool {
+    let gpu = Gpu::new(VirtualGpu::get().unwrap());
+    let host = Host::new(Processor::at_hand().unwrap()).unwrap();
+    let alone = made(&host, Piece::of_update(update.clone()));
+    let asked = gpu.update(update.clone());
+    let Some(offloaded) = asked.get(ROWS).unwrap() else { return false };
+    let run = |code: &dyn Update, positions: &[u32], area: &mut [u64]| {
+        let groups: Vec<u32> = positions.iter().map(|position| groups[*position as usize]).collect();
+        // SAFETY: inputs with values and validity for all positions, a group below 4 for each, an area of four records.
+        unsafe { code.run(inputs, positions.as_ptr(), positions.len(), groups.as_ptr(), area.as_mut_ptr()) }
+    };
+    let raises = |position: &u32| run(&alone, &[*position], &mut [0; STRIDE * 4]) != Some(1);
+    let (raising, rest): (Vec<u32>, Vec<u32>) = (0..ROWS as u32).partition(raises);
+    let (mut one, mut other) = ([0; STRIDE * 4], [0; STRIDE * 4]);
+    let (expected, done) = (run(&alone, &rest, &mut one), run(offloaded, &rest, &mut other));
+    match (expected, done) {
+        // A sum of long numbers: it is left to the processor.
+        (_, Some(0)) if !rest.is_empty() => assert_eq!(other, [0; STRIDE * 4]),
+        _ => {
+            assert_eq!(expected, done);
+            for state in update.stages.iter().flat_map(|stage| &stage.states) {
+                for record in 0..if update.grouped { 4 } else { 1 } {
+                    let at = record * STRIDE + state.offset;
+                    let (one, other) = (&one[at..][..3], &other[at..][..3]);
+                    assert!(is_same(state, one, other), "{state:?} {one:?} {other:?}");
+                }
+            }
+        }
+    }
+    let before = other;
+    if let Some(first) = raising.first() {
+        let all: Vec<u32> = rest.iter().copied().chain([*first]).collect();
+        assert_eq!(run(offloaded, &all, &mut other), Some(0));
+        assert_eq!(other, before);
+    }
+    done == Some(rest.len()) && !rest.is_empty()
+}
+
+fn is_same(state: &StateCode, one: &[u64], other: &[u64]) -> bool {
+    let is_close = |one: f64, other: f64| {
+        let both_nan = one.is_nan() && other.is_nan();
+        one == other || both_nan || (one - other).abs() <= 1e-12 * one.abs().max(other.abs())
+    };
+    let float = |word: u64| match state.step {
+        StepCode::Min | StepCode::Max if state.args[0].machine == Machine::Float32 => {
+            f64::from(f32::from_bits(word as u32))
+        }
+        _ => f64::from_bits(word),
+    };
+    match (state.step, state.args[0].machine) {
+        (StepCode::ExactSum, _) => one == other,
+        (StepCode::Count, _) => one[0] == other[0],
+        (_, Machine::Float32 | Machine::Float64) => {
+            is_close(float(one[0]), float(other[0])) && one[1] == other[1]
+        }
+        _ => one[..2] == other[..2],
+    }
+}
+
+#[test]
+fn a_virtual_gpu_does_the_same() {
+    let mut random = Random(4_711);
+    let (mut updates, mut selects) = (0, 0);
+    let host = Host::new(Processor::at_hand().unwrap()).unwrap();
+    let gpu = Gpu::new(VirtualGpu::get().unwrap());
+    for _ in 0..PIECES {
+        let columns = MACHINES.map(|machine| random.values(machine));
+        let validity: Vec<u8> = (0..ROWS / 8 + 1).map(|_| random.below(256) as u8 | 0x45).collect();
+        let inputs = columns.each_ref().map(|values| input(values, &validity));
+        let groups: Vec<u32> = (0..ROWS).map(|_| random.below(4) as u32).collect();
+        let (update, predicate) = (random.update(), random.value(Machine::Boolean, 3));
+        updates += usize::from(same_on_a_gpu(&update, &inputs, &groups));
+        let select = SelectCode { inputs: Random::inputs(), predicate };
+        let asked = gpu.select(select.clone());
+        if let Some(offloaded) = asked.get(ROWS).unwrap() {
+            let expected = selected(&made(&host, Piece::of_select(select)), &inputs);
+            assert_eq!(selected(offloaded, &inputs), expected);
+            selects += usize::from(expected.is_some_and(|found| !found.is_empty()));
+        }
+    }
+    assert!(updates * 3 > PIECES && selects * 4 > PIECES, "{updates} updates and {selects} predicates");
+}
+
+/// Blocks run side by side: what they add to the same record is all there in the end, for few groups and for more than a scratchpad has
+/// room for.
+#[test]
+fn blocks_lose_nothing_to_each_other() {
+    const MANY: usize = 200_000;
+    let value = |op, machine| ValueCode { op, machine, nullable: false };
+    let state = |offset, step, machine, input| StateCode {
+        offset,
+        step,
+        args: vec![value(Op::Input(input), machine)],
+    };
+    let states = vec![
+        state(0, StepCode::ExactSum, signed(128), 0),
+        state(3, StepCode::FloatSum, Machine::Float64, 1),
+        state(5, StepCode::Max, signed(64), 2),
+        state(7, StepCode::Min, signed(64), 2),
+    ];
+    let machines = [signed(128), Machine::Float64, signed(64)];
+    let inputs = machines.map(|machine| InputCode { machine, nullable: false }).to_vec();
+    let stages = vec![StageCode { filter: None, states }];
+    let update = UpdateCode { inputs, shared: Vec::new(), stages, stride: 9, grouped: true };
+    // Half of the sums carry, one way or the other.
+    let long: Vec<i128> = (0..MANY as i128).map(|at| (1 << 63) * (at % 2 * 2 - 1) + at).collect();
+    let (floats, short): (Vec<f64>, Vec<i64>) = (0..MANY as i64).map(|at| (at as f64, at)).unzip();
+    let input =
+        |values: *const u8| RawInput { values, validity: values, values_offset: 0, validity_offset: 0 };
+    let inputs = [input(long.as_ptr().cast()), input(floats.as_ptr().cast()), input(short.as_ptr().cast())];
+    let positions: Vec<u32> = (0..MANY as u32).collect();
+    let gpu = Gpu::new(VirtualGpu::get().unwrap());
+    let asked = gpu.update(update);
+    let code = asked.get(MANY).unwrap().unwrap();
+    // Again and again: what is lost is lost by chance.
+    for last in [1, 5_000].repeat(20) {
+        let mut groups = vec![0; MANY];
+        groups[MANY - 1] = last;
+        let mut area = vec![0; 9 * (last as usize + 1)];
+        // SAFETY: inputs with values for all positions, an area with a record of each group.
+        let done = unsafe { code.run(&inputs, positions.as_ptr(), MANY, groups.as_ptr(), area.as_mut_ptr()) };
+        assert_eq!(done, Some(MANY));
+        let rest = MANY - 1;
+        let sum = long[..rest].iter().sum::<i128>() as u128;
+        let float = (rest as f64 * (rest - 1) as f64 / 2.0).to_bits();
+        let rest = rest as u64;
+        assert_eq!(area[..9], [sum as u64, (sum >> 64) as u64, rest, float, rest, rest - 1, 1, 0, 1]);
+        assert_eq!(area[9 * last as usize..][..3], [long[MANY - 1] as u64, (long[MANY - 1] >> 64) as u64, 1]);
+    }
+}
+
+/// What each thread of a grid does for itself is not to be seen in code for one thread alone.
+#[test]
+fn code_for_a_processor_knows_no_threads() {
+    let host = Host::new(Processor::at_hand().unwrap()).unwrap();
+    let grid = Processor::at_hand().unwrap().as_grid();
+    let grid = Host::new(&grid).unwrap();
+    let mut random = Random(99);
+    for _ in 0..PIECES / 4 {
+        let (update, predicate) = (random.update(), random.value(Machine::Boolean, 3));
+        let select = SelectCode { inputs: Random::inputs(), predicate };
+        let is_for_both = runs_update(&update) && runs_select(&select);
+        for piece in [Piece::of_update(update).0, Piece::of_select(select).0] {
+            if !is_for_both {
+                continue;
+            }
+            let text = |host: &Host<'_>| {
+                let context = Context::create();
+                lowered(host, &context, &piece).unwrap().print_to_string().to_string()
+            };
+            let (alone, together) = (text(&host), text(&grid));
+            for word in ["atomicrmw", "cmpxchg", "lane", "block", "thread", "scratchpad", "update.begin"] {
+                assert!(!alone.contains(word), "{word} in {alone}");
+            }
+            assert_eq!(together.contains("atomicrmw"), piece.name() == UPDATE);
+            assert!(together.contains("thread") || together.contains("lane"));
+        }
+    }
+}
+
+/// The same pieces for NVIDIA's GPUs: as text, and assembled where TESSERA_PTXAS names an assembler.
+#[test]
+fn code_for_nvidia_is_assembled() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(11);
+    for capability in ["sm_80", "sm_90"] {
+        let processor = Processor::nvidia(capability);
+        let host = Host::new(&processor).unwrap();
+        for number in 0..PIECES / 4 {
+            let (update, predicate) = (random.update(), random.value(Machine::Boolean, 3));
+            let select = SelectCode { inputs: Random::inputs(), predicate };
+            let pieces = [
+                runs_update(&update).then(|| Piece::of_update(update).0),
+                runs_select(&select).then(|| Piece::of_select(select).0),
+            ];
+            for piece in pieces.into_iter().flatten() {
+                let text = String::from_utf8(emitted(&host, &piece, FileType::Assembly).unwrap()).unwrap();
+                assert!(text.contains(&format!(".target {capability}")), "{text}");
+                assert!(text.contains(&format!(".visible .entry {}(", piece.name())), "{text}");
+                assert!(text.contains("bar.sync"), "{text}");
+                let Some(assembler) = std::env::var_os("TESSERA_PTXAS") else { continue };
+                let path = folder.path().join(format!("{number}.ptx"));
+                std::fs::write(&path, &text).unwrap();
+                let mut command = std::process::Command::new(assembler);
+                command.args([format!("-arch={capability}"), "-o".to_string(), "/dev/null".to_string()]);
+                let done = command.arg(&path).output().unwrap();
+                assert!(done.status.success(), "{}\n{text}", String::from_utf8_lossy(&done.stderr));
+            }
+        }
+    }
+}
+
+fn input(values: &[u64], validity: &[u8]) -> RawInput {
+    let (values, validity) = (values.as_ptr().cast(), validity.as_ptr());
+    RawInput { values, validity, values_offset: 3, validity_offset: 0 }
+}
+
 /// A piece in this process, made for a processor.
 fn made(host: &Host<'_>, (piece, given): (Piece, Vec<u64>)) -> Asked {
     let wanted = Wanted::new(piece);
@@ -230,10 +430,10 @@ fn updated(code: &Asked, inputs: &[RawInput], groups: &[u32]) -> (Vec<Option<usi
     (ends, area)
 }
 
-fn selected(code: &Asked, inputs: &[RawInput]) -> Option<Vec<u32>> {
+fn selected(code: &dyn Select, inputs: &[RawInput]) -> Option<Vec<u32>> {
     let mut out = vec![0; ROWS];
     // SAFETY: as above; there is room for all.
-    let found = unsafe { Select::run(code, inputs, std::ptr::null(), ROWS, out.as_mut_ptr()) };
+    let found = unsafe { code.run(inputs, std::ptr::null(), ROWS, out.as_mut_ptr()) };
     out.truncate(found.unwrap_or(0));
     found.map(|_| out)
 }
@@ -249,13 +449,7 @@ fn all_processors_do_the_same() {
     for _ in 0..PIECES {
         let columns = MACHINES.map(|machine| random.values(machine));
         let validity: Vec<u8> = (0..ROWS / 8 + 1).map(|_| random.below(256) as u8 | 0x45).collect();
-        let input = |values: &Vec<u64>| RawInput {
-            values: values.as_ptr().cast(),
-            validity: validity.as_ptr(),
-            values_offset: 3,
-            validity_offset: 0,
-        };
-        let inputs = columns.each_ref().map(input);
+        let inputs = columns.each_ref().map(|values| input(values, &validity));
         let groups: Vec<u32> = (0..ROWS).map(|_| random.below(4) as u32).collect();
         let (update, predicate) = (random.update(), random.value(Machine::Boolean, 3));
         let select = SelectCode { inputs: Random::inputs(), predicate };

@@ -1,11 +1,14 @@
 //! From the form that `ops` gives to LLVM IR.
 
 mod arithmetic;
+mod grid;
 mod parts;
+mod provider;
 mod select;
 mod update;
 mod value;
 
+pub(crate) use provider::Provider;
 pub(crate) use select::{SELECT, lower_select};
 pub(crate) use update::{UPDATE, lower_update};
 

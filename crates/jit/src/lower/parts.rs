@@ -1,19 +1,16 @@
-//! What functions have in common: their parameters, inputs, loops.
+//! What functions have in common: who runs them, their parameters, inputs, loops.
 
-use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::basic_block::BasicBlock;
-use inkwell::builder::Builder;
+use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use tessera_ops::code::{InputCode, Machine};
 
+use super::provider::{Provider, Worker};
 use super::value::{Built, Place, Values, in_words, machine_type};
 use crate::given::words;
-
-/// The parameters of every function: inputs, positions, how many rows, the numbers it is given.
-const COMMON: u32 = 4;
 
 /// A function that is being made, over tuples; it has parameters of its own behind the common ones.
 pub(crate) struct Parts<'a, 'ctx> {
@@ -21,10 +18,21 @@ pub(crate) struct Parts<'a, 'ctx> {
     pub(crate) module: &'a Module<'ctx>,
     pub(crate) builder: Builder<'ctx>,
     pub(crate) function: FunctionValue<'ctx>,
+    pub(crate) worker: Worker<'ctx>,
+    /// Its own parameters.
+    others: Vec<PointerValue<'ctx>>,
     places: Vec<Place<'ctx>>,
     given: Vec<BasicValueEnum<'ctx>>,
     positions: PointerValue<'ctx>,
-    rows: IntValue<'ctx>,
+    pub(crate) rows: IntValue<'ctx>,
+}
+
+/// What a loop goes over: from a number on, below another, in steps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Steps<'ctx> {
+    pub(crate) first: IntValue<'ctx>,
+    pub(crate) below: IntValue<'ctx>,
+    pub(crate) step: IntValue<'ctx>,
 }
 
 /// A tuple, as a loop comes to it.
@@ -40,45 +48,43 @@ pub(crate) struct Row<'ctx> {
 }
 
 impl<'a, 'ctx> Parts<'a, 'ctx> {
-    /// Begins a function of this name; `others` are pointers.
+    /// Begins a function of this name for a device; `others` are pointers.
     pub(crate) fn begin(
         (context, module): (&'ctx Context, &'a Module<'ctx>),
-        name: &str,
+        (provider, name): (Provider, &str),
         (inputs, given): (&[InputCode], &[Machine]),
         others: usize,
     ) -> Built<Parts<'a, 'ctx>> {
-        let (wide, pointer) = (context.i64_type(), context.ptr_type(AddressSpace::default()));
-        let mut parameters = vec![pointer.into(), pointer.into(), wide.into(), pointer.into()];
-        parameters.extend(std::iter::repeat_n(inkwell::types::BasicMetadataTypeEnum::from(pointer), others));
-        let function = module.add_function(name, wide.fn_type(&parameters, false), None);
-        let flag = |name: &str| context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), 0);
-        for parameter in (0..parameters.len() as u32).filter(|parameter| *parameter != 2) {
-            function.add_attribute(AttributeLoc::Param(parameter), flag("noalias"));
-        }
         let builder = context.create_builder();
-        builder.position_at_end(context.append_basic_block(function, "entry"));
-        let (zero, null) = (wide.const_zero(), pointer.const_null());
-        let parameter = |number: u32| function.get_nth_param(number);
-        let address = |number: u32| parameter(number).map_or(null, |value| value.into_pointer_value());
+        let pointer = context.ptr_type(AddressSpace::default());
+        let begun = provider.begin((context, module, &builder), name, others)?;
+        let mut addresses = begun.addresses.into_iter();
+        let mut address = || addresses.next().unwrap_or_else(|| pointer.const_null());
+        let (inputs_at, positions, given_at) = (address(), address(), address());
         let mut parts = Parts {
             context,
             module,
-            builder,
-            function,
+            function: begun.function,
+            worker: begun.worker,
+            others: addresses.collect(),
             places: Vec::new(),
             given: Vec::new(),
-            positions: address(1),
-            rows: parameter(2).map_or(zero, |value| value.into_int_value()),
+            positions,
+            rows: begun.rows,
+            builder,
         };
-        parts.places = parts.read_places(address(0), inputs)?;
-        parts.given = parts.read_given(address(3), given)?;
+        parts.places = parts.read_places(inputs_at, inputs)?;
+        parts.given = parts.read_given(given_at, given)?;
         Ok(parts)
     }
 
     /// One of its own parameters.
-    pub(crate) fn other(&self, number: u32) -> PointerValue<'ctx> {
-        let null = self.context.ptr_type(AddressSpace::default()).const_null();
-        self.function.get_nth_param(COMMON + number).map_or(null, |value| value.into_pointer_value())
+    pub(crate) fn other(&self, number: usize) -> PointerValue<'ctx> {
+        self.others[number]
+    }
+
+    pub(crate) fn number(&self, value: u64) -> IntValue<'ctx> {
+        self.context.i64_type().const_int(value, false)
     }
 
     /// Where the inputs lie.
@@ -143,57 +149,89 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         }
     }
 
-    /// The loop over all tuples and the function's end, twice: for tuples at positions, and for all there are where `positions` is null.
+    /// All tuples, as the threads of a worker share them: a thread takes every so many-th.
+    pub(crate) fn all_rows(&self) -> Built<Steps<'ctx>> {
+        let (first, step) = (self.worker.thread(&self.builder)?, self.worker.threads(&self.builder)?);
+        Ok(Steps { first, below: self.rows, step })
+    }
+
+    /// The loop over tuples and the function's end, twice: for tuples at positions, and for all there are where `positions` is null.
     pub(crate) fn each_row_of_either(
         &self,
+        steps: Steps<'ctx>,
         row: impl Fn(&Row<'ctx>) -> Built<()>,
-        result: impl Fn(IntValue<'ctx>) -> Built<IntValue<'ctx>>,
+        finish: impl Fn(IntValue<'ctx>) -> Built<()>,
     ) -> Built<()> {
         let (at_positions, at_all) = (self.block("at_positions"), self.block("at_all"));
         let all = self.builder.build_is_null(self.positions, "all")?;
         self.builder.build_conditional_branch(all, at_all, at_positions)?;
         self.builder.position_at_end(at_positions);
-        self.each_row(true, &row, &result)?;
+        self.each_row(steps, true, &row, &finish)?;
         self.builder.position_at_end(at_all);
-        self.each_row(false, &row, &result)
+        self.each_row(steps, false, &row, &finish)
     }
 
-    /// The loop over all tuples and the function's end; `result` is made of how many tuples were done.
+    /// The loop over tuples and the function's end, which is told the tuple that the loop has ended before.
     pub(crate) fn each_row(
         &self,
+        steps: Steps<'ctx>,
         at_positions: bool,
         row: impl Fn(&Row<'ctx>) -> Built<()>,
-        result: impl Fn(IntValue<'ctx>) -> Built<IntValue<'ctx>>,
+        finish: impl Fn(IntValue<'ctx>) -> Built<()>,
     ) -> Built<()> {
-        let (builder, wide) = (&self.builder, self.context.i64_type());
-        let Some(before) = builder.get_insert_block() else { return Ok(()) };
-        let (head, body) = (self.block("rows"), self.block("row"));
+        let body = |number, next, end| {
+            let position = match at_positions {
+                false => number,
+                true => self.position(number)?,
+            };
+            row(&Row { number, position, next, end })
+        };
+        let number = self.each(steps, body)?;
+        finish(number)
+    }
+
+    /// Where the tuple of a number stands, if that is said.
+    pub(crate) fn position(&self, number: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
+        let (builder, narrow) = (&self.builder, self.context.i32_type());
+        // SAFETY: an address is computed; what is read there is the caller's promise.
+        let place = unsafe { builder.build_in_bounds_gep(narrow, self.positions, &[number], "")? };
+        let position = builder.build_load(narrow, place, "")?.into_int_value();
+        builder.build_int_z_extend(position, self.context.i64_type(), "")
+    }
+
+    /// A loop, which goes on in one block and ends in another; gives the number it has ended before.
+    pub(crate) fn each(
+        &self,
+        steps: Steps<'ctx>,
+        body: impl Fn(IntValue<'ctx>, BasicBlock<'ctx>, BasicBlock<'ctx>) -> Built<()>,
+    ) -> Built<IntValue<'ctx>> {
+        let builder = &self.builder;
+        let Some(before) = builder.get_insert_block() else { return Err(BuilderError::UnsetPosition) };
+        let (head, inside) = (self.block("rows"), self.block("row"));
         let (next, end) = (self.block("next"), self.block("end"));
         builder.build_unconditional_branch(head)?;
         builder.position_at_end(head);
-        let phi = builder.build_phi(wide, "number")?;
+        let phi = builder.build_phi(self.context.i64_type(), "number")?;
         let number = phi.as_basic_value().into_int_value();
-        let more = builder.build_int_compare(IntPredicate::ULT, number, self.rows, "")?;
-        builder.build_conditional_branch(more, body, end)?;
-        builder.position_at_end(body);
-        let position = match at_positions {
-            false => number,
-            true => {
-                let narrow = self.context.i32_type();
-                // SAFETY: an address is computed; what is read there is the caller's promise.
-                let place = unsafe { builder.build_in_bounds_gep(narrow, self.positions, &[number], "")? };
-                let position = builder.build_load(narrow, place, "")?.into_int_value();
-                builder.build_int_z_extend(position, wide, "")?
-            }
-        };
-        row(&Row { number, position, next, end })?;
+        let more = builder.build_int_compare(IntPredicate::ULT, number, steps.below, "")?;
+        builder.build_conditional_branch(more, inside, end)?;
+        builder.position_at_end(inside);
+        body(number, next, end)?;
         builder.position_at_end(next);
-        let following = builder.build_int_nuw_add(number, wide.const_int(1, false), "")?;
+        let following = builder.build_int_nuw_add(number, steps.step, "")?;
         builder.build_unconditional_branch(head)?;
-        phi.add_incoming(&[(&wide.const_zero(), before), (&following, next)]);
+        phi.add_incoming(&[(&steps.first, before), (&following, next)]);
         builder.position_at_end(end);
-        let result = result(number)?;
-        builder.build_return(Some(&result as &dyn BasicValue<'ctx>))?;
-        Ok(())
+        Ok(number)
+    }
+
+    /// The word of a number.
+    pub(crate) fn word(
+        &self,
+        words: PointerValue<'ctx>,
+        number: IntValue<'ctx>,
+    ) -> Built<PointerValue<'ctx>> {
+        // SAFETY: an address is computed; who reads or writes there says why he may.
+        unsafe { self.builder.build_in_bounds_gep(self.context.i64_type(), words, &[number], "") }
     }
 }

@@ -284,38 +284,6 @@ impl<'ctx> Values<'_, 'ctx> {
         Ok(Value { value, valid })
     }
 
-    /// Whether one value comes before another: NaN after every other number.
-    pub(crate) fn less(
-        &self,
-        machine: Machine,
-        left: BasicValueEnum<'ctx>,
-        right: BasicValueEnum<'ctx>,
-    ) -> Built<IntValue<'ctx>> {
-        let builder = self.builder;
-        match machine {
-            Machine::Boolean | Machine::Integer { signed: false, .. } => builder.build_int_compare(
-                IntPredicate::ULT,
-                left.into_int_value(),
-                right.into_int_value(),
-                "",
-            ),
-            Machine::Integer { .. } => builder.build_int_compare(
-                IntPredicate::SLT,
-                left.into_int_value(),
-                right.into_int_value(),
-                "",
-            ),
-            _ => {
-                let (left, right) = (left.into_float_value(), right.into_float_value());
-                let less = builder.build_float_compare(FloatPredicate::OLT, left, right, "")?;
-                let right_is_nan = builder.build_float_compare(FloatPredicate::UNO, right, right, "")?;
-                let left_is_number = builder.build_float_compare(FloatPredicate::ORD, left, left, "")?;
-                let before_nan = builder.build_and(right_is_nan, left_is_number, "")?;
-                builder.build_or(less, before_nan, "")
-            }
-        }
-    }
-
     fn equal(
         &self,
         machine: Machine,
@@ -348,10 +316,10 @@ impl<'ctx> Values<'_, 'ctx> {
         let value = match comparison {
             Comparison::Eq | Comparison::NotDistinct => self.equal(machine, l, r)?,
             Comparison::NotEq | Comparison::Distinct => not(self.equal(machine, l, r)?)?,
-            Comparison::Lt => self.less(machine, l, r)?,
-            Comparison::LtEq => not(self.less(machine, r, l)?)?,
-            Comparison::Gt => self.less(machine, r, l)?,
-            Comparison::GtEq => not(self.less(machine, l, r)?)?,
+            Comparison::Lt => less(builder, machine, l, r)?,
+            Comparison::LtEq => not(less(builder, machine, r, l)?)?,
+            Comparison::Gt => less(builder, machine, r, l)?,
+            Comparison::GtEq => not(less(builder, machine, l, r)?)?,
         };
         if !matches!(comparison, Comparison::Distinct | Comparison::NotDistinct) {
             return Ok(Value { value: value.into(), valid: self.all_valid(&[left, right])? });
@@ -464,6 +432,31 @@ impl<'ctx> Values<'_, 'ctx> {
             result = self.chosen(is_true, value, result)?;
         }
         Ok(result)
+    }
+}
+
+/// Whether one value comes before another: NaN after every other number.
+pub(crate) fn less<'ctx>(
+    builder: &Builder<'ctx>,
+    machine: Machine,
+    left: BasicValueEnum<'ctx>,
+    right: BasicValueEnum<'ctx>,
+) -> Built<IntValue<'ctx>> {
+    match machine {
+        Machine::Boolean | Machine::Integer { signed: false, .. } => {
+            builder.build_int_compare(IntPredicate::ULT, left.into_int_value(), right.into_int_value(), "")
+        }
+        Machine::Integer { .. } => {
+            builder.build_int_compare(IntPredicate::SLT, left.into_int_value(), right.into_int_value(), "")
+        }
+        _ => {
+            let (left, right) = (left.into_float_value(), right.into_float_value());
+            let less = builder.build_float_compare(FloatPredicate::OLT, left, right, "")?;
+            let right_is_nan = builder.build_float_compare(FloatPredicate::UNO, right, right, "")?;
+            let left_is_number = builder.build_float_compare(FloatPredicate::ORD, left, left, "")?;
+            let before_nan = builder.build_and(right_is_nan, left_is_number, "")?;
+            builder.build_or(less, before_nan, "")
+        }
     }
 }
 

@@ -1,0 +1,311 @@
+//! NVIDIA's GPUs, through the CUDA driver's library, which is looked for when a GPU is asked for: nothing else needs it.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
+
+use inkwell::targets::FileType;
+use libloading::Library;
+use tessera_ops::lock;
+use tessera_types::{Error, Result};
+
+use super::{Device, Grid, Session};
+use crate::target::Processor;
+
+/// The driver's library.
+const LIBRARY: &str = "libcuda.so.1";
+/// Numbers of attributes of a device (`CUdevice_attribute`).
+const MULTIPROCESSORS: c_int = 16;
+const CAPABILITY_MAJOR: c_int = 75;
+const CAPABILITY_MINOR: c_int = 76;
+/// Capabilities that LLVM 19 knows: a device of a later one takes code for the last.
+const CAPABILITIES: [c_int; 6] = [70, 75, 80, 86, 89, 90];
+/// How many blocks a multiprocessor has, and how many lanes each: enough to hide how long memory takes.
+const BLOCKS: u64 = 8;
+const LANES: u64 = 256;
+/// Of every GPU since Kepler, without asking for more.
+const SCRATCHPAD_BYTES: u64 = 48 << 10;
+/// The device's memory that is used: as much as eight bytes for each of as many tuples as a test takes, many times.
+const MEMORY_BYTES: usize = 4 << 30;
+
+/// How long kernels have run in this process, in nanoseconds.
+static BUSY: AtomicU64 = AtomicU64::new(0);
+
+/// How long kernels have run on a real GPU in this process, from each launch to the end of the kernel, in nanoseconds.
+pub fn kernel_nanoseconds() -> u64 {
+    BUSY.load(Ordering::Relaxed)
+}
+
+type Code = c_int;
+type Handle = *mut c_void;
+type Address = u64;
+
+/// Declares the functions of the driver that are used, by their names there.
+macro_rules! driver {
+    ($($field:ident = $name:literal ($($arg:ty),*);)*) => {
+        /// The driver's functions.
+        #[derive(Debug)]
+        struct Driver {
+            $($field: unsafe extern "C" fn($($arg),*) -> Code,)*
+            /// Keeps the functions.
+            _library: Library,
+        }
+
+        impl Driver {
+            fn load() -> std::result::Result<Driver, libloading::Error> {
+                // SAFETY: the driver's library may be loaded by anyone; its functions have these parameters (cuda.h).
+                unsafe {
+                    let library = Library::new(LIBRARY)?;
+                    $(let $field = *library.get::<unsafe extern "C" fn($($arg),*) -> Code>($name)?;)*
+                    Ok(Driver { $($field,)* _library: library })
+                }
+            }
+        }
+    };
+}
+
+driver! {
+    init = b"cuInit\0" (c_uint);
+    device = b"cuDeviceGet\0" (*mut c_int, c_int);
+    attribute = b"cuDeviceGetAttribute\0" (*mut c_int, c_int, c_int);
+    retain = b"cuDevicePrimaryCtxRetain\0" (*mut Handle, c_int);
+    set_current = b"cuCtxSetCurrent\0" (Handle);
+    synchronize = b"cuCtxSynchronize\0" ();
+    load_module = b"cuModuleLoadData\0" (*mut Handle, *const c_void);
+    unload_module = b"cuModuleUnload\0" (Handle);
+    function = b"cuModuleGetFunction\0" (*mut Handle, Handle, *const c_char);
+    allocate = b"cuMemAlloc_v2\0" (*mut Address, usize);
+    to_device = b"cuMemcpyHtoD_v2\0" (Address, *const c_void, usize);
+    to_host = b"cuMemcpyDtoH_v2\0" (*mut c_void, Address, usize);
+    launch = b"cuLaunchKernel\0" (
+        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
+    );
+    error_text = b"cuGetErrorString\0" (Code, *mut *const c_char);
+}
+
+impl Driver {
+    /// What a code means.
+    fn check(&self, code: Code, doing: &str) -> Result<()> {
+        if code == 0 {
+            return Ok(());
+        }
+        let mut text = std::ptr::null();
+        // SAFETY: the driver's texts are constants; it leaves null where it knows none.
+        let text = unsafe {
+            (self.error_text)(code, &mut text);
+            if text.is_null() { c"it does not say why" } else { CStr::from_ptr(text) }
+        };
+        Err(Error::io(format!(
+            "the GPU could not {doing}: {} (CUDA error {code}); run with --device cpu",
+            text.to_string_lossy()
+        )))
+    }
+}
+
+/// A kernel: its module and its function.
+#[derive(Debug, Clone, Copy)]
+struct Loaded {
+    module: Handle,
+    function: Handle,
+}
+
+/// What is done by one thread at a time.
+#[derive(Debug, Default)]
+struct State {
+    kernels: Vec<Option<Loaded>>,
+}
+
+/// An NVIDIA GPU: the first that the driver shows.
+#[derive(Debug)]
+pub(crate) struct Cuda {
+    driver: Driver,
+    processor: Processor,
+    multiprocessors: u64,
+    context: Handle,
+    base: Address,
+    state: Mutex<State>,
+}
+
+// SAFETY: the context may be current on any thread; what belongs to it is used by one at a time, under the lock.
+unsafe impl Send for Cuda {}
+// SAFETY: as above.
+unsafe impl Sync for Cuda {}
+// SAFETY: as above.
+unsafe impl Send for State {}
+
+impl Cuda {
+    /// The one of this process.
+    ///
+    /// # Errors
+    /// There is no driver, no GPU, or too little memory.
+    pub(crate) fn get() -> Result<Arc<Cuda>> {
+        static DEVICE: OnceLock<Result<Arc<Cuda>>> = OnceLock::new();
+        DEVICE.get_or_init(|| Cuda::start().map(Arc::new)).clone()
+    }
+
+    fn start() -> Result<Cuda> {
+        let driver = Driver::load().map_err(|error| {
+            Error::unsupported(format!(
+                "there is no NVIDIA GPU here: {error}; run with --device cpu, or virtual-gpu"
+            ))
+        })?;
+        let (mut device, mut context, mut base) = (0, null_mut(), 0);
+        // SAFETY: each call writes to what lives here; the device and its context are what the calls before have given.
+        unsafe {
+            driver.check((driver.init)(0), "start")?;
+            driver.check((driver.device)(&mut device, 0), "be found")?;
+            driver.check((driver.retain)(&mut context, device), "be used")?;
+            driver.check((driver.set_current)(context), "be used")?;
+            driver.check((driver.allocate)(&mut base, MEMORY_BYTES), "give 4 GiB of memory")?;
+        }
+        let attribute = |number| {
+            let mut value = 0;
+            // SAFETY: as above.
+            driver.check(unsafe { (driver.attribute)(&mut value, number, device) }, "tell what it is")?;
+            Ok::<_, Error>(value)
+        };
+        let capability = attribute(CAPABILITY_MAJOR)? * 10 + attribute(CAPABILITY_MINOR)?;
+        let known = CAPABILITIES.into_iter().rfind(|known| *known <= capability).ok_or_else(|| {
+            Error::unsupported(format!(
+                "a GPU of compute capability {capability} is too old; it is to be 70 or more"
+            ))
+        })?;
+        let multiprocessors = attribute(MULTIPROCESSORS)?.max(1) as u64;
+        let processor = Processor::nvidia(&format!("sm_{known}"));
+        Ok(Cuda { driver, processor, multiprocessors, context, base, state: Mutex::default() })
+    }
+
+    /// The device, for this thread alone.
+    fn state(&self) -> Result<MutexGuard<'_, State>> {
+        let state = lock(&self.state);
+        // SAFETY: the context is never released.
+        self.driver.check(unsafe { (self.driver.set_current)(self.context) }, "be used")?;
+        Ok(state)
+    }
+}
+
+impl Device for Cuda {
+    fn processor(&self) -> &Processor {
+        &self.processor
+    }
+
+    fn form(&self) -> FileType {
+        FileType::Assembly
+    }
+
+    fn grid(&self) -> (u64, u64) {
+        (self.multiprocessors * BLOCKS, LANES)
+    }
+
+    fn scratchpad_bytes(&self) -> u64 {
+        SCRATCHPAD_BYTES
+    }
+
+    fn load(&self, code: &[u8], name: &str) -> Result<u64> {
+        let text = |bytes: &[u8]| {
+            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            CString::new(&bytes[..end]).map_err(|_| Error::internal("a kernel has a strange text"))
+        };
+        let (code, name) = (text(code)?, text(name.as_bytes())?);
+        let mut state = self.state()?;
+        let mut loaded = Loaded { module: null_mut(), function: null_mut() };
+        // SAFETY: both texts end with 0; the driver writes to what lives here.
+        unsafe {
+            let code = (self.driver.load_module)(&mut loaded.module, code.as_ptr().cast());
+            self.driver.check(code, "take code")?;
+            let code = (self.driver.function)(&mut loaded.function, loaded.module, name.as_ptr());
+            self.driver.check(code, "find a kernel")?;
+        }
+        let at = state.kernels.iter().position(Option::is_none).unwrap_or(state.kernels.len());
+        if at == state.kernels.len() {
+            state.kernels.push(None);
+        }
+        state.kernels[at] = Some(loaded);
+        Ok(at as u64)
+    }
+
+    fn unload(&self, kernel: u64) {
+        let Ok(mut state) = self.state() else { return };
+        if let Some(loaded) = state.kernels.get_mut(kernel as usize).and_then(Option::take) {
+            // SAFETY: the module is nobody's any more. What goes wrong leaves it loaded, until the process ends.
+            let _ = unsafe { (self.driver.unload_module)(loaded.module) };
+        }
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(Held { device: self, state: self.state()? }))
+    }
+}
+
+/// A device that one user has.
+struct Held<'a> {
+    device: &'a Cuda,
+    state: MutexGuard<'a, State>,
+}
+
+impl Session for Held<'_> {
+    fn base(&self) -> u64 {
+        self.device.base
+    }
+
+    fn size(&self) -> usize {
+        MEMORY_BYTES
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        within(0, bytes.len())?;
+        let driver = &self.device.driver;
+        // SAFETY: the memory has room for them.
+        driver.check(
+            unsafe { (driver.to_device)(self.device.base, bytes.as_ptr().cast(), bytes.len()) },
+            "be written to",
+        )
+    }
+
+    fn read(&mut self, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        within(offset, bytes.len())?;
+        let (driver, from) = (&self.device.driver, self.device.base + offset as u64);
+        // SAFETY: as many bytes are there, and there is room for as many.
+        driver.check(unsafe { (driver.to_host)(bytes.as_mut_ptr().cast(), from, bytes.len()) }, "be read")
+    }
+
+    fn launch(&mut self, kernel: u64, grid: Grid) -> Result<()> {
+        let loaded = self.state.kernels.get(kernel as usize).copied().flatten();
+        let function = loaded.ok_or_else(|| Error::internal("the GPU has no such kernel"))?.function;
+        let (driver, mut words) = (&self.device.driver, self.device.base);
+        let mut parameters = [(&raw mut words).cast::<c_void>()];
+        let (blocks, lanes, bytes) =
+            (grid.blocks as c_uint, grid.lanes as c_uint, grid.scratchpad_bytes as c_uint);
+        let started = Instant::now();
+        // SAFETY: the kernel has one parameter, an address; all that it finds there was written before. It ends before this returns.
+        unsafe {
+            let launched = (driver.launch)(
+                function,
+                blocks,
+                1,
+                1,
+                lanes,
+                1,
+                1,
+                bytes,
+                null_mut(),
+                parameters.as_mut_ptr(),
+                null_mut(),
+            );
+            driver.check(launched, "start a kernel")?;
+            driver.check((driver.synchronize)(), "end a kernel")?;
+        }
+        BUSY.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Whether bytes lie in the device's memory.
+fn within(offset: usize, bytes: usize) -> Result<()> {
+    match offset.checked_add(bytes) {
+        Some(end) if end <= MEMORY_BYTES => Ok(()),
+        _ => Err(Error::internal("the GPU has less memory")),
+    }
+}

@@ -1,0 +1,328 @@
+//! What kernels find in the device's memory, and what becomes of it: the words of their parameters first, then what they write, then what
+//! they read.
+
+use std::ops::Range;
+
+use tessera_ops::code::{InputCode, Machine, RawInput, Select, StateCode, StepCode, Update, UpdateCode};
+use tessera_types::{Error, Result};
+
+use super::{Grid, Offloaded, Session};
+use crate::compiler::Piece;
+
+/// How many words a kernel's common parameters are, and those of updates and predicates.
+const COMMON: usize = 4;
+const UPDATE_WORDS: usize = COMMON + 6;
+const SELECT_WORDS: usize = COMMON + 4;
+
+/// The beginning of a device's memory, as it is to be.
+struct Image {
+    base: u64,
+    bytes: Vec<u8>,
+}
+
+impl Image {
+    fn new(base: u64, parameters: usize) -> Image {
+        Image { base, bytes: vec![0; parameters * 8] }
+    }
+
+    /// Appends bytes; gives where they will be for the device. What wide values are made of is aligned.
+    fn put(&mut self, bytes: &[u8]) -> u64 {
+        self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
+        let address = self.base + self.bytes.len() as u64;
+        self.bytes.extend_from_slice(bytes);
+        address
+    }
+
+    fn put_words(&mut self, words: impl IntoIterator<Item = u64>) -> u64 {
+        let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
+        self.put(&bytes)
+    }
+
+    fn set(&mut self, parameter: usize, word: u64) {
+        self.bytes[parameter * 8..][..8].copy_from_slice(&word.to_ne_bytes());
+    }
+
+    fn offset(&self, address: u64) -> usize {
+        (address - self.base) as usize
+    }
+
+    /// Puts what every kernel reads.
+    ///
+    /// # Safety
+    /// As of [`Update::run`] and [`Select::run`].
+    unsafe fn put_common(
+        &mut self,
+        (codes, inputs): (&[InputCode], &[RawInput]),
+        (positions, rows): (*const u32, usize),
+        given: &[u64],
+    ) {
+        let (mut at, mut stored) = (0, rows);
+        if !positions.is_null() {
+            // SAFETY: the caller gives so many positions.
+            let positions = unsafe { std::slice::from_raw_parts(positions, rows) };
+            stored = positions.iter().max().map_or(0, |last| *last as usize + 1);
+            at = self.put(&positions.iter().flat_map(|position| position.to_ne_bytes()).collect::<Vec<_>>());
+        }
+        let mut words = Vec::with_capacity(inputs.len() * 4);
+        for (code, input) in codes.iter().zip(inputs) {
+            let bits = |offset: u64| (offset as usize + stored).div_ceil(8);
+            let (width, offset) = (width(code.machine), input.values_offset);
+            let bytes = if width == 0 { bits(offset) } else { stored * width };
+            // SAFETY: the caller gives a value at each position.
+            words.push(self.put(unsafe { std::slice::from_raw_parts(input.values, bytes) }));
+            words.push(match code.nullable {
+                // SAFETY: and validity.
+                true => self
+                    .put(unsafe { std::slice::from_raw_parts(input.validity, bits(input.validity_offset)) }),
+                false => 0,
+            });
+            words.extend([offset, input.validity_offset]);
+        }
+        let addresses = [self.put_words(words), at, rows as u64, self.put_words(given.iter().copied())];
+        for (parameter, word) in addresses.into_iter().enumerate() {
+            self.set(parameter, word);
+        }
+    }
+
+    /// Has a kernel work on it; gives what there is then at some bytes of the image, if there is room for all.
+    fn run(
+        &self,
+        device: &mut dyn Session,
+        (kernel, grid): (u64, Grid),
+        results: Range<usize>,
+    ) -> Result<Option<Vec<u8>>> {
+        if self.bytes.len() > device.size() {
+            return Ok(None);
+        }
+        device.write(&self.bytes)?;
+        device.launch(kernel, grid)?;
+        let mut bytes = vec![0; results.len()];
+        device.read(results.start, &mut bytes)?;
+        Ok(Some(bytes))
+    }
+}
+
+/// Bytes of a value; none of a bit.
+fn width(machine: Machine) -> usize {
+    match machine {
+        Machine::Boolean => 0,
+        Machine::Integer { bits, .. } => bits as usize / 8,
+        Machine::Float32 => 4,
+        Machine::Float64 => 8,
+    }
+}
+
+fn words_of(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect()
+}
+
+/// A record of a group without tuples: of what keeps the smallest or largest value, one that is further than any.
+fn initial(code: &UpdateCode) -> Vec<u64> {
+    let mut record = vec![0; code.stride];
+    for state in code.stages.iter().flat_map(|stage| &stage.states) {
+        let Some(arg) = state.args.first() else { continue };
+        let is_min = state.step == StepCode::Min;
+        if !is_min && state.step != StepCode::Max {
+            continue;
+        }
+        record[state.offset] = match (arg.machine, is_min) {
+            (Machine::Integer { bits, signed: true }, true) => i64::MAX as u64 >> (64 - bits.min(64)),
+            (Machine::Integer { bits, signed: true }, false) => (i64::MIN >> (64 - bits.min(64))) as u64,
+            (Machine::Integer { .. } | Machine::Boolean, true) => u64::MAX,
+            (Machine::Integer { .. } | Machine::Boolean, false) => 0,
+            (Machine::Float32, true) => f32::NAN.to_bits().into(),
+            (Machine::Float32, false) => f32::NEG_INFINITY.to_bits().into(),
+            (Machine::Float64, true) => f64::NAN.to_bits(),
+            (Machine::Float64, false) => f64::NEG_INFINITY.to_bits(),
+        };
+    }
+    record
+}
+
+/// Adds what a device has come to to a record of the host; none where a sum leaves its 128 bits.
+fn merge(state: &StateCode, from: &[u64], to: &mut [u64]) -> Option<()> {
+    let (from, to) = (&from[state.offset..], &mut to[state.offset..]);
+    match state.step {
+        StepCode::Count => to[0] += from[0],
+        StepCode::ExactSum => {
+            let long = |words: &[u64]| (u128::from(words[1]) << 64 | u128::from(words[0])) as i128;
+            let sum = long(to).checked_add(long(from))? as u128;
+            (to[0], to[1]) = (sum as u64, (sum >> 64) as u64);
+            to[2] += from[2];
+        }
+        StepCode::FloatSum => {
+            to[0] = (f64::from_bits(to[0]) + f64::from_bits(from[0])).to_bits();
+            to[1] += from[1];
+        }
+        StepCode::Min | StepCode::Max => {
+            let machine = state.args.first()?.machine;
+            let closer = match state.step {
+                StepCode::Min => is_less(machine, from[0], to[0]),
+                _ => is_less(machine, to[0], from[0]),
+            };
+            if from[1] > 0 && (to[1] == 0 || closer) {
+                (to[0], to[1]) = (from[0], 1);
+            }
+        }
+    }
+    Some(())
+}
+
+/// Whether the value of some bits comes before that of others: NaN after every other number.
+fn is_less(machine: Machine, left: u64, right: u64) -> bool {
+    let floats = |left: f64, right: f64| left < right || (right.is_nan() && !left.is_nan());
+    match machine {
+        Machine::Integer { signed: true, .. } => (left as i64) < right as i64,
+        Machine::Integer { .. } | Machine::Boolean => left < right,
+        Machine::Float32 => floats(f32::from_bits(left as u32).into(), f32::from_bits(right as u32).into()),
+        Machine::Float64 => floats(f64::from_bits(left), f64::from_bits(right)),
+    }
+}
+
+/// What a device has come to: nothing, where a tuple perhaps raises an error.
+fn unless_raised(results: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    results.filter(|bytes| bytes.first_chunk() == Some(&[0; 8]))
+}
+
+impl Offloaded {
+    /// The records of all groups that the tuples have, and the words of each.
+    ///
+    /// # Safety
+    /// As of [`Update::run`].
+    unsafe fn records(
+        &self,
+        (code, given): (&UpdateCode, &[u64]),
+        inputs: &[RawInput],
+        (positions, rows): (*const u32, usize),
+        groups: &[u32],
+    ) -> Result<Option<Vec<u64>>> {
+        let mut device = self.device.session()?;
+        let count = groups.iter().max().map_or(1, |last| *last as usize + 1);
+        let initial = initial(code);
+        if count.saturating_mul(code.stride * 8) > device.size() / 2 {
+            return Ok(None);
+        }
+        let mut image = Image::new(device.base(), UPDATE_WORDS);
+        let raised = image.put(&[0; 16]);
+        let area = image.put_words(std::iter::repeat_n(&initial, count).flatten().copied());
+        let results = image.offset(raised)..image.offset(area) + count * code.stride * 8;
+        let scratchpad_bytes = (count * code.stride * 8) as u64;
+        let in_scratchpad = scratchpad_bytes <= self.device.scratchpad_bytes();
+        let groups = image.put(&groups.iter().flat_map(|group| group.to_ne_bytes()).collect::<Vec<_>>());
+        let initial = image.put_words(initial);
+        let own = [groups, area, initial, count as u64, in_scratchpad.into(), raised];
+        own.into_iter().enumerate().for_each(|(number, word)| image.set(COMMON + number, word));
+        // SAFETY: the caller's promises.
+        unsafe { image.put_common((&code.inputs, inputs), (positions, rows), given) };
+        let grid = self.grid(rows, if in_scratchpad { scratchpad_bytes } else { 0 });
+        let results = image.run(&mut *device, (self.kernel_number()?, grid), results)?;
+        Ok(unless_raised(results).map(|results| words_of(&results[16..])))
+    }
+
+    fn kernel_number(&self) -> Result<u64> {
+        match self.kernel.get() {
+            Some(Ok(kernel)) => Ok(kernel.number),
+            Some(Err(error)) => Err(error.clone()),
+            None => Err(Error::internal("a kernel runs before it is there")),
+        }
+    }
+}
+
+impl Update for Offloaded {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        groups: *const u32,
+        area: *mut u64,
+    ) -> Option<usize> {
+        let Piece::Update(code, _) = &self.piece else { return Some(0) };
+        let groups = match !code.grouped || rows == 0 {
+            true => &[],
+            // SAFETY: the caller gives a group for each tuple.
+            false => unsafe { std::slice::from_raw_parts(groups, rows) },
+        };
+        // SAFETY: the caller's promises are the same.
+        let records = unsafe { self.records((code, &self.given), inputs, (positions, rows), groups) };
+        let Some(records) = self.noted(records) else { return Some(0) };
+        let mut is_changed = vec![!code.grouped; records.len() / code.stride];
+        groups.iter().for_each(|group| is_changed[*group as usize] = true);
+        for (group, from) in
+            records.chunks_exact(code.stride).enumerate().filter(|(group, _)| is_changed[*group])
+        {
+            // SAFETY: there is a record of each group that a tuple has, or the only one, and nobody else uses it.
+            let to = unsafe { std::slice::from_raw_parts_mut(area.add(group * code.stride), code.stride) };
+            for state in code.stages.iter().flat_map(|stage| &stage.states) {
+                merge(state, from, to)?;
+            }
+        }
+        Some(rows)
+    }
+}
+
+impl Offloaded {
+    /// The positions of those tuples for which the predicate is true.
+    ///
+    /// # Safety
+    /// As of [`Select::run`].
+    unsafe fn found(
+        &self,
+        (codes, given): (&[InputCode], &[u64]),
+        inputs: &[RawInput],
+        (positions, rows): (*const u32, usize),
+    ) -> Result<Option<Vec<u32>>> {
+        let mut device = self.device.session()?;
+        let (_, lanes) = self.device.grid();
+        let grid = self.grid(rows, lanes * 8);
+        let mut image = Image::new(device.base(), SELECT_WORDS);
+        let raised = image.put(&[0; 16]);
+        let counts = image.put(&vec![0; (grid.blocks as usize).next_multiple_of(2) * 8]);
+        let out = image.put(&vec![0; rows * 4]);
+        let results = image.offset(raised)..image.offset(out) + rows * 4;
+        let flags = image.put(&vec![0; rows]);
+        let own = [out, counts, flags, raised];
+        own.into_iter().enumerate().for_each(|(number, word)| image.set(COMMON + number, word));
+        // SAFETY: the caller's promises.
+        unsafe { image.put_common((codes, inputs), (positions, rows), given) };
+        let (counts, out) = (image.offset(counts) - results.start, image.offset(out) - results.start);
+        let results = image.run(&mut *device, (self.kernel_number()?, grid), results)?;
+        let Some(results) = unless_raised(results) else { return Ok(None) };
+        let share = rows.div_ceil(grid.blocks as usize);
+        let mut found = Vec::with_capacity(rows);
+        for (block, count) in words_of(&results[counts..][..grid.blocks as usize * 8]).into_iter().enumerate()
+        {
+            let first = out + (block * share).min(rows) * 4;
+            let bytes = results[first..].chunks_exact(4).take(count as usize);
+            found.extend(bytes.map(|position| u32::from_ne_bytes(position.try_into().unwrap_or_default())));
+        }
+        Ok(Some(found))
+    }
+
+    /// What came of a run. A device that fails is told of when it is asked for next; until then, the vectorised tier does what it has
+    /// not done.
+    fn noted<T>(&self, result: Result<Option<T>>) -> Option<T> {
+        result.unwrap_or_else(|error| {
+            let _ = self.failed.set(error);
+            None
+        })
+    }
+}
+
+impl Select for Offloaded {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        out: *mut u32,
+    ) -> Option<usize> {
+        let Piece::Select(code, _) = &self.piece else { return None };
+        // SAFETY: the caller's promises are the same.
+        let found = unsafe { self.found((&code.inputs, &self.given), inputs, (positions, rows)) };
+        let found = self.noted(found)?;
+        // SAFETY: there is room for as many as there are tuples.
+        unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), out, found.len().min(rows)) };
+        Some(found.len().min(rows))
+    }
+}

@@ -1,0 +1,240 @@
+//! A GPU that a processor stands in for: GPU-shaped code, run by a process of its own, which alone has mapped the device's memory. So what
+//! host code must not touch, it cannot touch, and GPU logic is tested on every machine.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use inkwell::targets::FileType;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use tessera_ops::lock;
+use tessera_types::{Error, Result};
+
+use super::device::{ANSWER_WORDS, read_words, request, version, write_words};
+use super::{Device, Grid, Session};
+use crate::target::Processor;
+
+/// Names the program that is the device; else it is beside this one.
+const PROGRAM_VARIABLE: &str = "TESSERA_VIRTUAL_GPU";
+const PROGRAM: &str = "tessera-virtual-gpu";
+/// The device's memory: far more than chunks take, and nothing of it is there before it is written.
+const MEMORY_BYTES: usize = 1 << 30;
+/// Where it may begin: addresses that Linux gives to nobody who does not ask for them.
+const BASES: std::ops::Range<u64> = 32..64;
+const BASE_SHIFT: u32 = 40;
+/// As few blocks and lanes as show what happens between them.
+const BLOCKS: u64 = 4;
+const LANES: u64 = 32;
+/// Of every NVIDIA GPU since Kepler, without asking for more.
+const SCRATCHPAD_BYTES: u64 = 48 << 10;
+
+/// A virtual GPU.
+#[derive(Debug)]
+pub(crate) struct VirtualGpu {
+    processor: Processor,
+    base: u64,
+    memory: File,
+    line: Mutex<UnixStream>,
+    process: Child,
+}
+
+impl Drop for VirtualGpu {
+    fn drop(&mut self) {
+        // It ends when the line does.
+        let _ = lock(&self.line).shutdown(Shutdown::Both);
+        let _ = self.process.wait();
+    }
+}
+
+fn lost(error: std::io::Error) -> Error {
+    Error::io(format!("the virtual GPU is gone: {error}; start again, or with --device cpu"))
+}
+
+impl VirtualGpu {
+    /// The one of this process.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(crate) fn get() -> Result<Arc<VirtualGpu>> {
+        static DEVICE: OnceLock<Result<Arc<VirtualGpu>>> = OnceLock::new();
+        DEVICE.get_or_init(|| VirtualGpu::start().map(Arc::new)).clone()
+    }
+
+    pub(super) fn start() -> Result<VirtualGpu> {
+        let memory = memfd_create("tessera virtual gpu", MemfdFlags::CLOEXEC);
+        let memory = File::from(memory.map_err(|error| failed("have memory", error.into()))?);
+        memory.set_len(MEMORY_BYTES as u64).map_err(|error| failed("have memory", error))?;
+        let (line, other) = UnixStream::pair().map_err(|error| failed("be talked to", error))?;
+        let program = program()?;
+        let shared = memory.try_clone().map_err(|error| failed("have memory", error))?;
+        let process = Command::new(&program)
+            .stdin(Stdio::from(OwnedFd::from(other)))
+            .stdout(Stdio::from(shared))
+            .spawn()
+            .map_err(|error| failed(&format!("be started as '{}'", program.display()), error))?;
+        let base = reserve()?;
+        let processor = Processor::at_hand()?.as_grid();
+        let device = VirtualGpu { processor, base, memory, line: Mutex::new(line), process };
+        ask(&mut lock(&device.line), [request::MAP, base, MEMORY_BYTES as u64, version(), 0, 0], &[])?;
+        Ok(device)
+    }
+}
+
+fn failed(to: &str, error: std::io::Error) -> Error {
+    Error::io(format!("the virtual GPU could not {to}: {error}"))
+}
+
+/// The program that is the device: the one that the environment names, or one beside this program (or above it: tests are in a directory of
+/// their own).
+fn program() -> Result<PathBuf> {
+    if let Some(program) = std::env::var_os(PROGRAM_VARIABLE) {
+        return Ok(program.into());
+    }
+    let own = std::env::current_exe().map_err(|error| failed("be found", error))?;
+    let beside = own.ancestors().skip(1).take(2).map(|directory| directory.join(PROGRAM));
+    beside.into_iter().find(|path| path.exists()).ok_or_else(|| {
+        Error::unsupported(format!(
+            "there is no {PROGRAM} beside this program; build it (cargo build --release -p tessera-jit --features llvm) or set \
+             {PROGRAM_VARIABLE}"
+        ))
+    })
+}
+
+/// Addresses for the device's memory. The host can neither read nor write there.
+fn reserve() -> Result<u64> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
+    for base in BASES.map(|number| number << BASE_SHIFT) {
+        // SAFETY: nothing that is mapped already is replaced.
+        let mapped = unsafe { mmap_anonymous(base as *mut _, MEMORY_BYTES, ProtFlags::empty(), flags) };
+        if mapped.is_ok_and(|mapped| mapped as u64 == base) {
+            return Ok(base);
+        }
+    }
+    Err(Error::io("the virtual GPU has no addresses for its memory; run with --device cpu"))
+}
+
+/// Asks the device for something and waits for its answer.
+fn ask(line: &mut UnixStream, words: [u64; 6], payload: &[&[u8]]) -> Result<u64> {
+    write_words(line, &words).map_err(lost)?;
+    for bytes in payload {
+        line.write_all(bytes).map_err(lost)?;
+    }
+    let [went_well, number, length]: [u64; ANSWER_WORDS] = read_words(line).map_err(lost)?;
+    let mut message = vec![0; length as usize];
+    line.read_exact(&mut message).map_err(lost)?;
+    match went_well {
+        1 => Ok(number),
+        _ => Err(Error::internal(String::from_utf8_lossy(&message))),
+    }
+}
+
+impl Device for VirtualGpu {
+    fn processor(&self) -> &Processor {
+        &self.processor
+    }
+
+    fn form(&self) -> FileType {
+        FileType::Object
+    }
+
+    fn grid(&self) -> (u64, u64) {
+        (BLOCKS, LANES)
+    }
+
+    fn scratchpad_bytes(&self) -> u64 {
+        SCRATCHPAD_BYTES
+    }
+
+    fn load(&self, code: &[u8], name: &str) -> Result<u64> {
+        let words = [request::LOAD, code.len() as u64, name.len() as u64, 0, 0, 0];
+        ask(&mut lock(&self.line), words, &[code, name.as_bytes()])
+    }
+
+    fn unload(&self, kernel: u64) {
+        // A device that is gone has forgotten it.
+        let _ = ask(&mut lock(&self.line), [request::UNLOAD, kernel, 0, 0, 0, 0], &[]);
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(Held { device: self, line: lock(&self.line) }))
+    }
+}
+
+/// A device that one user has.
+struct Held<'a> {
+    device: &'a VirtualGpu,
+    line: MutexGuard<'a, UnixStream>,
+}
+
+impl Session for Held<'_> {
+    fn base(&self) -> u64 {
+        self.device.base
+    }
+
+    fn size(&self) -> usize {
+        MEMORY_BYTES
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.device.memory.write_all_at(bytes, 0).map_err(lost)
+    }
+
+    fn read(&mut self, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        self.device.memory.read_exact_at(bytes, offset as u64).map_err(lost)
+    }
+
+    fn launch(&mut self, kernel: u64, grid: Grid) -> Result<()> {
+        let words =
+            [request::LAUNCH, kernel, self.device.base, grid.blocks, grid.lanes, grid.scratchpad_bytes];
+        ask(&mut self.line, words, &[]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    /// Set in a process that is to read the memory of its device.
+    const READS: &str = "TESSERA_TEST_READS_DEVICE_MEMORY";
+
+    #[test]
+    fn the_host_cannot_read_the_memory_of_a_device() {
+        const NAME: &str = "gpu::virtual_gpu::tests::the_host_cannot_read_the_memory_of_a_device";
+        let device = VirtualGpu::start().unwrap();
+        let mut session = device.session().unwrap();
+        session.write(&[7; 100]).unwrap();
+        let mut bytes = [0; 100];
+        session.read(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [7; 100]);
+        if std::env::var_os(READS).is_some() {
+            // SAFETY: none: the process is to end here.
+            let byte = unsafe { std::ptr::read_volatile(session.base() as *const u8) };
+            unreachable!("the host has read {byte}");
+        }
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let done = again.args(["--exact", NAME]).env(READS, "").output().unwrap();
+        assert_eq!(done.status.signal(), Some(11), "{done:?}");
+    }
+
+    #[test]
+    fn a_device_that_is_gone_is_told_of() {
+        let mut device = VirtualGpu::start().unwrap();
+        let refused = device.load(b"no code", "kernel").unwrap_err().to_string();
+        assert!(refused.contains("could not be linked"), "{refused}");
+        device.process.kill().unwrap();
+        device.process.wait().unwrap();
+        let gone = device.load(b"no code", "kernel").unwrap_err().to_string();
+        assert!(gone.contains("--device cpu"), "{gone}");
+        let grid = Grid { blocks: 1, lanes: 1, scratchpad_bytes: 0 };
+        assert!(device.session().unwrap().launch(0, grid).is_err());
+    }
+}
