@@ -98,6 +98,9 @@ struct EngineLine {
     /// one that the processor stands in for (virtual-gpu, for tests)
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
+    /// Let statements create functions: machine code, which can do whatever this process can
+    #[arg(long)]
+    native_functions: bool,
     /// How tuples cross between ranks: one-sided, packed (in few bits), two-sided, split (two-sided,
     /// from half of the ranks to the rest), rounds (two-sided, for what is larger than the memory), or auto: one-sided or rounds
     #[arg(long, value_name = "WAY", default_value_t)]
@@ -435,9 +438,17 @@ impl EngineLine {
 }
 
 fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
-    let EngineLine { deadline, mpi_exchange, smart_storage, tier, device, .. } = engine;
-    let mut config =
-        Config { database, deadline, mpi_exchange, smart_storage, tier, device, ..Config::default() };
+    let EngineLine { deadline, mpi_exchange, smart_storage, tier, device, native_functions, .. } = engine;
+    let mut config = Config {
+        database,
+        deadline,
+        mpi_exchange,
+        smart_storage,
+        tier,
+        device,
+        native_functions,
+        ..Config::default()
+    };
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
     let user = cache_directory(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"));

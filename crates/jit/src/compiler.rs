@@ -10,14 +10,17 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
-use tessera_ops::code::{Compiler, Machine, Promise, RawInput, Select, SelectCode, Update, UpdateCode};
+use tessera_ops::code::{
+    Compiler, FunctionCode, Machine, Promise, RawInput, Select, SelectCode, Update, UpdateCode,
+};
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
+use crate::function::link;
 use crate::given::Given;
 use crate::kept::Files;
 use crate::loaded::Loaded;
-use crate::lower::{NONE, SELECT, UPDATE, lower_select, lower_update};
+use crate::lower::{FUNCTION, NONE, SELECT, UPDATE, lower_function, lower_select, lower_update};
 use crate::target::{Host, Processor};
 use crate::{Tier, in_use};
 
@@ -41,6 +44,7 @@ type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *co
 pub(crate) enum Piece {
     Update(UpdateCode, Vec<Machine>),
     Select(SelectCode, Vec<Machine>),
+    Function(Arc<FunctionCode>),
 }
 
 impl Piece {
@@ -60,7 +64,7 @@ impl Piece {
     fn weight(&self) -> u64 {
         match self {
             Piece::Update(code, _) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
-            Piece::Select(..) => 1,
+            Piece::Select(..) | Piece::Function(_) => 1,
         }
     }
 
@@ -69,7 +73,24 @@ impl Piece {
         match self {
             Piece::Update(..) => UPDATE,
             Piece::Select(..) => SELECT,
+            Piece::Function(_) => FUNCTION,
         }
+    }
+
+    /// Users' functions that it calls, each once.
+    fn functions(&self) -> Vec<&Arc<FunctionCode>> {
+        let mut found: Vec<&Arc<FunctionCode>> = Vec::new();
+        let add = |function| {
+            if !found.contains(&function) {
+                found.push(function);
+            }
+        };
+        match self {
+            Piece::Update(code, _) => code.each_function(add),
+            Piece::Select(code, _) => code.predicate.each_function(add),
+            Piece::Function(code) => found.push(code),
+        }
+        found
     }
 
     /// Its code, of an object.
@@ -292,9 +313,11 @@ pub(crate) fn emitted(host: &Host<'_>, piece: &Piece, form: FileType) -> Result<
 fn lowered<'ctx>(host: &Host<'_>, context: &'ctx Context, piece: &Piece) -> Result<Module<'ctx>> {
     let module = host.module(context);
     let (of, provider) = ((context, &module), host.processor.provider);
+    piece.functions().into_iter().try_for_each(|function| link(of, function))?;
     let lowered = match piece {
         Piece::Update(code, given) => lower_update(of, provider, (code, given)),
         Piece::Select(code, given) => lower_select(of, provider, (code, given)),
+        Piece::Function(code) => lower_function(of, provider, code),
     };
     lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
     Ok(module)

@@ -16,6 +16,8 @@
 mod compiler;
 mod device;
 #[cfg(feature = "llvm")]
+mod function;
+#[cfg(feature = "llvm")]
 mod given;
 #[cfg(feature = "llvm")]
 mod gpu;
@@ -40,7 +42,7 @@ pub use gpu::cuda::kernel_nanoseconds;
 #[cfg(feature = "llvm")]
 pub use gpu::device::serve as serve_virtual_gpu;
 pub use in_use::InUse;
-use tessera_ops::code::Compiler;
+use tessera_ops::code::{Compiler, Function, FunctionCode};
 use tessera_types::{Error, Result};
 
 /// Whether this build has a compiler.
@@ -78,6 +80,20 @@ impl FromStr for Tier {
             Error::semantic(format!("'{text}' is no tier; choose vectorized, compiled or auto"))
         })
     }
+}
+
+/// Checks a user's function and compiles it.
+///
+/// # Errors
+/// Its module is none, or defines no such function; or this build has no compiler.
+pub fn function(code: FunctionCode) -> Result<(Arc<FunctionCode>, Arc<dyn Function>)> {
+    #[cfg(feature = "llvm")]
+    return function::compiled(code);
+    #[cfg(not(feature = "llvm"))]
+    Err(Error::unsupported(format!(
+        "function {} in LLVM IR: this build has no compiler; build it with --features llvm (which needs LLVM 19)",
+        code.name
+    )))
 }
 
 /// Who compiles in a tier, for a device; nobody in the vectorised one. Code for the processor is kept for other processes in the directory

@@ -1,6 +1,6 @@
 //! Machine code in this process: an object file, linked. The only `unsafe` beside calling it.
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -9,12 +9,14 @@ use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::orc2::lljit::{
     LLVMOrcCreateLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetExecutionSession,
-    LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
+    LLVMOrcLLJITGetGlobalPrefix, LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
 };
 use inkwell::llvm_sys::orc2::{
     LLVMOrcCJITDylibSearchOrderElement, LLVMOrcCLookupSetElement, LLVMOrcCSymbolMapPairs,
-    LLVMOrcExecutionSessionCreateBareJITDylib, LLVMOrcExecutionSessionLookup, LLVMOrcJITDylibClear,
+    LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess, LLVMOrcExecutionSessionCreateBareJITDylib,
+    LLVMOrcExecutionSessionLookup, LLVMOrcJITDylibAddGenerator, LLVMOrcJITDylibClear,
     LLVMOrcJITDylibLookupFlags, LLVMOrcJITDylibRef, LLVMOrcLookupKind, LLVMOrcSymbolLookupFlags,
+    LLVMOrcSymbolStringPoolEntryRef, LLVMOrcSymbolStringPoolEntryStr,
 };
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
@@ -68,6 +70,62 @@ fn name_of(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| failed("a strange name"))
 }
 
+/// What objects may take from the process: C's functions on floats, and what a processor's instructions lack.
+const LIBRARY: [&str; 40] = [
+    "__divti3",
+    "__modti3",
+    "__muloti4",
+    "__udivti3",
+    "__umodti3",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "fma",
+    "fmod",
+    "hypot",
+    "ldexp",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "memcpy",
+    "memmove",
+    "memset",
+    "pow",
+    "rint",
+    "round",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+];
+
+/// Whether objects may take it; also as a function on 32-bit floats (`expf`).
+pub(crate) fn is_in_library(name: &str) -> bool {
+    let is_in = |name: &str| LIBRARY.binary_search(&name).is_ok();
+    is_in(name) || name.strip_suffix('f').is_some_and(is_in)
+}
+
+extern "C" fn may_be_linked(_: *mut c_void, symbol: LLVMOrcSymbolStringPoolEntryRef) -> c_int {
+    // SAFETY: LLVM holds the symbol while it asks for it.
+    let name = unsafe { CStr::from_ptr(LLVMOrcSymbolStringPoolEntryStr(symbol)) };
+    name.to_str().is_ok_and(is_in_library).into()
+}
+
 /// Where a symbol was found, or why it was not.
 type Found = Result<u64>;
 
@@ -107,13 +165,23 @@ impl Linker {
             return Ok(library);
         }
         let name = name_of(&format!("library {}", self.libraries.fetch_add(1, Ordering::Relaxed)))?;
-        // SAFETY: the name is copied, and no other library has it.
-        Ok(unsafe {
-            LLVMOrcExecutionSessionCreateBareJITDylib(
+        let mut others = null_mut();
+        // SAFETY: the name is copied, and no other library has it; its generator goes to the library.
+        unsafe {
+            let library = LLVMOrcExecutionSessionCreateBareJITDylib(
                 LLVMOrcLLJITGetExecutionSession(self.jit),
                 name.as_ptr(),
-            )
-        })
+            );
+            let prefix = LLVMOrcLLJITGetGlobalPrefix(self.jit);
+            check(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+                &mut others,
+                prefix,
+                Some(may_be_linked),
+                null_mut(),
+            ))?;
+            LLVMOrcJITDylibAddGenerator(library, others);
+            Ok(library)
+        }
     }
 
     /// Where a function of a library begins.

@@ -17,7 +17,7 @@ use crate::lower::Provider;
 
 /// What LLVM does to a function before it becomes machine code: of what takes part in its O2 only what these loops need, in a quarter of
 /// the time. Making machine code takes longer than all of it.
-const PASSES: &str = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
+const PASSES: &str = "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
                       loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg)";
 
 /// What code is made for.

@@ -31,6 +31,16 @@ pub enum Machine {
 }
 
 impl Machine {
+    /// How many bytes a value has that stands alone.
+    pub fn bytes(self) -> usize {
+        match self {
+            Machine::Boolean => 1,
+            Machine::Integer { bits, .. } => bits as usize / 8,
+            Machine::Float32 => 4,
+            Machine::Float64 => 8,
+        }
+    }
+
     /// That of an atom; none for strings, intervals and what is nested.
     pub fn of(atom: &Atom) -> Option<Machine> {
         Machine::of_arrow(&atom.arrow())
@@ -122,6 +132,8 @@ pub enum Op {
         /// Whether NULL is one of them.
         null: bool,
     },
+    /// A call of a function that a user gave; NULL where an argument is.
+    Function(Arc<FunctionCode>, Vec<ValueCode>),
 }
 
 /// Visits the operands of an operation, shared or `mut`.
@@ -142,7 +154,7 @@ macro_rules! each_operand {
             | Op::Negate(value)
             | Op::Not(value)
             | Op::IsNull(value) => $visit(value),
-            Op::And(list) | Op::Or(list) | Op::Coalesce(list) => {
+            Op::And(list) | Op::Or(list) | Op::Coalesce(list) | Op::Function(_, list) => {
                 for value in list {
                     $visit(value);
                 }
@@ -179,10 +191,66 @@ impl ValueCode {
         each_operand!(self.op, visit);
     }
 
+    /// Visits the users' functions that it calls.
+    pub fn each_function<'a>(&'a self, mut visit: impl FnMut(&'a Arc<FunctionCode>)) {
+        let mut pending = vec![self];
+        while let Some(code) = pending.pop() {
+            if let Op::Function(function, _) = &code.op {
+                visit(function);
+            }
+            code.each_operand(&mut |operand| pending.push(operand));
+        }
+    }
+
     /// Visits the operands, to change them.
     pub fn each_operand_mut(&mut self, visit: &mut dyn FnMut(&mut ValueCode)) {
         each_operand!(self.op, visit, mut);
     }
+}
+
+/// A scalar function given as LLVM IR (000 §1.1): the text of a module that defines `i32 @name(ptr result, arguments…)`.
+///
+/// It is called for tuples without NULL among the arguments, writes its value where `result` says, and gives a [`Status`]. Booleans are
+/// bytes (an argument may also be an `i1`), decimals their digits, dates their days.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionCode {
+    /// Its name, also in the module.
+    pub name: Arc<str>,
+    /// The module.
+    pub ir: Arc<str>,
+    /// The arguments.
+    pub args: Vec<Machine>,
+    /// What it gives.
+    pub result: Machine,
+    /// What its values do not reach, nor below zero: of decimals.
+    pub limit: Option<i128>,
+    /// Whether it calls nothing outside of its module.
+    pub is_whole: bool,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// There is a value.
+    Value = 0,
+    /// The value is NULL.
+    Null = 1,
+    /// It has left its type.
+    Overflow = 2,
+    /// It would have been divided by zero.
+    DivisionByZero = 3,
+    /// The arguments are wrong in another way; so is any other number.
+    Wrong = 4,
+}
+
+/// A function that was compiled, over columns.
+pub trait Function: Debug + Send + Sync {
+    /// Calls it for so many tuples; writes the values, one behind the other (booleans as bytes), and for each the number of a [`Status`].
+    ///
+    /// # Safety
+    /// `inputs` are as many as it has arguments, of their types, each with a value and a bit of validity for each tuple. There is room for
+    /// `rows` values and numbers; values of 16 bytes stand at a multiple of 8.
+    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, statuses: *mut u32);
 }
 
 /// An input of compiled code.
@@ -242,6 +310,20 @@ pub struct UpdateCode {
     pub stride: usize,
     /// Whether each tuple has a group of its own; else all belong to one.
     pub grouped: bool,
+}
+
+impl UpdateCode {
+    /// Visits all values that it computes.
+    pub fn each_value<'a>(&'a self, visit: impl FnMut(&'a ValueCode)) {
+        let filters = self.stages.iter().filter_map(|stage| stage.filter.as_ref());
+        let states = self.stages.iter().flat_map(|stage| &stage.states);
+        filters.chain(&self.shared).chain(states.flat_map(|state| &state.args)).for_each(visit);
+    }
+
+    /// Visits the users' functions that it calls.
+    pub fn each_function<'a>(&'a self, mut visit: impl FnMut(&'a Arc<FunctionCode>)) {
+        self.each_value(|value| value.each_function(&mut visit));
+    }
 }
 
 /// A predicate over the tuples of a chunk.

@@ -38,6 +38,8 @@ pub struct Config {
     pub tier: Tier,
     /// Where compiled code runs.
     pub device: Device,
+    /// Whether statements may create functions: these are machine code, and can do whatever this process can.
+    pub native_functions: bool,
     /// When stores are asked to filter objects themselves.
     pub smart_storage: SmartStorage,
     /// The directory in which samples of tables are kept for other processes; nowhere if there is none.
@@ -63,6 +65,7 @@ impl Default for Config {
             mpi_exchange: tessera_platform_mpi::Way::default(),
             tier: Tier::default(),
             device: Device::default(),
+            native_functions: false,
             smart_storage: SmartStorage::Off,
             statistics_cache: None,
             code_cache: None,

@@ -26,6 +26,7 @@ mod catalog;
 mod config;
 mod copy;
 mod explain;
+mod functions;
 mod memory_table;
 mod result;
 mod session;

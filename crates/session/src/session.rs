@@ -15,7 +15,9 @@ use tessera_ops::{Collected, Registry, Scratch};
 use tessera_plan::{Plan, pass, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
-use tessera_sql::{Catalog, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement};
+use tessera_sql::{
+    Catalog, CreateFunction, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement,
+};
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
 
 use crate::analyze::{self, Report};
@@ -23,6 +25,7 @@ use crate::cancel::{Cancel, Stopped};
 use crate::catalog::FileCatalog;
 use crate::config::Config;
 use crate::explain::{self, Summary};
+use crate::functions;
 use crate::memory_table::{self, MemoryTable};
 use crate::result::{QueryResult, StatementResult};
 use crate::settings::{SETTINGS, Values};
@@ -234,6 +237,14 @@ impl Session {
                 }
                 Ok(StatementResult::Done(if view { "DROP VIEW" } else { "DROP TABLE" }.to_string()))
             }
+            Statement::CreateFunction(create) => {
+                self.create_function(&create)?;
+                Ok(StatementResult::Done("CREATE FUNCTION".to_string()))
+            }
+            Statement::DropFunctions { functions, if_exists } => {
+                functions::drop(self.registry.library(), &functions, if_exists)?;
+                Ok(StatementResult::Done("DROP FUNCTION".to_string()))
+            }
             Statement::Set { name, value } => {
                 let mut changed = self.values.clone();
                 changed.set(&name, &value)?;
@@ -287,6 +298,23 @@ impl Session {
         let (table, tuples) = MemoryTable::new(name, &create.query, blocks, kept);
         self.catalog.insert_in_memory(name, table, tuples);
         Ok(format!("SELECT {rows}"))
+    }
+
+    fn create_function(&self, create: &CreateFunction) -> Result<()> {
+        let platform = self.platform.name();
+        if !self.config.native_functions {
+            return Err(Error::unsupported(format!(
+                "CREATE FUNCTION {}: functions are machine code, which can do whatever this process can; --native-functions allows them",
+                create.name
+            )));
+        }
+        if platform != tessera_local::NAME {
+            return Err(Error::unsupported(format!(
+                "CREATE FUNCTION {} on platform {platform}, whose other processes would not know it",
+                create.name
+            )));
+        }
+        functions::create(self.registry.library(), create)
     }
 
     /// Reads a table whole, or one after the other all but views; what was counted.

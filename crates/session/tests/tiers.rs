@@ -49,6 +49,44 @@ const NUMBERS: [&str; 19] = [
     "length(text)",
 ];
 
+/// Functions of a user: strict or not about zero, and one that calls a library.
+const FUNCTIONS: &str = "
+    create function quotient(a bigint, b bigint) returns bigint language llvm immutable strict as $$
+        define i32 @quotient(ptr %out, i64 %a, i64 %b) {
+          %zero = icmp eq i64 %b, 0
+          br i1 %zero, label %bad, label %good
+        bad:
+          ret i32 3
+        good:
+          %value = sdiv i64 %a, %b
+          store i64 %value, ptr %out
+          ret i32 0
+        }
+    $$;
+    create function share(a bigint, b integer) returns decimal(9,2) language llvm immutable as $$
+        define i32 @share(ptr %out, i64 %a, i32 %b) {
+          %hundreds = mul i64 %a, 100
+          %wide = sext i32 %b to i64
+          %negative = icmp slt i64 %wide, 1
+          br i1 %negative, label %none, label %some
+        none:
+          ret i32 1
+        some:
+          %value = sdiv i64 %hundreds, %wide
+          store i64 %value, ptr %out
+          ret i32 0
+        }
+    $$;
+    create function halved(x double precision) returns double precision language llvm immutable as $$
+        declare double @fmod(double, double)
+        define i32 @halved(ptr %out, double %x) {
+          %rest = call double @fmod(double %x, double 7.0)
+          %value = fmul double %rest, 0.5
+          store double %value, ptr %out
+          ret i32 0
+        }
+    $$";
+
 const TIMES: [&str; 2] = ["day", "moment"];
 
 /// A generator of numbers that are the same in every run (Knuth's constants).
@@ -83,7 +121,7 @@ impl Random {
             };
         }
         let next = depth - 1;
-        match self.below(12) {
+        match self.below(13) {
             0..=5 => {
                 let operator = self.one(&["+", "-", "*", "+", "-", "*", "/", "%"]);
                 format!("({} {operator} {})", self.number(next), self.number(next))
@@ -95,7 +133,16 @@ impl Random {
                 format!("cast({} as {to})", self.number(next))
             }
             9 => format!("case when {} then {} end", self.truth(next), self.number(next)),
-            10 => {
+            10 => match self.below(2) {
+                0 => format!(
+                    "{}({}, {})",
+                    self.one(&["quotient", "share"]),
+                    self.one(&["i", "large", "many"]),
+                    self.one(&["few", "middle", "3"])
+                ),
+                _ => format!("halved({})", self.number(next)),
+            },
+            11 => {
                 let (zero, divided) = (self.number(next), self.number(next));
                 format!("case when {zero} <> 0 then {divided} / {zero} else 0 end")
             }
@@ -167,8 +214,11 @@ impl Random {
 }
 
 fn session(tier: Tier, chunk_rows: usize) -> Session {
-    let config = Config { threads: 1, chunk_rows, memory_bytes: 1 << 30, tier, ..Config::default() };
+    let native_functions = true;
+    let config =
+        Config { threads: 1, chunk_rows, memory_bytes: 1 << 30, tier, native_functions, ..Config::default() };
     let mut session = Session::new(config).unwrap();
+    session.execute(FUNCTIONS).unwrap();
     session.execute(&format!("create temp table t as {ROWS}")).unwrap();
     session
 }

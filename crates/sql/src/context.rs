@@ -24,6 +24,7 @@ use crate::functions::{Arithmetic, aggregates};
 use crate::named_casts::NAMED_CAST;
 use crate::statement::Settings;
 use crate::types::planning_schema;
+use crate::user_function::planned;
 
 /// Table functions that read files, and the scan of each one's format.
 const FILE_FUNCTIONS: [(&str, &str); 4] = [
@@ -129,6 +130,7 @@ impl<'a> Surroundings<'a> {
             }
             scalars.insert(function.name().to_string(), function);
         }
+        scalars.extend(planned(library).map(|function| (function.name().to_string(), function)));
         scalars.insert(NAMED_CAST.to_string(), Arc::new(crate::named_casts::function()));
         let mut aggregate_functions = HashMap::new();
         for function in datafusion_functions_aggregate::all_default_aggregate_functions()

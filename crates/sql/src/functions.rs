@@ -187,14 +187,7 @@ impl ScalarUDFImpl for Operator {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> PlannerResult<ColumnarValue> {
-        let wanted = args.return_field.data_type().clone();
         evaluate(self.name, &args, &self.library)
-            .and_then(|array| Ok(arrow::compute::cast(&array, &wanted)?))
-            .map_err(to_datafusion)
-            .and_then(|array| match array.len() {
-                1 => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
-                _ => Ok(ColumnarValue::Array(array)),
-            })
     }
 }
 
@@ -212,7 +205,21 @@ fn result_type(name: &str, args: &[DataType], library: &Library) -> Result<DataT
 }
 
 /// The value of a call on constants, through the same code that computes it in a query.
-fn evaluate(name: &str, args: &ScalarFunctionArgs, library: &Arc<Library>) -> Result<arrow::array::ArrayRef> {
+pub(crate) fn evaluate(
+    name: &str,
+    args: &ScalarFunctionArgs,
+    library: &Arc<Library>,
+) -> PlannerResult<ColumnarValue> {
+    let array = values(name, args, library)
+        .and_then(|array| Ok(arrow::compute::cast(&array, args.return_field.data_type())?))
+        .map_err(to_datafusion)?;
+    Ok(match array.len() {
+        1 => ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?),
+        _ => ColumnarValue::Array(array),
+    })
+}
+
+fn values(name: &str, args: &ScalarFunctionArgs, library: &Arc<Library>) -> Result<arrow::array::ArrayRef> {
     let mut operands = Vec::new();
     let mut fields = Vec::new();
     let mut arrays = Vec::new();

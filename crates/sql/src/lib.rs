@@ -36,6 +36,7 @@ mod signature;
 mod statement;
 mod table_functions;
 mod types;
+mod user_function;
 
 pub use catalog::{Catalog, ColumnStatistics, Statistics, Table};
 pub use parse::{ParsedStatement, SQL_DEPTH_MAX, parse};
@@ -43,3 +44,4 @@ pub use sample::{Draw, Drawn, Sample};
 pub use statement::{
     CopyTo, CreateExternalTable, CreateTableAs, Explain, ExplainFormat, Planned, Settings, Statement, plan,
 };
+pub use user_function::CreateFunction;

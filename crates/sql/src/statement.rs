@@ -14,7 +14,7 @@ use sqlparser::ast::{
 use tessera_ops::Registry;
 use tessera_ops::expression::Library;
 use tessera_plan::Plan;
-use tessera_types::{Error, Field, Result, Tuple};
+use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::catalog::Catalog;
 use crate::context::Surroundings;
@@ -26,6 +26,7 @@ use crate::push::push_down;
 use crate::raise::Types;
 use crate::reduce::reduce_groups;
 use crate::relation::Name;
+use crate::user_function::{self, CreateFunction};
 
 /// A query's plan, and the names its columns are shown under.
 #[derive(Debug, Clone)]
@@ -140,6 +141,15 @@ pub enum Statement {
         names: Vec<Vec<String>>,
         /// Whether a view is meant.
         view: bool,
+        /// No error when there is none.
+        if_exists: bool,
+    },
+    /// Make a function of a user's.
+    CreateFunction(Box<CreateFunction>),
+    /// Forget functions of users.
+    DropFunctions {
+        /// Their names, with the types of their arguments where they are said.
+        functions: Vec<(String, Option<Vec<Atom>>)>,
         /// No error when there is none.
         if_exists: bool,
     },
@@ -346,6 +356,8 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
             let names = names.iter().map(parts).collect::<Result<Vec<_>>>()?;
             Ok(Statement::Drop { names, view, if_exists: *if_exists })
         }
+        SqlStatement::CreateFunction(create) => user_function::create(create),
+        SqlStatement::DropFunction(dropped) => user_function::drop_functions(dropped),
         SqlStatement::Set(set) => of_set(set),
         SqlStatement::ShowVariable { variable } => {
             let name =
@@ -401,7 +413,7 @@ fn of_set(set: &Set) -> Result<Statement> {
     }
 }
 
-fn parts(name: &ObjectName) -> Result<Vec<String>> {
+pub(crate) fn parts(name: &ObjectName) -> Result<Vec<String>> {
     name.0
         .iter()
         .map(|part| match part.as_ident() {

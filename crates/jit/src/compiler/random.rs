@@ -4,6 +4,7 @@
 use tessera_ops::code::{Comparison, InputCode, Op, Operation, StageCode, StateCode, StepCode, ValueCode};
 
 use super::*;
+use crate::function::tests::QUOTIENT;
 use crate::gpu::{Gpu, VirtualGpu, runs_select, runs_update};
 
 const PIECES: usize = 120;
@@ -35,6 +36,12 @@ const MACHINES: [Machine; 14] = [
     signed(64),
     Machine::Float64,
 ];
+
+/// A user's function.
+fn quotient() -> Arc<FunctionCode> {
+    let (name, args, result) = ("quotient".into(), vec![signed(64); 2], signed(64));
+    Arc::new(FunctionCode { name, ir: QUOTIENT.into(), args, result, limit: None, is_whole: true })
+}
 
 /// Numbers that are the same in every run (Knuth's constants).
 struct Random(u64);
@@ -131,6 +138,11 @@ impl Random {
             (Machine::Integer { bits: 64, signed: true }, 0) => {
                 let args = Box::new([self.value(signed(32), depth), self.value(signed(16), depth)]);
                 Op::Decimal { operation: self.one(&[Add, Sub, Mul]), factors: (10, 1), exact: true, args }
+            }
+            (Machine::Integer { bits: 64, signed: true }, 2) if self.below(2) == 0 => {
+                let by = Op::Integer(self.one(&[3, -2, 7, 1, 0]));
+                let by = ValueCode { op: by, machine, nullable: false };
+                Op::Function(quotient(), vec![self.value(machine, depth), by])
             }
             (Machine::Integer { signed: true, .. }, 1) => Op::Negate(Box::new(self.value(machine, depth))),
             _ => Op::Arithmetic(self.one(&[Add, Sub, Mul, Div, Mod]), self.pair(machine, depth)),
@@ -473,7 +485,7 @@ fn all_processors_do_the_same() {
     }
     // They are worth something.
     assert!(raising > PIECES && raising * 2 < PIECES * ROWS, "{raising} tuples raise errors");
-    assert!(selecting * 4 > PIECES && changed * 2 > PIECES, "{selecting} select, {changed} change states");
+    assert!(selecting * 5 > PIECES && changed * 2 > PIECES, "{selecting} select, {changed} change states");
 }
 
 #[test]

@@ -119,10 +119,9 @@ impl Compiler for Gpu {
 
 /// Whether a GPU can run updates.
 pub(crate) fn runs_update(code: &UpdateCode) -> bool {
-    let states = || code.stages.iter().flat_map(|stage| &stage.states);
-    let filters = code.stages.iter().filter_map(|stage| stage.filter.as_ref());
-    let mut values = filters.chain(&code.shared).chain(states().flat_map(|state| &state.args));
-    states().all(has_atomics) && values.all(has_instructions)
+    let mut all = code.stages.iter().flat_map(|stage| &stage.states).all(has_atomics);
+    code.each_value(|value| all &= has_instructions(value));
+    all
 }
 
 /// Whether a GPU can run a predicate.
@@ -141,7 +140,11 @@ fn has_atomics(state: &StateCode) -> bool {
 fn has_instructions(code: &ValueCode) -> bool {
     use tessera_ops::code::Operation::{Div, Mod, Mul};
     let is_long = matches!(code.machine, Machine::Integer { bits: 128, .. });
-    let own = !(is_long && matches!(code.op, Op::Arithmetic(Div | Mod | Mul, _)));
+    let own = match &code.op {
+        Op::Arithmetic(Div | Mod | Mul, _) => !is_long,
+        Op::Function(function, _) => function.is_whole,
+        _ => true,
+    };
     let mut below = true;
     code.each_operand(&mut |operand| below &= has_instructions(operand));
     own && below

@@ -1,6 +1,7 @@
 //! From the form that `ops` gives to LLVM IR.
 
 mod arithmetic;
+mod function;
 mod grid;
 mod parts;
 mod provider;
@@ -8,6 +9,7 @@ mod select;
 mod update;
 mod value;
 
+pub(crate) use function::{FUNCTION, linked_name, lower_function};
 pub(crate) use provider::Provider;
 pub(crate) use select::{SELECT, lower_select};
 pub(crate) use update::{UPDATE, lower_update};

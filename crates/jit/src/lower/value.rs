@@ -7,7 +7,7 @@ use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use tessera_ops::code::{Comparison, InputCode, Machine, Op, Operation, ValueCode};
+use tessera_ops::code::{Comparison, InputCode, Machine, Op, Operation, Status, ValueCode};
 
 /// The digits of the longest decimal, as a power of ten: no decimal reaches it.
 const DECIMAL_LIMIT: i128 = 10i128.pow(38);
@@ -113,11 +113,7 @@ impl<'ctx> Values<'_, 'ctx> {
                     },
                     operation => {
                         let (value, wrong) = self.overflowing(*operation, true, left, right)?;
-                        let limit = self.integer(of, DECIMAL_LIMIT);
-                        let least = builder.build_int_neg(limit, "")?;
-                        let high = builder.build_int_compare(IntPredicate::SGE, value, limit, "")?;
-                        let low = builder.build_int_compare(IntPredicate::SLE, value, least, "")?;
-                        let beyond = builder.build_or(high, low, "")?;
+                        let beyond = self.beyond(value, DECIMAL_LIMIT)?;
                         self.raise(builder.build_or(wrong, beyond, "")?, valid, active)?;
                         value
                     }
@@ -202,6 +198,13 @@ impl<'ctx> Values<'_, 'ctx> {
                     (false, valid) => valid,
                 };
                 Value { value: found.into(), valid }
+            }
+            Op::Function(function, args) => {
+                let called = self.call(function, args, active)?;
+                let last = self.context.i32_type().const_int(Status::Null as u64, false);
+                let wrong = builder.build_int_compare(IntPredicate::UGT, called.status, last, "")?;
+                self.raise(wrong, None, active)?;
+                Value { value: called.value, valid: Some(called.is_value(builder)?) }
             }
         })
     }
@@ -336,8 +339,17 @@ impl<'ctx> Values<'_, 'ctx> {
         Ok(Value { value, valid: None })
     }
 
+    /// Whether a signed number reaches a limit, or that below zero.
+    pub(crate) fn beyond(&self, value: IntValue<'ctx>, limit: i128) -> Built<IntValue<'ctx>> {
+        let (builder, limit) = (self.builder, self.integer(value.get_type(), limit));
+        let least = builder.build_int_neg(limit, "")?;
+        let high = builder.build_int_compare(IntPredicate::SGE, value, limit, "")?;
+        let low = builder.build_int_compare(IntPredicate::SLE, value, least, "")?;
+        builder.build_or(high, low, "")
+    }
+
     /// Those of some tuples for which a condition is true.
-    fn among(&self, active: Active<'ctx>, condition: IntValue<'ctx>) -> Built<Active<'ctx>> {
+    pub(crate) fn among(&self, active: Active<'ctx>, condition: IntValue<'ctx>) -> Built<Active<'ctx>> {
         Ok(Some(match active {
             Some(active) => self.builder.build_and(active, condition, "")?,
             None => condition,

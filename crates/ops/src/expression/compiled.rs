@@ -51,8 +51,8 @@ impl Inputs {
     }
 }
 
-/// Where an array's values and validity lie.
-fn raw(array: &ArrayRef) -> RawInput {
+/// Where an array's values and validity lie; those of at most [`CHUNK_ROWS_MAX`] tuples.
+pub(super) fn raw(array: &ArrayRef) -> RawInput {
     let data = array.to_data();
     let (validity, validity_offset) = match array.nulls().filter(|nulls| nulls.null_count() > 0) {
         Some(nulls) => (nulls.buffer().as_ptr(), nulls.offset()),

@@ -1,10 +1,11 @@
 //! The functions there are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use datafusion_common::config::ConfigOptions;
 use datafusion_expr::{AggregateUDF, ScalarUDF, Volatility};
+use parking_lot::RwLock;
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result};
 
@@ -13,13 +14,19 @@ use super::cast::cast_raises;
 use super::compare::{Compare, Comparison};
 use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
+use super::user::UserFunction;
 use super::{aggregate_types, bits, date_part, foreign, like, math, substr, text};
 
-/// The functions expressions can call: ours first, then DataFusion's.
+/// Functions of ours that are found by their names alone.
+const OWN: [&str; 4] = ["neg", "abs", "concat_op", "datepart"];
+
+/// The functions expressions can call: ours first, then DataFusion's, then those of users.
 pub struct Library {
     scalars: HashMap<String, Arc<ScalarUDF>>,
     aggregates: HashMap<String, Arc<AggregateUDF>>,
     config: Arc<ConfigOptions>,
+    /// Those of users, by name.
+    users: RwLock<BTreeMap<Arc<str>, Arc<UserFunction>>>,
 }
 
 impl Default for Library {
@@ -55,7 +62,7 @@ impl Library {
             }
             aggregates.insert(udf.name().to_string(), udf);
         }
-        Library { scalars, aggregates, config: Arc::new(ConfigOptions::default()) }
+        Library { scalars, aggregates, config: Arc::new(ConfigOptions::default()), users: RwLock::default() }
     }
 
     /// A scalar function of DataFusion's.
@@ -66,6 +73,47 @@ impl Library {
     /// An aggregate function of DataFusion's.
     pub fn aggregate_udf(&self, name: &str) -> Option<Arc<AggregateUDF>> {
         self.aggregates.get(name).cloned()
+    }
+
+    /// The functions of users.
+    pub fn user_functions(&self) -> Vec<Arc<UserFunction>> {
+        self.users.read().values().cloned().collect()
+    }
+
+    /// Adds a user's function, or replaces one of that name.
+    ///
+    /// # Errors
+    /// There is a function of this name already: of the library, or, unless it is to be replaced, a user's.
+    pub fn define(&self, function: UserFunction, replace: bool) -> Result<()> {
+        let name = function.name().clone();
+        let of_library = Comparison::named(&name).is_some()
+            || Operation::named(&name).is_some()
+            || OWN.contains(&&*name)
+            || like::resolve(&name, &[]).is_some()
+            || bits::resolve(&name, &[]).is_some()
+            || self.scalars.contains_key(&*name)
+            || self.aggregates.contains_key(&*name);
+        if of_library {
+            return Err(Error::semantic(format!("{name} is a function of the library; choose another name")));
+        }
+        let mut users = self.users.write();
+        if users.contains_key(&name) && !replace {
+            return Err(Error::semantic(format!(
+                "there is a function {name} already; CREATE OR REPLACE FUNCTION replaces it"
+            )));
+        }
+        users.insert(name, Arc::new(function));
+        Ok(())
+    }
+
+    /// A user's function.
+    pub fn user_function(&self, name: &str) -> Option<Arc<UserFunction>> {
+        self.users.read().get(name).cloned()
+    }
+
+    /// Forgets a user's function; whether there was one.
+    pub fn forget(&self, name: &str) -> bool {
+        self.users.write().remove(name).is_some()
     }
 
     /// Finds and types a function.
@@ -108,6 +156,9 @@ impl Library {
     }
 
     fn foreign(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+        if let Some(function) = self.user_function(name) {
+            return function.resolve(args);
+        }
         match self.scalars.get(name) {
             Some(udf) => Ok(math::checked(udf.name(), foreign::resolve(udf, &self.config, args)?)),
             None => Err(Error::semantic(format!("there is no function {name}"))),
@@ -145,7 +196,9 @@ impl Functions for Library {
     }
 
     fn is_volatile(&self, name: &str) -> bool {
-        self.scalars.get(name).is_some_and(|udf| udf.signature().volatility == Volatility::Volatile)
+        let is_volatile = |udf: &Arc<ScalarUDF>| udf.signature().volatility == Volatility::Volatile;
+        self.scalars.get(name).is_some_and(is_volatile)
+            || self.user_function(name).is_some_and(|function| function.is_volatile())
     }
 
     fn aggregate(&self, name: &str, args: &[(Atom, bool)], _distinct: bool) -> Result<(Atom, bool)> {

@@ -48,6 +48,7 @@ mod select;
 mod substr;
 mod text;
 mod types;
+mod user;
 
 #[cfg(test)]
 mod tests;
@@ -73,6 +74,7 @@ pub use aggregate_types::argument_fields;
 pub(crate) use foreign::foreign_type;
 pub use library::Library;
 pub use types::common_type;
+pub use user::UserFunction;
 
 /// An expression bound to an input tuple: names resolved, functions found, constants made.
 #[derive(Debug, Clone)]

@@ -1,0 +1,183 @@
+use tessera_ops::code::{Comparison, InputCode, Op, SelectCode, Status, UpdateCode, ValueCode};
+use tessera_ops::code::{StageCode, StateCode, StepCode};
+
+use super::*;
+
+const LONG: Machine = Machine::Integer { bits: 64, signed: true };
+
+/// A quotient; NULL for a negative divisor, and what only a user knows to be wrong.
+pub(crate) const QUOTIENT: &str = "
+    define i32 @quotient(ptr %out, i64 %left, i64 %right) noinline optnone {
+      %overflows = icmp eq i64 %left, -9223372036854775808
+      br i1 %overflows, label %overflow, label %more
+    more:
+      %status = call i32 @status_of(i64 %right)
+      %is_value = icmp eq i32 %status, 0
+      br i1 %is_value, label %divide, label %end
+    divide:
+      %value = sdiv i64 %left, %right
+      store i64 %value, ptr %out
+      br label %end
+    overflow:
+      br label %end
+    end:
+      %result = phi i32 [ 0, %divide ], [ %status, %more ], [ 2, %overflow ]
+      ret i32 %result
+    }
+    @statuses = private constant [3 x i32] [i32 1, i32 3, i32 0]
+    define i32 @status_of(i64 %right) alwaysinline {
+      %wrong = icmp eq i64 %right, 77
+      br i1 %wrong, label %bad, label %good
+    bad:
+      ret i32 9
+    good:
+      %positive = icmp sgt i64 %right, 0
+      %zero = icmp eq i64 %right, 0
+      %otherwise = select i1 %positive, i64 2, i64 0
+      %number = select i1 %zero, i64 1, i64 %otherwise
+      %at = getelementptr [3 x i32], ptr @statuses, i64 0, i64 %number
+      %status = load i32, ptr %at
+      ret i32 %status
+    }";
+
+fn code(name: &str, ir: &str, args: &[Machine], result: Machine) -> FunctionCode {
+    FunctionCode {
+        name: name.into(),
+        ir: ir.into(),
+        args: args.to_vec(),
+        result,
+        limit: None,
+        is_whole: false,
+    }
+}
+
+fn quotient() -> FunctionCode {
+    code("quotient", QUOTIENT, &[LONG, LONG], LONG)
+}
+
+fn input<T>(values: &[T], validity: &[u8]) -> RawInput {
+    let (values, validity) = (values.as_ptr().cast(), validity.as_ptr());
+    RawInput { values, validity, values_offset: 0, validity_offset: 0 }
+}
+
+#[test]
+fn columns_are_computed_and_wrong_values_named() {
+    let (code, function) = compiled(quotient()).unwrap();
+    assert!(code.is_whole);
+    let (left, right) = ([7, 7, i64::MIN, 7, 7, 7, -9], [2i64, 0, 3, -1, 77, 5, 4]);
+    let inputs = [input(&left, &[0b101_1111]), input(&right, &[u8::MAX])];
+    let (mut values, mut statuses) = ([0i64; 7], [99; 7]);
+    // SAFETY: two inputs of seven values, and room for as many.
+    unsafe { function.run(&inputs, 7, values.as_mut_ptr().cast(), statuses.as_mut_ptr()) };
+    let [value, null] = [Status::Value as u32, Status::Null as u32];
+    let [overflow, zero] = [Status::Overflow as u32, Status::DivisionByZero as u32];
+    assert_eq!(statuses, [value, zero, overflow, null, 9, null, value]);
+    assert_eq!((values[0], values[6]), (3, -2));
+}
+
+#[test]
+fn decimals_stay_in_their_limit_and_booleans_are_bytes() {
+    let ir = "define i32 @least(ptr %out, i1 %low, i128 %value) {
+        %negative = sub i128 0, %value
+        %result = select i1 %low, i128 %negative, i128 %value
+        store i128 %result, ptr %out
+        ret i32 0
+    }
+    define i32 @other(ptr %out, i8 %flag) {
+        %not = xor i8 %flag, 1
+        store i8 %not, ptr %out
+        ret i32 0
+    }";
+    let wide = Machine::Integer { bits: 128, signed: true };
+    let least = FunctionCode { limit: Some(1_000), ..code("least", ir, &[Machine::Boolean, wide], wide) };
+    let (_, function) = compiled(least).unwrap();
+    let inputs = [input(&[0b0110u8], &[u8::MAX]), input(&[999i128, 999, 1_000, 1_000], &[u8::MAX])];
+    let (mut values, mut statuses) = ([0i128; 4], [99; 4]);
+    // SAFETY: two inputs of four values, and room for as many.
+    unsafe { function.run(&inputs, 4, values.as_mut_ptr().cast(), statuses.as_mut_ptr()) };
+    assert_eq!((statuses, &values[..2]), ([0, 0, 2, 2], &[999, -999][..]));
+    let (_, function) = compiled(code("other", ir, &[Machine::Boolean], Machine::Boolean)).unwrap();
+    let mut values = [9u8; 4];
+    // SAFETY: as above.
+    unsafe { function.run(&inputs[..1], 4, values.as_mut_ptr(), statuses.as_mut_ptr()) };
+    assert_eq!((statuses, values), ([0; 4], [1, 0, 0, 1]));
+}
+
+#[test]
+fn the_library_on_floats_is_there_and_nothing_else() {
+    let double = Machine::Float64;
+    let calling = |other: &str| {
+        format!(
+            "declare double @{other}(double)
+            define i32 @f(ptr %out, double %x) {{
+              %y = call double @{other}(double %x)
+              %z = frem double %y, 3.0
+              store double %z, ptr %out
+              ret i32 0
+            }}"
+        )
+    };
+    let (code, function) = compiled(self::code("f", &calling("exp"), &[double], double)).unwrap();
+    assert!(!code.is_whole);
+    let (mut values, mut statuses) = ([0f64; 2], [99; 2]);
+    // SAFETY: an input of two values, and room for as many.
+    unsafe {
+        let inputs = [input(&[0.0, 2.0], &[u8::MAX])];
+        function.run(&inputs, 2, values.as_mut_ptr().cast(), statuses.as_mut_ptr());
+    }
+    assert_eq!(values, [1.0, 2f64.exp() % 3.0]);
+    let error = compiled(self::code("f", &calling("system"), &[double], double)).unwrap_err();
+    assert!(error.message().contains("calls system, which it does not define"), "{error}");
+}
+
+#[test]
+fn modules_that_define_no_such_function_are_errors() {
+    let quotient = |ir: &str| compiled(code("quotient", ir, &[LONG, LONG], LONG)).unwrap_err().to_string();
+    for (ir, told) in [
+        ("", "defines no function @quotient"),
+        ("declare i32 @quotient(ptr, i64, i64)", "defines no function @quotient"),
+        ("nonsense", "this is no LLVM IR of version 19"),
+        ("define i32 @quotient(ptr %p) { ret i32 0 }", "define it as i32 @quotient(ptr, i64, i64)"),
+        ("define i32 @quotient(ptr %p, i64 %a, i32 %b) { ret i32 0 }", "define it as"),
+        ("define i32 @quotient(i64 %p, i64 %a, i64 %b) { ret i32 0 }", "define it as"),
+        ("define i64 @quotient(ptr %p, i64 %a, i64 %b) { ret i64 0 }", "define it as"),
+        ("define i32 @quotient(ptr %p, i64 %a, i64 %b, ...) { ret i32 0 }", "define it as"),
+        ("define i32 @quotient(ptr %p, i64 %a, i64 %b) { ret i64 0 }", "this is no LLVM IR of version 19"),
+        (
+            "@other = external global i32 define i32 @quotient(ptr %p, i64 %a, i64 %b) { %x = load i32, ptr @other ret i32 %x }",
+            "reads other, which it does not define",
+        ),
+    ] {
+        let error = quotient(ir);
+        assert!(error.contains(told), "{ir}: {error}");
+    }
+}
+
+/// What calls it has it within: in code for a processor, as in that for others.
+#[test]
+fn pieces_have_it_inlined() {
+    let (code, _) = compiled(quotient()).unwrap();
+    let value = |op| ValueCode { op, machine: LONG, nullable: true };
+    let call = value(Op::Function(code, vec![value(Op::Input(0)), value(Op::Integer(2))]));
+    let compare = Op::Compare(Comparison::Gt, Box::new([call.clone(), value(Op::Integer(5))]));
+    let predicate = ValueCode { op: compare, machine: Machine::Boolean, nullable: true };
+    let inputs = vec![InputCode { machine: LONG, nullable: true }];
+    let state = StateCode { offset: 0, step: StepCode::Count, args: vec![call] };
+    let update = UpdateCode {
+        inputs: inputs.clone(),
+        shared: Vec::new(),
+        stages: vec![StageCode { filter: None, states: vec![state] }],
+        stride: 1,
+        grouped: false,
+    };
+    let pieces = [Piece::of_select(SelectCode { inputs, predicate }).0, Piece::of_update(update).0];
+    let own = Processor::at_hand().unwrap();
+    for processor in [own.clone(), own.as_grid(), Processor::arm(), Processor::nvidia("sm_80")] {
+        let host = Host::new(&processor).unwrap();
+        for piece in &pieces {
+            let text = emitted(&host, piece, FileType::Assembly).unwrap();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            assert!(!text.contains("user.") && !text.contains("status_of"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `CREATE FUNCTION` and `DROP FUNCTION`.
+
+use tessera_ops::expression::{Library, UserFunction};
+use tessera_sql::CreateFunction;
+use tessera_types::{Atom, Error, Result};
+
+/// Compiles a function and adds it to the library of a session.
+pub(crate) fn create(library: &Library, create: &CreateFunction) -> Result<()> {
+    let CreateFunction { name, args, result, .. } = create;
+    let code = UserFunction::code(name, &create.ir, args, result)?;
+    let compiled = tessera_jit::function(code)?;
+    let types = (args.clone(), result.clone());
+    library.define(UserFunction::new(types, create.volatile, compiled), create.or_replace)
+}
+
+/// Forgets functions, all or none.
+pub(crate) fn drop(
+    library: &Library,
+    functions: &[(String, Option<Vec<Atom>>)],
+    if_exists: bool,
+) -> Result<()> {
+    let is_there = |(name, args): &&(String, Option<Vec<Atom>>)| {
+        library
+            .user_function(name)
+            .is_some_and(|function| args.as_ref().is_none_or(|args| function.types().0 == args))
+    };
+    let found: Vec<_> = functions.iter().filter(is_there).collect();
+    for named in functions {
+        let (name, _) = named;
+        if !if_exists && !found.contains(&named) {
+            return Err(Error::semantic(format!(
+                "there is no such function {name}; DROP FUNCTION IF EXISTS is no error then"
+            )));
+        }
+    }
+    for (name, _) in found {
+        library.forget(name);
+    }
+    Ok(())
+}

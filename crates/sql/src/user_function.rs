@@ -1,0 +1,183 @@
+//! Functions of users: how they are created and dropped, and what the planner knows of them.
+
+use std::fmt::{Debug, Formatter};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion_common::{Result as PlannerResult, plan_err};
+use datafusion_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+use sqlparser::ast::{
+    CreateFunction as ParsedFunction, CreateFunctionBody, DropFunction, Expr as SqlExpr, FunctionBehavior,
+    FunctionCalledOnNull, FunctionReturnType, OperateFunctionArg, Value,
+};
+use tessera_ops::expression::{Library, UserFunction};
+use tessera_types::{Atom, Error, Result};
+
+use crate::error::to_datafusion;
+use crate::functions::evaluate;
+use crate::statement::{Statement, parts};
+use crate::types::planning_type;
+
+/// The language of the functions that there are.
+const LANGUAGE: &str = "llvm";
+
+/// `CREATE FUNCTION name([arg] type, …) RETURNS type LANGUAGE llvm [IMMUTABLE | STABLE | VOLATILE] [STRICT] AS 'module'`.
+#[derive(Debug, Clone)]
+pub struct CreateFunction {
+    /// The name.
+    pub name: String,
+    /// The types of its arguments.
+    pub args: Vec<Atom>,
+    /// The type of its value.
+    pub result: Atom,
+    /// The text of its module.
+    pub ir: String,
+    /// Whether two calls with the same arguments may give different values.
+    pub volatile: bool,
+    /// Replace a function of that name.
+    pub or_replace: bool,
+}
+
+/// What `CREATE FUNCTION` asks for.
+pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
+    let name = single(parts(&create.name)?)?;
+    let refuse = |what: &str| Err(Error::unsupported(format!("CREATE FUNCTION {name}: {what}")));
+    let language = create.language.as_ref().map(|language| language.value.to_ascii_lowercase());
+    if language.as_deref() != Some(LANGUAGE) {
+        return refuse("there are functions in LLVM IR; say LANGUAGE llvm, and AS 'the text of a module'");
+    }
+    if create.called_on_null == Some(FunctionCalledOnNull::CalledOnNullInput) {
+        return refuse(
+            "in LLVM IR there are no NULLs, and functions are not called for them; leave CALLED ON NULL INPUT out",
+        );
+    }
+    if create.temporary
+        || create.parallel.is_some()
+        || create.security.is_some()
+        || !create.set_params.is_empty()
+    {
+        return refuse("TEMPORARY, PARALLEL, SECURITY and SET are not supported");
+    }
+    let Some(CreateFunctionBody::AsBeforeOptions { body, link_symbol: None }) = &create.function_body else {
+        return refuse("say AS 'the text of a module', which defines a function of this name");
+    };
+    let ir = match body {
+        SqlExpr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => text.clone(),
+            Value::DollarQuotedString(text) => text.value.clone(),
+            _ => return refuse("a module is a string"),
+        },
+        _ => return refuse("a module is a string"),
+    };
+    let Some(FunctionReturnType::DataType(result)) = &create.return_type else {
+        return refuse("say RETURNS and the type of its value");
+    };
+    Ok(Statement::CreateFunction(Box::new(CreateFunction {
+        args: types(create.args.as_deref().unwrap_or_default())?,
+        result: crate::logical::column_type(result)?,
+        ir,
+        // As in PostgreSQL, where nothing is said.
+        volatile: matches!(create.behavior, None | Some(FunctionBehavior::Volatile)),
+        or_replace: create.or_replace,
+        name,
+    })))
+}
+
+/// What `DROP FUNCTION` asks for.
+pub(crate) fn drop_functions(dropped: &DropFunction) -> Result<Statement> {
+    let one = |described: &sqlparser::ast::FunctionDesc| {
+        let args = described.args.as_deref().map(types).transpose()?;
+        Ok((single(parts(&described.name)?)?, args))
+    };
+    let functions = dropped.func_desc.iter().map(one).collect::<Result<_>>()?;
+    Ok(Statement::DropFunctions { functions, if_exists: dropped.if_exists })
+}
+
+fn single(mut name: Vec<String>) -> Result<String> {
+    match (name.pop(), name.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (last, _) => {
+            let last = last.unwrap_or_default();
+            Err(Error::unsupported(format!("a function in a schema; name it {last}")))
+        }
+    }
+}
+
+fn types(args: &[OperateFunctionArg]) -> Result<Vec<Atom>> {
+    let one = |arg: &OperateFunctionArg| match arg {
+        OperateFunctionArg { mode: None, default_expr: None, data_type, .. } => {
+            crate::logical::column_type(data_type)
+        }
+        other => Err(Error::unsupported(format!("the argument {other}: there are names and types"))),
+    };
+    args.iter().map(one).collect()
+}
+
+/// The functions of a library's users for the planner.
+pub(crate) fn planned(library: &Arc<Library>) -> impl Iterator<Item = Arc<ScalarUDF>> {
+    let library = library.clone();
+    library.user_functions().into_iter().map(move |function| {
+        let volatility = if function.is_volatile() { Volatility::Volatile } else { Volatility::Immutable };
+        let signature = match function.types().0 {
+            [] => TypeSignature::Nullary,
+            _ => TypeSignature::UserDefined,
+        };
+        let signature = Signature::new(signature, volatility);
+        Arc::new(ScalarUDF::from(Planned { function, signature, library: library.clone() }))
+    })
+}
+
+struct Planned {
+    function: Arc<UserFunction>,
+    signature: Signature,
+    library: Arc<Library>,
+}
+
+impl Debug for Planned {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.function.name())
+    }
+}
+
+impl PartialEq for Planned {
+    fn eq(&self, other: &Self) -> bool {
+        self.function.name() == other.function.name()
+    }
+}
+
+impl Eq for Planned {}
+
+impl Hash for Planned {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.function.name().hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Planned {
+    fn name(&self) -> &str {
+        self.function.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> PlannerResult<DataType> {
+        Ok(planning_type(self.function.types().1))
+    }
+
+    fn coerce_types(&self, args: &[DataType]) -> PlannerResult<Vec<DataType>> {
+        let given = args.iter().map(Atom::from_arrow).collect::<Result<Vec<_>>>().map_err(to_datafusion)?;
+        if let Err(error) = self.function.check(&given) {
+            return plan_err!("{}", error.message());
+        }
+        Ok(self.function.types().0.iter().map(planning_type).collect())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> PlannerResult<ColumnarValue> {
+        evaluate(self.name(), &args, &self.library)
+    }
+}
