@@ -1,0 +1,107 @@
+//! `lab_column`: whole numbers that lie in memory before the clock starts.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int32Array, Int64Array};
+use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
+use tessera_ops::stream_util::ChunksReader;
+use tessera_ops::{Collected, Lowering, Operator, Reader, Run, Source, SourceRun, SubOperator};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_types::{Atom, Error, Field, Result, Tuple};
+
+/// Tuples of a morsel.
+const MORSEL_ROWS: usize = 1 << 16;
+
+/// Tuples `<k, a>` of two 32-bit numbers, or `<a>` of one of 64 bits.
+#[derive(Debug, Clone)]
+pub(crate) struct Columns {
+    morsels: Arc<[Morsel]>,
+}
+
+#[derive(Debug, Clone)]
+enum Morsel {
+    Narrow(Int32Array, Int32Array),
+    Wide(Int64Array),
+}
+
+/// A number that looks random (the finaliser of SplitMix64), below a million.
+fn number(at: usize) -> i32 {
+    let x = (at as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((x ^ (x >> 31)) % 1_000_000) as i32
+}
+
+impl Columns {
+    /// So many tuples.
+    pub(crate) fn new(tuples: usize, wide: bool) -> Columns {
+        let morsel = |first: usize| {
+            let range = first..tuples.min(first + MORSEL_ROWS);
+            let narrow = |of: fn(usize) -> i32| Int32Array::from_iter_values(range.clone().map(of));
+            match wide {
+                true => Morsel::Wide(Int64Array::from_iter_values(range.map(|at| number(at).into()))),
+                false => Morsel::Narrow(narrow(|at| at as i32), narrow(number)),
+            }
+        };
+        Columns { morsels: (0..tuples).step_by(MORSEL_ROWS).map(morsel).collect() }
+    }
+
+    /// The tuples of each morsel.
+    pub(crate) fn narrow(&self) -> impl Iterator<Item = (&[i32], &[i32])> {
+        self.morsels.iter().filter_map(|morsel| match morsel {
+            Morsel::Narrow(keys, numbers) => Some((&keys.values()[..], &numbers.values()[..])),
+            Morsel::Wide(_) => None,
+        })
+    }
+
+    /// The 64-bit numbers of each morsel.
+    pub(crate) fn wide(&self) -> impl Iterator<Item = &[i64]> {
+        self.morsels.iter().filter_map(|morsel| match morsel {
+            Morsel::Narrow(..) => None,
+            Morsel::Wide(numbers) => Some(&numbers.values()[..]),
+        })
+    }
+}
+
+impl Descriptor for Columns {
+    tessera_ops::describe!("lab_column", "Gives whole numbers in memory.", [], 0, 0);
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let fields = match self.morsels.first() {
+            Some(Morsel::Wide(_)) => vec![Field::new("a", Atom::Int64)],
+            _ => vec![Field::new("k", Atom::Int32), Field::new("a", Atom::Int32)],
+        };
+        let traits = inputs.edges.first().ok_or_else(|| Error::internal("a leaf without an edge"))?.traits;
+        Ok(Edge { tuple: Tuple::new(fields), traits, order: Order::Source })
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Source
+    }
+}
+
+impl SubOperator for Columns {
+    fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        Ok(Operator::Source(Arc::new(self.clone())))
+    }
+}
+
+impl Source for Columns {
+    fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl SourceRun for Columns {
+    fn morsels(&self) -> usize {
+        self.morsels.len()
+    }
+
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        let columns: Vec<ArrayRef> = match &self.morsels[morsel] {
+            Morsel::Narrow(keys, numbers) => vec![Arc::new(keys.clone()), Arc::new(numbers.clone())],
+            Morsel::Wide(numbers) => vec![Arc::new(numbers.clone())],
+        };
+        Ok(Box::new(ChunksReader::new(vec![Chunk::from_arrays(columns)], CHUNK_ROWS_MAX)))
+    }
+}

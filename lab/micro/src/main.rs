@@ -1,0 +1,141 @@
+//! What sub-operators cost beside plain loops (003, §4.2.1, Figs 4.1 and 4.2), in both tiers; and what a long scan and sum costs.
+//!
+//! `micro --tuples 10000000` runs each case in turn as a plan on one thread, compiled and vectorised, and as a loop in Rust, several times,
+//! checks that all give the same, and prints seconds.
+
+mod cases;
+mod column;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::AsArray;
+use arrow::datatypes::{Decimal128Type, Int32Type, Int64Type};
+use clap::Parser;
+use serde_json::json;
+use tessera_exec::{Engine, Governor, Program, Query, Settings};
+use tessera_jit::{Device, Tier, compiler};
+use tessera_ops::rows::Rows;
+use tessera_ops::{Collected, Registry};
+use tessera_plan::{Plan, text};
+use tessera_types::{Error, Result};
+
+use cases::{Case, NARROW, WIDE};
+use column::Columns;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Sub-operators against plain loops.
+#[derive(Debug, Clone, Parser)]
+struct Options {
+    /// How many tuples
+    #[arg(long, default_value_t = 10_000_000)]
+    tuples: usize,
+    /// One sum of 64-bit numbers instead of tuples of two 32-bit ones
+    #[arg(long)]
+    wide: bool,
+    /// How often each is run
+    #[arg(long, default_value_t = 9)]
+    repeat: usize,
+}
+
+/// One way to run a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Tier(Tier),
+    Plain,
+}
+
+impl Way {
+    fn name(self) -> String {
+        match self {
+            Way::Tier(tier) => tier.to_string(),
+            Way::Plain => "plain".to_string(),
+        }
+    }
+}
+
+fn main() {
+    if let Err(error) = run(&Options::parse()) {
+        eprintln!("error: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
+    let columns = Columns::new(options.tuples, options.wide);
+    let cases: &[Case] = if options.wide { &WIDE } else { &NARROW };
+    let mut registry = tessera_ops::standard_registry();
+    registry.register(columns.clone());
+    let engine = Engine::new(1)?;
+    let tiers = [Tier::Compiled, Tier::Vectorized]
+        .into_iter()
+        .filter(|tier| compiler(*tier, Device::Cpu, None).is_ok());
+    let ways: Vec<Way> = tiers.map(Way::Tier).chain([Way::Plain]).collect();
+    let mut reports = Vec::new();
+    for case in cases {
+        let plan = text::parse(case.plan)?;
+        let mut seconds = vec![Vec::new(); ways.len()];
+        // The first round touches memory and compiles.
+        for round in 0..=options.repeat {
+            for turn in 0..ways.len() {
+                let number = (turn + round) % ways.len();
+                let (given, took) = timed(ways[number], case, (&columns, &plan), (&registry, &engine))?;
+                if given != (case.plain)(&columns) {
+                    return Err(Error::internal(format!(
+                        "{} {} gives {given}",
+                        case.name,
+                        ways[number].name()
+                    )));
+                }
+                if round > 0 {
+                    seconds[number].push(took);
+                }
+            }
+        }
+        let ways: serde_json::Map<_, _> =
+            ways.iter().map(|way| way.name()).zip(seconds.into_iter().map(|of| json!(of))).collect();
+        reports.push(json!({ "case": case.name, "plan": case.plan, "seconds": ways }));
+    }
+    println!("{:#}", json!({ "tuples": options.tuples, "wide": options.wide, "cases": reports }));
+    Ok(())
+}
+
+/// What a case gives, and how long it takes.
+fn timed(
+    way: Way,
+    case: &Case,
+    (columns, plan): (&Columns, &Plan),
+    (registry, engine): (&Registry, &Engine),
+) -> Result<(i128, f64)> {
+    let tier = match way {
+        Way::Plain => {
+            let started = Instant::now();
+            let given = (case.plain)(columns);
+            return Ok((given, started.elapsed().as_secs_f64()));
+        }
+        Way::Tier(tier) => tier,
+    };
+    let settings = Settings { compiler: compiler(tier, Device::Cpu, None)?, ..Settings::default() };
+    let program = Program::lower(plan, registry)?;
+    let query = Query::new(settings, &Governor::unlimited());
+    let started = Instant::now();
+    let collected = engine.run(&program, query)?;
+    let took = started.elapsed().as_secs_f64();
+    Ok((number(&collected)?, took))
+}
+
+/// The only value, or how many tuples there are in the only collection.
+fn number(collected: &Arc<Collected>) -> Result<i128> {
+    let column = collected.single()?.column(0)?;
+    if let Ok([handle]) = column.handles() {
+        let rows = handle.get::<Rows>()?;
+        return Ok(rows.len() as i128);
+    }
+    let value = column.plain()?;
+    let narrow = value.as_primitive_opt::<Int32Type>().map(|value| value.value(0).into());
+    let wide = value.as_primitive_opt::<Int64Type>().map(|value| value.value(0).into());
+    let widest = value.as_primitive_opt::<Decimal128Type>().map(|value| value.value(0));
+    narrow.or(wide).or(widest).ok_or_else(|| Error::internal("a result of another type"))
+}
