@@ -21,6 +21,8 @@ pub(crate) struct Lane {
     ended: Option<usize>,
     /// By level; the last one is the sink's.
     figures: Vec<LocalFigures>,
+    /// When the last call ended, while the lane is driven: the next one begins then.
+    at: Instant,
     /// The longest call since the morsel began: its level and nanoseconds.
     pub(crate) longest: (usize, u64),
 }
@@ -51,7 +53,16 @@ pub(crate) struct Surroundings<'a> {
 impl Lane {
     pub(crate) fn new(chain: usize, streams: Vec<Box<dyn StreamWorker>>) -> Self {
         let figures = vec![LocalFigures::default(); streams.len() + 2];
-        Lane { chain, reader: None, streams, level: 0, ended: None, figures, longest: (0, 0) }
+        Lane {
+            chain,
+            reader: None,
+            streams,
+            level: 0,
+            ended: None,
+            figures,
+            at: Instant::now(),
+            longest: (0, 0),
+        }
     }
 
     pub(crate) fn begin(&mut self, reader: Box<dyn Reader>) {
@@ -63,6 +74,7 @@ impl Lane {
 
     /// Goes on until the morsel is complete or something waits.
     pub(crate) fn drive(&mut self, sink: &mut dyn SinkWorker, around: &Surroundings<'_>) -> Result<Driven> {
+        self.at = Instant::now();
         loop {
             around.context.check()?;
             if (around.stopped)() {
@@ -104,18 +116,20 @@ impl Lane {
     }
 
     fn ask(&mut self) -> Result<Step> {
-        let start = Instant::now();
         let step = match (self.level, &mut self.reader) {
             (0, Some(reader)) => reader.step(),
             (0, None) => Err(Error::internal("a lane without a morsel was driven")),
             (level, _) => self.streams[level - 1].step(),
         };
-        self.took(self.level, start);
+        self.took(self.level);
         step
     }
 
-    fn took(&mut self, level: usize, start: Instant) {
-        let nanoseconds = start.elapsed().as_nanos() as u64;
+    /// Notes how long a call took that ends now.
+    fn took(&mut self, level: usize) {
+        let now = Instant::now();
+        let nanoseconds = now.duration_since(self.at).as_nanos() as u64;
+        self.at = now;
         self.figures[level].nanoseconds += nanoseconds;
         if nanoseconds > self.longest.1 {
             self.longest = (level, nanoseconds);
@@ -129,17 +143,16 @@ impl Lane {
         sink: &mut dyn SinkWorker,
         around: &Surroundings<'_>,
     ) -> Result<Option<Driven>> {
-        let start = Instant::now();
         match self.streams.get_mut(self.level) {
             Some(stream) => {
                 stream.push(chunk)?;
                 self.level += 1;
-                self.took(self.level, start);
+                self.took(self.level);
                 Ok(None)
             }
             None => {
                 sink.push(chunk)?;
-                self.took(self.level + 1, start);
+                self.took(self.level + 1);
                 if around.sink.satisfied() {
                     return Ok(Some(Driven::Satisfied));
                 }

@@ -77,6 +77,15 @@ impl Piece {
         }
     }
 
+    /// Whether its loops have no branches for one tuple.
+    fn is_straight(&self) -> bool {
+        match self {
+            Piece::Update(code, _) => !code.grouped,
+            Piece::Select(..) => true,
+            Piece::Function(_) => false,
+        }
+    }
+
     /// Users' functions that it calls, each once.
     fn functions(&self) -> Vec<&Arc<FunctionCode>> {
         let mut found: Vec<&Arc<FunctionCode>> = Vec::new();
@@ -306,7 +315,8 @@ fn compile(wanted: &Wanted, kept: Option<&Files>) -> Result<Loaded> {
 pub(crate) fn emitted(host: &Host<'_>, piece: &Piece, form: FileType) -> Result<Vec<u8>> {
     let context = Context::create();
     let module = lowered(host, &context, piece)?;
-    host.emit(&context, &module, form)
+    let straight = host.processor.provider.is_alone() && piece.is_straight();
+    host.emit((&context, &module), straight, form)
 }
 
 /// The IR of a piece, as it is made.
@@ -316,7 +326,9 @@ fn lowered<'ctx>(host: &Host<'_>, context: &'ctx Context, piece: &Piece) -> Resu
     piece.functions().into_iter().try_for_each(|function| link(of, function))?;
     let lowered = match piece {
         Piece::Update(code, given) => lower_update(of, provider, (code, given)),
-        Piece::Select(code, given) => lower_select(of, provider, (code, given)),
+        Piece::Select(code, given) => {
+            lower_select(of, (provider, host.processor.compresses()), (code, given))
+        }
         Piece::Function(code) => lower_function(of, provider, code),
     };
     lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;

@@ -34,7 +34,8 @@ pub(crate) struct Loaded {
 #[derive(Debug)]
 struct Linker {
     jit: LLVMOrcLLJITRef,
-    /// Empty libraries, for the next objects: they can be emptied, but not removed.
+    /// Empty libraries, for the next objects: they can be emptied, but not removed. Whoever links or empties one holds this: LLVM gives a
+    /// thread what another has to link, and lets that one go before it is done.
     free: Mutex<Vec<LLVMOrcJITDylibRef>>,
     libraries: AtomicU64,
 }
@@ -160,8 +161,8 @@ impl Linker {
     }
 
     /// An empty library.
-    fn library(&self) -> Result<LLVMOrcJITDylibRef> {
-        if let Some(library) = lock(&self.free).pop() {
+    fn library(&self, free: &mut Vec<LLVMOrcJITDylibRef>) -> Result<LLVMOrcJITDylibRef> {
+        if let Some(library) = free.pop() {
             return Ok(library);
         }
         let name = name_of(&format!("library {}", self.libraries.fetch_add(1, Ordering::Relaxed)))?;
@@ -188,8 +189,8 @@ impl Linker {
     fn address_in(&self, library: LLVMOrcJITDylibRef, function: &str) -> Found {
         let name = name_of(function)?;
         let mut found: Found = Err(failed("nothing was found"));
-        // SAFETY: pointers are to what lives here, until the call returns: without threads of its own, LLVM links within it. The name's
-        // reference goes to the look-up.
+        // SAFETY: pointers are to what lives here, until the call returns: without threads of its own, LLVM links within it, as long as
+        // nobody else has it link. The name's reference goes to the look-up.
         unsafe {
             let mut order = [LLVMOrcCJITDylibSearchOrderElement {
                 JD: library,
@@ -214,11 +215,9 @@ impl Linker {
     }
 }
 
-impl Loaded {
-    /// Links an object and finds a function in it.
-    pub(crate) fn new(object: &[u8], function: &str) -> Result<Loaded> {
-        let linker = Linker::get()?;
-        let mut loaded = Loaded { linker, library: linker.library()?, address: 0 };
+impl Linker {
+    /// Links an object into an empty library; gives where a function of it begins.
+    fn link(&self, library: LLVMOrcJITDylibRef, object: &[u8], function: &str) -> Found {
         let name = name_of(function)?;
         // SAFETY: the bytes are copied; the JIT takes the buffer.
         check(unsafe {
@@ -227,12 +226,38 @@ impl Loaded {
                 object.len(),
                 name.as_ptr(),
             );
-            LLVMOrcLLJITAddObjectFile(linker.jit, loaded.library, bytes)
+            LLVMOrcLLJITAddObjectFile(self.jit, library, bytes)
         })?;
-        loaded.address = linker.address_in(loaded.library, function)?;
-        match loaded.address {
+        match self.address_in(library, function)? {
             0 => Err(failed("it lacks its function")),
-            _ => Ok(loaded),
+            address => Ok(address),
+        }
+    }
+}
+
+/// Empties a library that nobody uses any more.
+fn empty(library: LLVMOrcJITDylibRef, free: &mut Vec<LLVMOrcJITDylibRef>) {
+    // SAFETY: the caller has it alone, and holds what is free.
+    let emptied = check(unsafe { LLVMOrcJITDylibClear(library) });
+    debug_assert!(emptied.is_ok());
+    // One that could not be emptied is not used again.
+    if emptied.is_ok() {
+        free.push(library);
+    }
+}
+
+impl Loaded {
+    /// Links an object and finds a function in it.
+    pub(crate) fn new(object: &[u8], function: &str) -> Result<Loaded> {
+        let linker = Linker::get()?;
+        let mut free = lock(&linker.free);
+        let library = linker.library(&mut free)?;
+        match linker.link(library, object, function) {
+            Ok(address) => Ok(Loaded { linker, library, address }),
+            Err(error) => {
+                empty(library, &mut free);
+                Err(error)
+            }
         }
     }
 
@@ -244,12 +269,7 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        // SAFETY: who calls the code holds a reference to `self`; the library is this one's alone.
-        let emptied = check(unsafe { LLVMOrcJITDylibClear(self.library) });
-        debug_assert!(emptied.is_ok());
-        // One that could not be emptied is not used again.
-        if emptied.is_ok() {
-            lock(&self.linker.free).push(self.library);
-        }
+        // Who calls the code holds a reference to `self`; the library is this one's alone.
+        empty(self.library, &mut lock(&self.linker.free));
     }
 }

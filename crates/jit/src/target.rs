@@ -20,6 +20,9 @@ use crate::lower::Provider;
 const PASSES: &str = "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
                       loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg)";
 
+/// What it does then to loops that can take several tuples at once.
+const LOOP_PASSES: &str = "function(loop-vectorize,instcombine<no-verify-fixpoint>,simplifycfg)";
+
 /// What code is made for.
 #[derive(Debug, Clone)]
 pub(crate) struct Processor {
@@ -100,9 +103,15 @@ impl Processor {
         AT_HAND.as_ref().map_err(Error::clone)
     }
 
+    /// Whether it brings the chosen ones of several numbers together in one instruction.
+    pub(crate) fn compresses(&self) -> bool {
+        let has = self.features.split(',').any(|feature| feature == "+avx512f");
+        self.triple.starts_with("x86_64") && (has || self.cpu == LEVELS[2].0)
+    }
+
     /// All that code depends on beside what it is made of.
     pub(crate) fn describe(&self) -> String {
-        format!("{} {} {} {PASSES}", self.triple, self.cpu, self.features)
+        format!("{} {} {} {PASSES} {LOOP_PASSES}", self.triple, self.cpu, self.features)
     }
 }
 
@@ -144,8 +153,13 @@ impl Host<'_> {
         module
     }
 
-    /// Optimises a module and gives its object file, or the assembler's text.
-    pub(crate) fn emit(&self, context: &Context, module: &Module<'_>, form: FileType) -> Result<Vec<u8>> {
+    /// Optimises a module, whose loops may be `straight`, and gives its object file, or the assembler's text.
+    pub(crate) fn emit(
+        &self,
+        (context, module): (&Context, &Module<'_>),
+        straight: bool,
+        form: FileType,
+    ) -> Result<Vec<u8>> {
         for (name, value) in
             [("target-cpu", &self.processor.cpu), ("target-features", &self.processor.features)]
         {
@@ -155,8 +169,10 @@ impl Host<'_> {
             }
         }
         module.verify().map_err(|error| failed("verify its code", error))?;
-        let options = PassBuilderOptions::create();
-        module.run_passes(PASSES, &self.machine, options).map_err(|error| failed("optimise", error))?;
+        for passes in [PASSES, LOOP_PASSES].into_iter().take(if straight { 2 } else { 1 }) {
+            let options = PassBuilderOptions::create();
+            module.run_passes(passes, &self.machine, options).map_err(|error| failed("optimise", error))?;
+        }
         let emitted = self.machine.write_to_memory_buffer(module, form);
         Ok(emitted.map_err(|error| failed("write an object", error))?.as_slice().to_vec())
     }

@@ -123,6 +123,33 @@ fn neighbours_fuse() {
           return %2
         }",
     );
+    // Aggregates compute what maps below them would, unless a filter would keep tuples from it, or a key is renamed.
+    let aggregated = |above: &str| {
+        format!(
+            "plan {{
+          %0 = parquet_scan() {{columns = <a: int64, b: int64>}}
+          %1 = map(%0) {{exprs = {{a = a, x = a + 1, c = b}}}}
+          %2 = {above}
+          return %2
+        }}"
+        )
+    };
+    check(
+        |plan| pass::fuse(plan, &catalogue()),
+        &aggregated("reduce_by_key(%1) {keys = [a], aggregates = {s = {function = :sum, args = [x * c]}, n = {function = :count, args = []}}}"),
+        "plan {
+          %0 = parquet_scan() {columns = <a: int64, b: int64>}
+          %1 = reduce_by_key(%0) {keys = [a], aggregates = {s = {function = :sum, args = [(a + 1) * b]}, n = {function = :count, args = []}}}
+          return %1
+        }",
+    );
+    for kept in [
+        "reduce_by_key(%1) {keys = [a], aggregates = {s = {function = :sum, args = [x], filter = c > 5}}}",
+        "reduce_by_key(%1) {keys = [a], aggregates = {s = {function = :sum, args = [x]}, m = {function = :max, args = [x]}}}",
+        "reduce_by_key(%1) {keys = [c], aggregates = {s = {function = :sum, args = [x]}}}",
+    ] {
+        check(|plan| pass::fuse(plan, &catalogue()), &aggregated(kept), &aggregated(kept));
+    }
     // Not where work would be done twice.
     let twice = "plan {
           %0 = parquet_scan() {columns = <a: int64>}

@@ -17,7 +17,7 @@ use tessera_exec::{Engine, Governor, Program, Query, Settings};
 use tessera_jit::{Device, Tier, compiler};
 use tessera_ops::rows::Rows;
 use tessera_ops::{Collected, Registry};
-use tessera_plan::{Plan, text};
+use tessera_plan::{Plan, pass, text};
 use tessera_types::{Error, Result};
 
 use cases::{Case, NARROW, WIDE};
@@ -35,6 +35,12 @@ struct Options {
     /// One sum of 64-bit numbers instead of tuples of two 32-bit ones
     #[arg(long)]
     wide: bool,
+    /// Only the case of this name
+    #[arg(long)]
+    case: Option<String>,
+    /// Only this tier beside the loop
+    #[arg(long)]
+    tier: Option<Tier>,
     /// How often each is run
     #[arg(long, default_value_t = 9)]
     repeat: usize,
@@ -69,13 +75,13 @@ fn run(options: &Options) -> Result<()> {
     let mut registry = tessera_ops::standard_registry();
     registry.register(columns.clone());
     let engine = Engine::new(1)?;
-    let tiers = [Tier::Compiled, Tier::Vectorized]
-        .into_iter()
-        .filter(|tier| compiler(*tier, Device::Cpu, None).is_ok());
+    let is_wanted = |tier: &Tier| options.tier.is_none_or(|wanted| wanted == *tier);
+    let tiers = [Tier::Compiled, Tier::Vectorized].into_iter().filter(is_wanted);
+    let tiers = tiers.filter(|tier| compiler(*tier, Device::Cpu, None).is_ok());
     let ways: Vec<Way> = tiers.map(Way::Tier).chain([Way::Plain]).collect();
     let mut reports = Vec::new();
-    for case in cases {
-        let plan = text::parse(case.plan)?;
+    for case in cases.iter().filter(|case| options.case.as_ref().is_none_or(|name| case.name == name)) {
+        let plan = pass::optimise(&text::parse(case.plan)?, registry.catalogue())?;
         let mut seconds = vec![Vec::new(); ways.len()];
         // The first round touches memory and compiles.
         for round in 0..=options.repeat {

@@ -181,3 +181,26 @@ fn pieces_have_it_inlined() {
         }
     }
 }
+
+/// Whoever links an object gets its own, whatever others link meanwhile.
+#[test]
+fn many_threads_link_at_once() {
+    let link = |number: i64| {
+        let ir = format!("define i32 @f(ptr %out) {{ store i64 {number}, ptr %out ret i32 0 }}");
+        let host = Host::new(Processor::at_hand().unwrap()).unwrap();
+        let piece = Piece::Function(Arc::new(code("f", &ir, &[], LONG)));
+        let object = emitted(&host, &piece, FileType::Object).unwrap();
+        for _ in 0..1_000 {
+            let function = Compiled { code: Loaded::new(&object, FUNCTION).unwrap() };
+            let (mut value, mut status) = (0i64, 99);
+            // SAFETY: no inputs, and room for one value.
+            unsafe { function.run(&[], 1, (&raw mut value).cast(), &raw mut status) };
+            assert_eq!((value, status), (number, 0));
+        }
+    };
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            scope.spawn(move || link(number));
+        }
+    });
+}

@@ -65,6 +65,11 @@ impl<'ctx> Values<'_, 'ctx> {
         left: IntValue<'ctx>,
         right: IntValue<'ctx>,
     ) -> Built<(IntValue<'ctx>, IntValue<'ctx>)> {
+        if self.straight
+            && let Some(both) = self.overflowing_straight(operation, signed, left, right)?
+        {
+            return Ok(both);
+        }
         let name = match (operation, signed) {
             (Operation::Add, true) => "llvm.sadd.with.overflow",
             (Operation::Add, false) => "llvm.uadd.with.overflow",
@@ -81,6 +86,54 @@ impl<'ctx> Values<'_, 'ctx> {
         let both = both.into_struct_value();
         let part = |number| self.builder.build_extract_value(both, number, "");
         Ok((part(0)?.into_int_value(), part(1)?.into_int_value()))
+    }
+
+    /// The same of instructions that there are for several numbers at once; none for products of 64 bits.
+    fn overflowing_straight(
+        &self,
+        operation: Operation,
+        signed: bool,
+        left: IntValue<'ctx>,
+        right: IntValue<'ctx>,
+    ) -> Built<Option<(IntValue<'ctx>, IntValue<'ctx>)>> {
+        let (builder, of) = (self.builder, left.get_type());
+        let value = match operation {
+            Operation::Add => builder.build_int_add(left, right, "")?,
+            Operation::Sub => builder.build_int_sub(left, right, "")?,
+            _ if of.get_bit_width() > 32 => return Ok(None),
+            _ => {
+                let machine = Machine::Integer { bits: of.get_bit_width(), signed };
+                let wide = self.context.i64_type();
+                let (left, right) =
+                    (self.extended(left, machine, wide)?, self.extended(right, machine, wide)?);
+                let product = builder.build_int_mul(left, right, "")?;
+                let value = builder.build_int_truncate(product, of, "")?;
+                let again = self.extended(value, machine, wide)?;
+                let wrong = builder.build_int_compare(IntPredicate::NE, again, product, "")?;
+                return Ok(Some((value, wrong)));
+            }
+        };
+        let wrong = match (operation, signed) {
+            (Operation::Add, false) => builder.build_int_compare(IntPredicate::ULT, value, left, "")?,
+            (_, false) => builder.build_int_compare(IntPredicate::ULT, left, right, "")?,
+            // The sign is neither that of the left nor what the right one could make of it.
+            (Operation::Add, true) => self.signs_differ(left, right, value)?,
+            (_, true) => self.signs_differ(left, builder.build_not(right, "")?, value)?,
+        };
+        Ok(Some((value, wrong)))
+    }
+
+    /// Whether the sign of a number is that of neither of two.
+    fn signs_differ(
+        &self,
+        left: IntValue<'ctx>,
+        right: IntValue<'ctx>,
+        value: IntValue<'ctx>,
+    ) -> Built<IntValue<'ctx>> {
+        let builder = self.builder;
+        let (left, right) = (builder.build_xor(left, value, "")?, builder.build_xor(right, value, "")?);
+        let both = builder.build_and(left, right, "")?;
+        builder.build_int_compare(IntPredicate::SLT, both, both.get_type().const_zero(), "")
     }
 
     pub(crate) fn integers(

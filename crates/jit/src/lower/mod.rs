@@ -8,6 +8,7 @@ mod provider;
 mod select;
 mod update;
 mod value;
+mod whole;
 
 pub(crate) use function::{FUNCTION, linked_name, lower_function};
 pub(crate) use provider::Provider;

@@ -4,6 +4,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::module::Module;
+use inkwell::types::IntType;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use tessera_ops::code::{InputCode, Machine};
@@ -25,6 +26,8 @@ pub(crate) struct Parts<'a, 'ctx> {
     given: Vec<BasicValueEnum<'ctx>>,
     positions: PointerValue<'ctx>,
     pub(crate) rows: IntValue<'ctx>,
+    /// Whether the tuple's part of the loop is to be without branches and calls, for LLVM to take several at once.
+    pub(crate) straight: bool,
 }
 
 /// What a loop goes over: from a number on, below another, in steps.
@@ -71,6 +74,7 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
             given: Vec::new(),
             positions,
             rows: begun.rows,
+            straight: false,
             builder,
         };
         parts.places = parts.read_places(inputs_at, inputs)?;
@@ -130,6 +134,11 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         machines.iter().map(read).collect()
     }
 
+    /// The type of whole numbers of 8 to 64 bits.
+    pub(crate) fn whole_type(&self, bits: u32) -> IntType<'ctx> {
+        machine_type(self.context, Machine::Integer { bits, signed: true }).into_int_type()
+    }
+
     pub(crate) fn block(&self, name: &str) -> BasicBlock<'ctx> {
         self.context.append_basic_block(self.function, name)
     }
@@ -143,6 +152,7 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
             places: &self.places,
             given: &self.given,
             row: row.position,
+            straight: self.straight,
             raised: None,
             read: vec![None; self.places.len()],
             shared: Vec::new(),
@@ -155,6 +165,11 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         Ok(Steps { first, below: self.rows, step })
     }
 
+    /// Whether it is for all tuples that there are, rather than for those at positions.
+    pub(crate) fn are_all(&self) -> Built<IntValue<'ctx>> {
+        self.builder.build_is_null(self.positions, "all")
+    }
+
     /// The loop over tuples and the function's end, twice: for tuples at positions, and for all there are where `positions` is null.
     pub(crate) fn each_row_of_either(
         &self,
@@ -163,8 +178,7 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         finish: impl Fn(IntValue<'ctx>) -> Built<()>,
     ) -> Built<()> {
         let (at_positions, at_all) = (self.block("at_positions"), self.block("at_all"));
-        let all = self.builder.build_is_null(self.positions, "all")?;
-        self.builder.build_conditional_branch(all, at_all, at_positions)?;
+        self.builder.build_conditional_branch(self.are_all()?, at_all, at_positions)?;
         self.builder.position_at_end(at_positions);
         self.each_row(steps, true, &row, &finish)?;
         self.builder.position_at_end(at_all);

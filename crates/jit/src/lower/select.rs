@@ -1,9 +1,12 @@
 //! Predicates: a function that writes the positions of the tuples for which one is true.
 
 use inkwell::IntPredicate;
+use inkwell::builder::BuilderError;
 use inkwell::context::Context;
+use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
-use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
+use inkwell::types::VectorType;
+use inkwell::values::{BasicValue, FunctionValue, InstructionValue, IntValue, PointerValue};
 use tessera_ops::code::{Machine, SelectCode};
 
 use super::NONE;
@@ -28,56 +31,226 @@ type Of<'a, 'ctx> = (&'ctx Context, &'a Module<'ctx>);
 
 /// Adds the function of a predicate to a module, as [`tessera_ops::code::Select::run`] has it, with the numbers it is given behind `rows`;
 /// for a GPU a kernel. Each of its blocks takes as many tuples, one behind the other, and writes what it finds to where its first tuple
-/// would stand.
+/// would stand. `compresses` says that a processor has AVX-512.
 pub(crate) fn lower_select<'ctx>(
     of: Of<'_, 'ctx>,
-    provider: Provider,
+    (provider, compresses): (Provider, bool),
     code: (&SelectCode, &[Machine]),
 ) -> Built<()> {
     if provider.is_alone() {
-        return alone(of, provider, code);
+        return alone(of, (provider, compresses), code);
     }
     let phases =
         [flag(of, provider, code)?, count(of, provider)?, place(of, provider)?, write(of, provider)?];
     provider.join(of, SELECT, &phases)
 }
 
-/// All tuples, one after the other.
-fn alone<'ctx>(of: Of<'_, 'ctx>, provider: Provider, (code, given): (&SelectCode, &[Machine])) -> Built<()> {
-    let parts = Parts::begin(of, (provider, SELECT), (&code.inputs, given), 1)?;
-    let context = parts.context;
-    let (wide, builder) = (context.i64_type(), &parts.builder);
+/// How many tuples are looked at before those found are written.
+const BLOCK_ROWS: u64 = 1 << 10;
+
+/// Tuples at positions one after the other; all that there are block by block: first which ones are found, a loop that LLVM can take several
+/// tuples at once in, then where those are.
+fn alone<'ctx>(
+    of: Of<'_, 'ctx>,
+    (provider, compresses): (Provider, bool),
+    (code, given): (&SelectCode, &[Machine]),
+) -> Built<()> {
+    let mut parts = Parts::begin(of, (provider, SELECT), (&code.inputs, given), 1)?;
+    parts.straight = true;
+    let builder = &parts.builder;
+    let bytes = parts.context.i8_type().array_type(BLOCK_ROWS as u32);
+    let flags = builder.build_alloca(bytes, "flags")?;
     // Both become registers.
-    let found = builder.build_alloca(wide, "found")?;
-    builder.build_store(found, wide.const_zero())?;
-    let raised = builder.build_alloca(context.bool_type(), "raised")?;
-    builder.build_store(raised, context.bool_type().const_zero())?;
-    let row = |row: &Row<'ctx>| {
-        let mut values = parts.values(row);
-        let is_true = values.truth(&code.predicate, None)?;
-        // Written in any case: who is next writes over it.
-        let count = builder.build_load(wide, found, "")?.into_int_value();
-        parts.write_position(count, row.position)?;
-        let more = builder.build_int_add(count, builder.build_int_z_extend(is_true, wide, "")?, "")?;
-        builder.build_store(found, more)?;
-        match values.raised {
-            Some(raises) => {
-                builder.build_store(raised, raises)?;
-                builder.build_conditional_branch(raises, row.end, row.next)?;
-            }
-            None => {
-                builder.build_unconditional_branch(row.next)?;
-            }
-        }
+    let found = builder.build_alloca(parts.context.i64_type(), "found")?;
+    let raised = builder.build_alloca(parts.context.bool_type(), "raised")?;
+    builder.build_store(found, parts.context.i64_type().const_zero())?;
+    builder.build_store(raised, parts.context.bool_type().const_zero())?;
+    let select = Alone { parts: &parts, code, flags, found, raised, compresses };
+    let (at_positions, at_all) = (parts.block("at_positions"), parts.block("at_all"));
+    builder.build_conditional_branch(parts.are_all()?, at_all, at_positions)?;
+    builder.position_at_end(at_positions);
+    select.one_by_one()?;
+    builder.position_at_end(at_all);
+    select.blocks()
+}
+
+/// A predicate's function for a processor.
+struct Alone<'a, 'ctx> {
+    parts: &'a Parts<'a, 'ctx>,
+    code: &'a SelectCode,
+    /// A byte for each tuple of a block.
+    flags: PointerValue<'ctx>,
+    /// How many were found.
+    found: PointerValue<'ctx>,
+    /// Whether a tuple perhaps raises an error.
+    raised: PointerValue<'ctx>,
+    /// Whether the processor brings the chosen ones of 16 numbers together.
+    compresses: bool,
+}
+
+impl<'ctx> Alone<'_, 'ctx> {
+    /// The loop over positions, and the function's end.
+    fn one_by_one(&self) -> Built<()> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        let row = |row: &Row<'ctx>| {
+            let mut values = parts.values(row);
+            let is_true = values.truth(&self.code.predicate, None)?;
+            self.add(row.position, builder.build_int_z_extend(is_true, parts.context.i64_type(), "")?)?;
+            match values.raised {
+                Some(raises) => {
+                    builder.build_store(self.raised, raises)?;
+                    builder.build_conditional_branch(raises, row.end, row.next)?
+                }
+                None => builder.build_unconditional_branch(row.next)?,
+            };
+            Ok(())
+        };
+        parts.each_row(parts.all_rows()?, true, row, |_| self.give())
+    }
+
+    /// Writes a position, and counts it or not: then who is next writes over it.
+    fn add(&self, position: IntValue<'ctx>, counts: IntValue<'ctx>) -> Built<()> {
+        let builder = &self.parts.builder;
+        let count = builder.build_load(counts.get_type(), self.found, "")?.into_int_value();
+        self.parts.write_position(count, position)?;
+        builder.build_store(self.found, builder.build_int_add(count, counts, "")?)?;
         Ok(())
-    };
-    parts.each_row_of_either(parts.all_rows()?, row, |_| {
-        let count = builder.build_load(wide, found, "")?.into_int_value();
-        let raised = builder.build_load(context.bool_type(), raised, "")?.into_int_value();
-        let result = builder.build_select(raised, wide.const_int(NONE, false), count, "")?;
+    }
+
+    /// The function's end.
+    fn give(&self) -> Built<()> {
+        let (builder, context) = (&self.parts.builder, self.parts.context);
+        let found = builder.build_load(context.i64_type(), self.found, "")?.into_int_value();
+        let raised = builder.build_load(context.bool_type(), self.raised, "")?.into_int_value();
+        let result = builder.build_select(raised, self.parts.number(NONE), found, "")?;
         builder.build_return(Some(&result as &dyn BasicValue<'ctx>))?;
         Ok(())
-    })
+    }
+
+    /// The loop over blocks, and the function's end.
+    fn blocks(&self) -> Built<()> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        let wide = parts.context.i64_type();
+        let steps = Steps { first: parts.number(0), below: parts.rows, step: parts.number(BLOCK_ROWS) };
+        parts.each(steps, |first, next, end| {
+            let rest = builder.build_int_sub(parts.rows, first, "")?;
+            let is_last = builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
+            let rows =
+                builder.build_select(is_last, rest, parts.number(BLOCK_ROWS), "rows")?.into_int_value();
+            self.flag(first, rows)?;
+            let write = parts.block("write");
+            let wrong = builder.build_load(parts.context.bool_type(), self.raised, "")?.into_int_value();
+            builder.build_conditional_branch(wrong, end, write)?;
+            builder.position_at_end(write);
+            let mut done = parts.number(0);
+            if self.compresses {
+                done = builder.build_and(rows, wide.const_int(LANES - 1, false).const_not(), "vectors")?;
+                self.write_lanes(first, done)?;
+            }
+            self.write(first, (done, rows))?;
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        self.give()
+    }
+
+    /// The place of a tuple's byte.
+    fn flag_of(&self, number: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
+        let byte = self.parts.context.i8_type();
+        // SAFETY: an address is computed; the numbers are below `BLOCK_ROWS`.
+        unsafe { self.parts.builder.build_in_bounds_gep(byte, self.flags, &[number], "") }
+    }
+
+    fn steps(&self, first: IntValue<'ctx>, below: IntValue<'ctx>, step: u64) -> Steps<'ctx> {
+        Steps { first, below, step: self.parts.number(step) }
+    }
+
+    /// For each tuple of a block, whether it is found.
+    fn flag(&self, first: IntValue<'ctx>, rows: IntValue<'ctx>) -> Built<()> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        parts.each(self.steps(parts.number(0), rows, 1), |number, next, end| {
+            let at = builder.build_int_add(first, number, "")?;
+            let mut values = parts.values(&Row { number: at, position: at, next, end });
+            let is_true = values.truth(&self.code.predicate, None)?;
+            let byte = builder.build_int_z_extend(is_true, parts.context.i8_type(), "")?;
+            builder.build_store(self.flag_of(number)?, byte)?;
+            if let Some(raises) = values.raised {
+                let before = builder.build_load(raises.get_type(), self.raised, "")?.into_int_value();
+                builder.build_store(self.raised, builder.build_or(before, raises, "")?)?;
+            }
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Writes the positions of those found among some tuples of a block, one by one.
+    fn write(&self, first: IntValue<'ctx>, (from, below): (IntValue<'ctx>, IntValue<'ctx>)) -> Built<()> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        parts.each(self.steps(from, below, 1), |number, next, _| {
+            let at = builder.build_int_add(first, number, "")?;
+            let byte = builder.build_load(parts.context.i8_type(), self.flag_of(number)?, "")?;
+            let wide = parts.context.i64_type();
+            self.add(at, builder.build_int_z_extend(byte.into_int_value(), wide, "")?)?;
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// The same, 16 at a time (AVX-512). As many are written, of which those behind the ones found are written over: there is room, since
+    /// no more were found than there were tuples before.
+    fn write_lanes(&self, first: IntValue<'ctx>, below: IntValue<'ctx>) -> Built<()> {
+        let (parts, builder, context) = (self.parts, &self.parts.builder, self.parts.context);
+        let (wide, narrow, byte) = (context.i64_type(), context.i32_type(), context.i8_type());
+        let (lanes, bytes) = (narrow.vec_type(LANES as u32), byte.vec_type(LANES as u32));
+        let masks = context.bool_type().vec_type(LANES as u32);
+        let compress = parts.module.get_function(COMPRESS).unwrap_or_else(|| {
+            let of = lanes.fn_type(&[lanes.into(), lanes.into(), masks.into()], false);
+            parts.module.add_function(COMPRESS, of, None)
+        });
+        let short = context.i16_type();
+        let bits = Intrinsic::find("llvm.ctpop")
+            .and_then(|intrinsic| intrinsic.get_declaration(parts.module, &[short.into()]))
+            .ok_or(BuilderError::UnsetPosition)?;
+        let numbers: Vec<IntValue<'ctx>> = (0..LANES).map(|lane| narrow.const_int(lane, false)).collect();
+        let numbers = VectorType::const_vector(&numbers);
+        parts.each(self.steps(parts.number(0), below, LANES), |number, next, _| {
+            let at = builder.build_int_add(first, number, "")?;
+            let start = builder.build_int_truncate(at, narrow, "")?;
+            let one = builder.build_insert_element(lanes.get_undef(), start, wide.const_zero(), "")?;
+            let all = builder.build_shuffle_vector(one, lanes.get_undef(), lanes.const_zero(), "")?;
+            let positions = builder.build_int_add(all, numbers, "")?;
+            let flags = builder.build_load(bytes, self.flag_of(number)?, "")?;
+            aligned(flags.as_instruction_value(), 1);
+            let zeros = bytes.const_zero();
+            let mask = builder.build_int_compare(IntPredicate::NE, flags.into_vector_value(), zeros, "")?;
+            let given = [positions.into(), lanes.get_undef().into(), mask.into()];
+            let packed = builder.build_call(compress, &given, "")?.try_as_basic_value().basic();
+            let count = builder.build_load(wide, self.found, "")?.into_int_value();
+            let packed = packed.ok_or(BuilderError::UnsetPosition)?;
+            aligned(Some(builder.build_store(parts.place_of_output(count)?, packed)?), 4);
+            let mask = builder.build_bit_cast(mask, short, "")?;
+            let more = builder.build_call(bits, &[mask.into()], "")?.try_as_basic_value().basic();
+            let more = more.ok_or(BuilderError::UnsetPosition)?.into_int_value();
+            let more = builder.build_int_z_extend(more, wide, "")?;
+            builder.build_store(self.found, builder.build_int_add(count, more, "")?)?;
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
+
+/// How many numbers are brought together at once, and by what.
+const LANES: u64 = 16;
+const COMPRESS: &str = "llvm.x86.avx512.mask.compress.v16i32";
+
+fn aligned(access: Option<InstructionValue<'_>>, bytes: u32) {
+    if let Some(instruction) = access {
+        let aligned = instruction.set_alignment(bytes);
+        debug_assert!(aligned.is_ok());
+    }
 }
 
 /// The first phase: which tuples are found.
@@ -223,10 +396,15 @@ impl<'ctx> Parts<'_, 'ctx> {
 
     fn write_position(&self, at: IntValue<'ctx>, position: IntValue<'ctx>) -> Built<()> {
         let (builder, narrow) = (&self.builder, self.context.i32_type());
-        // SAFETY: an address is computed; there is room for all tuples, by the caller's promise.
-        let place = unsafe { builder.build_in_bounds_gep(narrow, self.other(OUT), &[at], "")? };
-        builder.build_store(place, builder.build_int_truncate(position, narrow, "")?)?;
+        let position = builder.build_int_truncate(position, narrow, "")?;
+        builder.build_store(self.place_of_output(at)?, position)?;
         Ok(())
+    }
+
+    fn place_of_output(&self, at: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
+        let narrow = self.context.i32_type();
+        // SAFETY: an address is computed; there is room for all tuples, by the caller's promise.
+        unsafe { self.builder.build_in_bounds_gep(narrow, self.other(OUT), &[at], "") }
     }
 
     fn flag(&self, number: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {

@@ -25,6 +25,9 @@ pub(crate) const UPDATE: &str = "update";
 /// How long numbers are that a GPU sums.
 const SUMMED_BITS: u32 = 96;
 
+/// Whether a tuple passes a filter, and the arguments of states.
+type Arguments<'ctx> = (Option<IntValue<'ctx>>, Vec<Vec<Value<'ctx>>>);
+
 /// Updates that become a function.
 pub(super) struct Update<'a, 'ctx> {
     pub(super) parts: Parts<'a, 'ctx>,
@@ -50,7 +53,7 @@ pub(crate) fn lower_update<'ctx>(
     }
 }
 
-/// All tuples, one after the other, up to one that perhaps raises an error.
+/// All tuples, one after the other, up to one that perhaps raises an error; of one group all or none.
 fn alone<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
@@ -60,6 +63,17 @@ fn alone<'ctx>(
     let overflow = parts.builder.build_alloca(parts.context.bool_type(), "overflow")?;
     parts.builder.build_store(overflow, parts.context.bool_type().const_zero())?;
     let (groups, area) = (parts.other(0), parts.other(1));
+    if !code.grouped {
+        let raised = parts.builder.build_alloca(parts.context.bool_type(), "raised")?;
+        parts.builder.build_store(raised, parts.context.bool_type().const_zero())?;
+        let words = parts.context.i64_type().array_type(code.stride as u32);
+        let copy = parts.builder.build_alloca(words, "states")?;
+        let mut parts = parts;
+        parts.straight = true;
+        let update =
+            Update { parts, code, groups, area: copy, sharing: Sharing::Alone, overflow: Some(overflow) };
+        return update.at_once(area, (raised, overflow));
+    }
     let update = Update { parts, code, groups, area, sharing: Sharing::Alone, overflow: Some(overflow) };
     update.each_row(|done| {
         let (builder, context) = (&update.parts.builder, update.parts.context);
@@ -80,10 +94,8 @@ impl<'ctx> Update<'_, 'ctx> {
         }
     }
 
-    /// What a tuple does to the states, unless it perhaps raises an error.
-    fn row(&self, row: &Row<'ctx>) -> Built<()> {
-        let builder = &self.parts.builder;
-        let mut values = self.parts.values(row);
+    /// Of each stage, whether a tuple passes its filter, and the arguments of its states.
+    pub(super) fn arguments(&self, values: &mut Values<'_, 'ctx>) -> Built<Vec<Arguments<'ctx>>> {
         for code in &self.code.shared {
             let value = values.value(code, None)?;
             values.shared.push(value);
@@ -94,8 +106,16 @@ impl<'ctx> Update<'_, 'ctx> {
             let passes = filter.map(|filter| values.truth(filter, None)).transpose()?;
             let mut args =
                 |state: &StateCode| state.args.iter().map(|code| values.value(code, passes)).collect();
-            stages.push((passes, stage.states.iter().map(&mut args).collect::<Built<Vec<Vec<_>>>>()?));
+            stages.push((passes, stage.states.iter().map(&mut args).collect::<Built<_>>()?));
         }
+        Ok(stages)
+    }
+
+    /// What a tuple does to the states, unless it perhaps raises an error.
+    fn row(&self, row: &Row<'ctx>) -> Built<()> {
+        let builder = &self.parts.builder;
+        let mut values = self.parts.values(row);
+        let stages = self.arguments(&mut values)?;
         if self.overflow.is_none() {
             let with_args = self.code.stages.iter().zip(&stages);
             for (state, args, passes) in with_args.flat_map(|(stage, (passes, args))| {
@@ -169,7 +189,7 @@ impl<'ctx> Update<'_, 'ctx> {
         values.raise(wrong, arg.valid, passes)
     }
 
-    fn step(
+    pub(super) fn step(
         &self,
         values: &Values<'_, 'ctx>,
         state: &StateCode,
@@ -358,7 +378,7 @@ impl<'ctx> Update<'_, 'ctx> {
     }
 
     /// Whether the value of some bits is smaller, or larger, than that of others.
-    fn is_closer(
+    pub(super) fn is_closer(
         &self,
         step: StepCode,
         machine: Machine,

@@ -42,6 +42,8 @@ pub(crate) struct Values<'a, 'ctx> {
     pub(crate) given: &'a [BasicValueEnum<'ctx>],
     /// The tuple.
     pub(crate) row: IntValue<'ctx>,
+    /// As [`super::parts::Parts`] has it.
+    pub(crate) straight: bool,
     /// Whether the tuple perhaps raises an error; absent where none does.
     pub(crate) raised: Option<IntValue<'ctx>>,
     /// What was read and shared so far.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, downcast_primitive_array};
 use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
 use tessera_types::Result;
 
@@ -53,16 +53,18 @@ impl Inputs {
 
 /// Where an array's values and validity lie; those of at most [`CHUNK_ROWS_MAX`] tuples.
 pub(super) fn raw(array: &ArrayRef) -> RawInput {
-    let data = array.to_data();
     let (validity, validity_offset) = match array.nulls().filter(|nulls| nulls.null_count() > 0) {
         Some(nulls) => (nulls.buffer().as_ptr(), nulls.offset()),
         None => (ALL_VALID.as_ptr(), 0),
     };
-    let values = data.buffers()[0].as_ptr();
-    let (values, values_offset) = match data.data_type().primitive_width() {
-        Some(width) => (values.wrapping_add(data.offset() * width), 0),
-        None => (values, data.offset()),
-    };
+    let (values, values_offset) = downcast_primitive_array!(
+        array => (array.values().inner().as_ptr(), 0),
+        _ => match array.as_boolean_opt() {
+            Some(booleans) => (booleans.values().values().as_ptr(), booleans.values().offset()),
+            // Nothing else has a form that code reads.
+            None => (std::ptr::null(), 0),
+        }
+    );
     let (values_offset, validity_offset) = (values_offset as u64, validity_offset as u64);
     RawInput { values, validity, values_offset, validity_offset }
 }

@@ -14,8 +14,8 @@ use crate::value::{Params, Value};
 use crate::verify::{Verified, verify_in};
 
 /// Fuses a filter with the filter below it, and maps and projections with maps and projections below them; drops
-/// projections that keep everything and filters that pass everything. A map is fused only where no expression would be
-/// evaluated twice.
+/// projections that keep everything and filters that pass everything; aggregates compute what a map below them would. A map is fused
+/// only where no expression would be evaluated twice.
 ///
 /// # Errors
 /// The plan does not verify.
@@ -40,8 +40,8 @@ fn fuse_verified(plan: &Plan, verified: &Verified) -> Result<Plan> {
         if node.inputs.len() == 1 && readers[old_input.index()] == 1 {
             let below = out.nodes()[input.index()].clone();
             if let Some(params) = fused(&node, &below) {
-                let operator =
-                    if &*below.operator == "map" { below.operator.clone() } else { node.operator.clone() };
+                let is_map = &*node.operator == "projection" && &*below.operator == "map";
+                let operator = if is_map { below.operator.clone() } else { node.operator.clone() };
                 let fused = Node::new(operator, below.inputs, params, Vec::new());
                 return Ok(out.push(Node { estimated_rows: node.estimated_rows, ..fused }));
             }
@@ -95,24 +95,15 @@ fn fused(node: &Node, below: &Node) -> Option<Params> {
             Some(Params::new().with("exprs", Value::exprs(kept.collect::<Option<Vec<_>>>()?)))
         }
         ("map", "map") => composed(node, below),
+        ("reduce" | "reduce_by_key", "map") => aggregated(node, below),
         _ => None,
     }
 }
 
 fn composed(node: &Node, below: &Node) -> Option<Params> {
-    let inner: HashMap<_, _> = below.params.exprs("exprs").ok()?.into_iter().collect();
+    let inner: Exprs<'_> = below.params.exprs("exprs").ok()?.into_iter().collect();
     let outer = node.params.exprs("exprs").ok()?;
-    let mut uses: HashMap<&Arc<str>, usize> = HashMap::new();
-    for (_, expr) in &outer {
-        expr.walk(&mut |expr| {
-            if let Expr::Field(name) = expr {
-                *uses.entry(name).or_default() += 1;
-            }
-        });
-    }
-    let cheap = |expr: &Expr| matches!(expr, Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..));
-    let once = |(name, expr): (&Arc<str>, &&Expr)| cheap(expr) || uses.get(name).copied().unwrap_or(0) <= 1;
-    if !inner.iter().all(once) {
+    if !is_used_once(&inner, outer.iter().map(|(_, expr)| *expr)) {
         return None;
     }
     let exprs = outer.into_iter().map(|(name, expr)| {
@@ -121,6 +112,60 @@ fn composed(node: &Node, below: &Node) -> Option<Params> {
         Some((name, expr))
     });
     Some(Params::new().with("exprs", Value::exprs(exprs.collect::<Option<Vec<_>>>()?)))
+}
+
+/// Aggregates over what a map computes. Its keys must be fields as they are, and no filter may keep tuples from what the map evaluates for
+/// all of them.
+fn aggregated(node: &Node, below: &Node) -> Option<Params> {
+    let inner: Exprs<'_> = below.params.exprs("exprs").ok()?.into_iter().collect();
+    let is_kept = |key: &Arc<str>| matches!(inner.get(key), Some(Expr::Field(field)) if field == key);
+    if !node.params.names_opt("keys").ok()?.iter().all(is_kept) {
+        return None;
+    }
+    let mut params = node.params.clone();
+    let Value::Record(aggregates) = params.get("aggregates")?.clone() else { return None };
+    let mut fused = aggregates;
+    let mut args = Vec::new();
+    for (_, call) in &mut fused {
+        let Value::Record(entries) = call else { return None };
+        for (name, value) in entries {
+            match (&**name, value) {
+                ("args", Value::List(list)) => args.extend(list),
+                ("function" | "distinct", _) => {}
+                _ => return None,
+            }
+        }
+    }
+    let mut exprs = args
+        .into_iter()
+        .map(|arg| match arg {
+            Value::Expr(expr) => Some(expr),
+            _ => None,
+        })
+        .collect::<Option<Vec<_>>>()?;
+    if !is_used_once(&inner, exprs.iter().map(|expr| &**expr)) {
+        return None;
+    }
+    exprs.iter_mut().try_for_each(|expr| substitute(expr, &inner))?;
+    params.set("aggregates", Value::Record(fused));
+    Some(params)
+}
+
+/// What a map computes, by name.
+type Exprs<'a> = HashMap<Arc<str>, &'a Expr>;
+
+/// Whether expressions read each of those that cost something at most once.
+fn is_used_once<'a>(inner: &Exprs<'_>, outer: impl Iterator<Item = &'a Expr>) -> bool {
+    let mut uses: HashMap<&Arc<str>, usize> = HashMap::new();
+    for expr in outer {
+        expr.walk(&mut |expr| {
+            if let Expr::Field(name) = expr {
+                *uses.entry(name).or_default() += 1;
+            }
+        });
+    }
+    let cheap = |expr: &Expr| matches!(expr, Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..));
+    inner.iter().all(|(name, expr)| cheap(expr) || uses.get(name).copied().unwrap_or(0) <= 1)
 }
 
 fn substitute(expr: &mut Expr, fields: &HashMap<Arc<str>, &Expr>) -> Option<()> {
