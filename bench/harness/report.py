@@ -77,13 +77,37 @@ def table(result: dict, stem: str) -> str:
             mean = result["geometric_means"][name]
             means.append(f"{mean:.2f}" if mean else "")
     return "\n".join(
-        [*head, *_markdown(columns, [*rows, means]), "", *_memory(result), *_complaints(result)]
+        [*head, *_markdown(columns, [*rows, means]), "", *_compiling(result), *_memory(result), *_complaints(result)]
     )
 
 
 def _markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
     rule = ["---"] + ["---:"] * (len(columns) - 1)
     return [f"| {' | '.join(line)} |" for line in [columns, rule, *rows]]
+
+
+def _compiling(result: dict) -> list[str]:
+    """What the compiled tier compiled, and its share of a query that is run for the first time."""
+    rows, each, shares = [], [], []
+    for query, found in result.get("compiling", {}).items():
+        pieces, took = found["compiled_pieces"], found["compiling_ms"]
+        median = result["queries"][query]["tessera-compiled"]["median_seconds"]
+        if not pieces or not median:
+            rows.append([query, str(pieces or 0), "", "", ""])
+            continue
+        share = took / (took + median * 1000)
+        each.append(took / pieces)
+        shares.append(share)
+        rows.append([query, str(pieces), f"{took:.1f}", f"{took / pieces:.1f}", f"{share:.0%}"])
+    if not each:
+        return []
+    note = (
+        "What tessera-compiled compiles before it first runs a query, in the time of the thread that compiles, and its share of that first run: of "
+        "compiling and the median of later runs. Predicates and aggregations that an earlier query had are not compiled again. Other tiers wait for nothing."
+    )
+    median = ["median", "", "", f"{statistics.median(each):.1f}", f"{statistics.median(shares):.0%}"]
+    columns = ["query", "pieces of code", "ms", "ms a piece", "share of the first run"]
+    return ["## Compiling", "", note, "", *_markdown(columns, [*rows, median]), ""]
 
 
 def _memory(result: dict) -> list[str]:

@@ -107,12 +107,12 @@ def run_once(engine: EngineProcess, query: Query, cell: Cell, reference, timed: 
             cell.peak_bytes.append(outcome.peak_bytes)
 
 
-def measure(options: argparse.Namespace, suite: str, data: Path) -> tuple[dict, dict]:
-    """All cells, by query and engine, and the memory of each engine before its first query."""
+def measure(options: argparse.Namespace, suite: str, data: Path) -> tuple[dict, dict, dict]:
+    """All cells, by query and engine; the memory of each engine before its first query; what was compiled for each query."""
     engines = {name: build_engine(name, options, suite, data) for name in options.engines}
     judge = PythonEngine("duckdb", data, options.threads, TABLES[suite], options.timeout)
     cells: dict[str, dict[str, Cell]] = {}
-    idle = {}
+    idle, compiling = {}, {}
     try:
         for name, engine in engines.items():
             engine.start()
@@ -126,6 +126,9 @@ def measure(options: argparse.Namespace, suite: str, data: Path) -> tuple[dict, 
                 sys.exit(f"DuckDB, whose answers are the reference, failed at {query.name}: {answer.error}")
             reference = (answer.names, answer.rows)
             row = cells[query.name] = {name: Cell() for name in engines}
+            if "tessera-compiled" in engines:
+                found = engines["tessera-compiled"].explained(query.sql)
+                compiling[query.name] = {key: found.get(key) for key in ("compiled_pieces", "compiling_ms")}
             # Once untimed, so that every engine finds the files in the page cache.
             for name, engine in engines.items():
                 run_once(engine, query, row[name], reference, timed=False)
@@ -138,7 +141,7 @@ def measure(options: argparse.Namespace, suite: str, data: Path) -> tuple[dict, 
     finally:
         for engine in [*engines.values(), judge]:
             engine.stop()
-    return cells, idle
+    return cells, idle, compiling
 
 
 def describe(name: str, cell: Cell) -> str:
@@ -170,7 +173,7 @@ def main(suite: str) -> int:
     with tempfile.TemporaryDirectory(prefix=f"{suite}-") as scratch:
         data = ensure_data(options.tessera, suite, options.sf, options.data or Path(scratch) / "data")
         files = {t: (data / f"{t}.parquet").stat().st_size for t in TABLES[suite]}
-        cells, idle = measure(options, suite, data)
+        cells, idle, compiling = measure(options, suite, data)
     peers = [name for name in options.engines if name != "tessera"]
     by_peer = {peer: ratios(cells, peer) for peer in peers}
     result = {
@@ -183,6 +186,7 @@ def main(suite: str) -> int:
         "machine": machine.describe(options.tessera),
         "dataset_bytes": files,
         "idle_bytes": idle,
+        "compiling": compiling,
         "engines": options.engines,
         "queries": {q: {e: cell.as_json() for e, cell in row.items()} for q, row in cells.items()},
         "ratios": by_peer,

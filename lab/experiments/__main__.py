@@ -9,8 +9,8 @@ from pathlib import Path
 
 from harness.machine import describe
 
-from . import modularis, phases, waterfall
-from .report import Report
+from . import micro, modularis, phases, waterfall
+from .report import PLACE, Report
 
 EXPERIMENTS = {
     "table-4.1": ("The join phase by phase: in one piece and of sub-operators", phases.table),
@@ -18,8 +18,12 @@ EXPERIMENTS = {
     "fig-2.9": ("The join by number of ranks: in one piece and of sub-operators", phases.modularis),
     "fig-2.10": ("Distributed GROUP BY of sub-operators", modularis.grouping),
     "fig-2.11": ("Sequences of joins: naive and optimised", modularis.sequences),
+    "fig-4.1": ("Sub-operators one at a time, and plain loops", micro.table),
     "waterfall": ("The join from two-sided messages to one piece", waterfall.waterfall),
 }
+
+# These need no MPI.
+WITHOUT_RANKS = ["fig-4.1"]
 
 
 def main() -> int:
@@ -40,7 +44,9 @@ def main() -> int:
     title, run = EXPERIMENTS[options.experiment]
     command = ["lab/measure", *without(sys.argv[1:], ["--programs", "--tessera"])]
     report = Report(options.experiment, title, command, describe(options.tessera))
-    report.mpi = library(options.mpi)
+    if options.experiment not in WITHOUT_RANKS:
+        report.mpi = library(options.mpi)
+        report.place = PLACE
     run(options, report)
     report.write(options.out)
     return 0

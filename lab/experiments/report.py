@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .programs import Measured
 
-# A line above every page: what of the thesis cannot be had on one machine.
+# A line above pages about ranks: what of the thesis cannot be had on one machine.
 PLACE = "All ranks are on one machine, whose memory is the network; figures of the theses are from clusters with RDMA."
 
 
@@ -27,6 +27,7 @@ class Report:
     plots: dict[str, str] = field(default_factory=dict)
     raw: dict = field(default_factory=dict)
     mpi: str = ""
+    place: str = ""
 
     def table(self, columns: list[str], rows: list[list[str]]) -> None:
         """A table on the page."""
@@ -47,7 +48,7 @@ class Report:
             f"# {self.title}",
             "",
             f"{machine['date']}. {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux {machine['kernel']}"
-            f"{'; ' + self.mpi if self.mpi else ''}; revision {machine['revision']}. {PLACE}",
+            f"{'; ' + self.mpi if self.mpi else ''}; revision {machine['revision']}. {self.place}".rstrip(),
             "",
             f"Made by `{shlex.join(self.command)}`. Contenders take turns; every answer is checked.",
             *self.text,

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::Duration;
 
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -193,8 +194,28 @@ impl Wanted {
 struct Shared {
     kept: Mutex<Kept>,
     waiting: OnceLock<Option<Sender<Asked>>>,
-    compiled: AtomicU64,
+    spent: Spent,
+}
+
+/// What compiling has taken.
+#[derive(Debug, Default)]
+pub(crate) struct Spent {
+    pieces: AtomicU64,
     nanoseconds: AtomicU64,
+}
+
+impl Spent {
+    /// One more piece.
+    pub(crate) fn add(&self, nanoseconds: u64) {
+        self.pieces.fetch_add(1, Ordering::Relaxed);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// How many pieces, and how long they took.
+    pub(crate) fn get(&self) -> (usize, Duration) {
+        let nanoseconds = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed));
+        (self.pieces.load(Ordering::Relaxed) as usize, nanoseconds)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -206,8 +227,7 @@ struct Kept {
 static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
     kept: Mutex::default(),
     waiting: OnceLock::new(),
-    compiled: AtomicU64::new(0),
-    nanoseconds: AtomicU64::new(0),
+    spent: Spent { pieces: AtomicU64::new(0), nanoseconds: AtomicU64::new(0) },
 });
 
 impl Shared {
@@ -246,17 +266,17 @@ impl Shared {
         wanted.done.get_or_init(|| {
             let started = worked();
             let done = compile(wanted, asked.kept.as_deref());
-            self.compiled.fetch_add(1, Ordering::Relaxed);
-            self.nanoseconds.fetch_add(worked().saturating_sub(started), Ordering::Relaxed);
+            for spent in [&self.spent, &*asked.spent] {
+                spent.add(worked().saturating_sub(started));
+            }
             done
         });
     }
 
     /// What compiling takes, as far as is known.
     fn compile_nanoseconds(&self) -> u64 {
-        let compiled = self.compiled.load(Ordering::Relaxed);
-        let total = self.nanoseconds.load(Ordering::Relaxed);
-        total.checked_div(compiled).unwrap_or(COMPILE_NANOSECONDS)
+        let (pieces, total) = self.spent.get();
+        (total.as_nanos() as u64).checked_div(pieces as u64).unwrap_or(COMPILE_NANOSECONDS)
     }
 
     /// Has it compiled beside the query, by the one thread that does so.
@@ -286,7 +306,7 @@ impl Shared {
 }
 
 /// How long this thread has worked, in nanoseconds: who yields to others takes far longer by the clock.
-fn worked() -> u64 {
+pub(crate) fn worked() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -340,19 +360,24 @@ fn lowered<'ctx>(host: &Host<'_>, context: &'ctx Context, piece: &Piece) -> Resu
 pub(crate) struct Jit {
     tier: Tier,
     kept: Option<Arc<Files>>,
+    spent: Arc<Spent>,
 }
 
 /// The compiler of a tier; none for the vectorised one.
 pub(crate) fn compiler(tier: Tier, kept: Option<&Path>) -> Option<Arc<dyn Compiler>> {
     match tier {
         Tier::Vectorized => None,
-        tier => Some(Arc::new(Jit { tier, kept: kept.map(|kept| Arc::new(Files::new(kept))) })),
+        tier => {
+            let kept = kept.map(|kept| Arc::new(Files::new(kept)));
+            Some(Arc::new(Jit { tier, kept, spent: Arc::default() }))
+        }
     }
 }
 
 impl Jit {
     fn asked(&self, (piece, given): (Piece, Vec<u64>)) -> Asked {
-        Asked { wanted: SHARED.wanted(piece), given: given.into(), tier: self.tier, kept: self.kept.clone() }
+        let (kept, spent) = (self.kept.clone(), self.spent.clone());
+        Asked { wanted: SHARED.wanted(piece), given: given.into(), tier: self.tier, kept, spent }
     }
 }
 
@@ -364,6 +389,10 @@ impl Compiler for Jit {
     fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>> {
         Arc::new(self.asked(Piece::of_select(code)))
     }
+
+    fn spent(&self) -> (usize, Duration) {
+        self.spent.get()
+    }
 }
 
 /// What one run asked for.
@@ -374,6 +403,7 @@ struct Asked {
     given: Arc<[u64]>,
     tier: Tier,
     kept: Option<Arc<Files>>,
+    spent: Arc<Spent>,
 }
 
 impl Asked {

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::datatypes::DataType;
 use tessera_types::{Atom, Result};
@@ -352,7 +353,7 @@ pub struct RawInput {
 /// Updates that were compiled.
 pub trait Update: Debug + Send + Sync {
     /// Updates the states of so many tuples, those at `positions`, one after the other; gives how many. It stops before a tuple that
-    /// perhaps raises an error, whose states it leaves alone. None where a sum has left its 128 bits.
+    /// perhaps raises an error, whose states it leaves alone, or, where the code is not grouped, before all of them. None where a sum has left its 128 bits.
     ///
     /// # Safety
     /// `inputs` are those of the code, each with a value and a bit of validity at each of the `rows` positions, which is its number where
@@ -401,4 +402,8 @@ pub trait Compiler: Debug + Send + Sync {
 
     /// Takes predicates.
     fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>>;
+
+    /// How many pieces were compiled for who asked this compiler, and how long that took. What others had compiled, or files had, is not
+    /// counted.
+    fn spent(&self) -> (usize, Duration);
 }

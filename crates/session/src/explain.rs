@@ -19,6 +19,8 @@ pub(crate) struct Summary {
     pub(crate) pipelines: usize,
     pub(crate) memory_peak_bytes: usize,
     pub(crate) stores: Totals,
+    /// Pieces of code that were compiled, and how long that took.
+    pub(crate) compiling: (usize, Duration),
 }
 
 impl Summary {
@@ -49,6 +51,9 @@ impl Summary {
                     "-- smart storage: {selected} selected from {scanned} that stores have read"
                 );
             }
+        }
+        if let (pieces @ 1.., took) = self.compiling {
+            let _ = writeln!(out, "-- compiling: {pieces} pieces of code, {}", duration(took));
         }
         for name in profile.counters() {
             let (name, value) = counter(name, profile.total(name));
@@ -206,6 +211,8 @@ pub(crate) fn json(plan: &Plan, measured: Option<(&Profile, &Summary)>) -> Strin
         object.insert("store_bytes".to_string(), summary.stores.bytes.into());
         object.insert("store_scanned_bytes".to_string(), summary.stores.scanned_bytes.into());
         object.insert("store_selected_bytes".to_string(), summary.stores.selected_bytes.into());
+        object.insert("compiled_pieces".to_string(), summary.compiling.0.into());
+        object.insert("compiling_ms".to_string(), milliseconds(summary.compiling.1));
         object.insert("store_busy_ms".to_string(), milliseconds(summary.stores.busy));
     }
     let text = serde_json::to_string_pretty(&Json::Object(object));

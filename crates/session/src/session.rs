@@ -10,6 +10,7 @@ use tessera_exec::{Engine, Governor, Memory, Platform, Program, Query, Sent};
 use tessera_files::ScratchFile;
 use tessera_jit::InUse;
 use tessera_local::Local;
+use tessera_ops::code::Compiler;
 use tessera_ops::scan::block::BlockScan;
 use tessera_ops::{Collected, Registry, Scratch};
 use tessera_plan::{Plan, pass, text, verify};
@@ -60,6 +61,7 @@ struct Ran {
     program: Arc<Program>,
     collected: Arc<Collected>,
     governor: Arc<Governor>,
+    compiler: Option<Arc<dyn Compiler>>,
     planned_at: Instant,
 }
 
@@ -417,7 +419,9 @@ impl Session {
         let admitted = self.memory.admit(self.values.memory_bytes, &self.cancel.interrupt, waits)?;
         self.cancel.set(|running| running.waiting = false);
         let governor = Governor::within(self.values.memory_bytes, admitted);
-        let query = Query::new(self.query_settings(self.values.chunk_rows), &governor);
+        let settings = self.query_settings(self.values.chunk_rows);
+        let compiler = settings.compiler.clone();
+        let query = Query::new(settings, &governor);
         self.storage.prepare(plan)?;
         let program = Program::lower(plan, &self.registry)?;
         self.cancel.interrupt.check()?;
@@ -428,7 +432,7 @@ impl Session {
             let stopped = Stopped { held_bytes: governor.used_bytes(), last };
             self.cancel.set(|running| running.stopped = Some(stopped));
         })?;
-        Ok(Ran { program, collected, governor, planned_at })
+        Ok(Ran { program, collected, governor, compiler, planned_at })
     }
 
     fn query_settings(&self, chunk_rows: usize) -> tessera_exec::Settings {
@@ -467,6 +471,7 @@ impl Session {
                 pipelines: ran.program.pipeline_count(),
                 memory_peak_bytes: ran.governor.peak_bytes(),
                 stores: self.storage.spent(),
+                compiling: ran.compiler.map(|compiler| compiler.spent()).unwrap_or_default(),
             };
             return Ok(match json {
                 true => explain::json(&plan, Some((&profile, &summary))),

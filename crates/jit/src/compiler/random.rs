@@ -422,7 +422,13 @@ fn made(host: &Host<'_>, (piece, given): (Piece, Vec<u64>)) -> Asked {
     let wanted = Wanted::new(piece);
     let object = emitted(host, &wanted.piece, FileType::Object).unwrap();
     wanted.done.set(wanted.piece.linked(&object)).unwrap();
-    Asked { wanted: Arc::new(wanted), given: given.into(), tier: Tier::Compiled, kept: None }
+    Asked {
+        wanted: Arc::new(wanted),
+        given: given.into(),
+        tier: Tier::Compiled,
+        kept: None,
+        spent: Arc::default(),
+    }
 }
 
 /// All that an update does: how far it comes, again and again behind tuples that perhaps raise errors, and the states then.

@@ -12,7 +12,13 @@ fn less_than(bits: u32, number: i128, files: &Files) -> Asked {
     let inputs = vec![InputCode { machine, nullable: false }];
     let (piece, given) = Piece::of_select(SelectCode { inputs, predicate });
     let wanted = Arc::new(Wanted::new(piece));
-    Asked { wanted, given: given.into(), tier: Tier::Auto, kept: Some(Arc::new(files.clone())) }
+    Asked {
+        wanted,
+        given: given.into(),
+        tier: Tier::Auto,
+        kept: Some(Arc::new(files.clone())),
+        spent: Arc::default(),
+    }
 }
 
 fn selected(select: &dyn Select, numbers: &[i32]) -> Vec<u32> {

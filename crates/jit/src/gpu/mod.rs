@@ -7,13 +7,14 @@ mod layout;
 mod virtual_gpu;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use inkwell::targets::FileType;
 use tessera_ops::code::{Compiler, Machine, Op, Promise, Select, SelectCode, StateCode, StepCode};
 use tessera_ops::code::{Update, UpdateCode, ValueCode};
 use tessera_types::{Error, Result};
 
-use crate::compiler::{Piece, emitted};
+use crate::compiler::{Piece, Spent, emitted, worked};
 use crate::target::{Host, Processor};
 pub(crate) use cuda::Cuda;
 pub(crate) use virtual_gpu::VirtualGpu;
@@ -85,17 +86,19 @@ impl Drop for Kernel {
 #[derive(Debug)]
 pub(crate) struct Gpu {
     device: Arc<dyn Device>,
+    spent: Arc<Spent>,
 }
 
 impl Gpu {
     /// For a device.
     pub(crate) fn new(device: Arc<dyn Device>) -> Gpu {
-        Gpu { device }
+        Gpu { device, spent: Arc::default() }
     }
 
     fn offloaded(&self, (piece, given): (Piece, Vec<u64>), runs: bool) -> Offloaded {
         Offloaded {
             device: self.device.clone(),
+            spent: self.spent.clone(),
             piece,
             given,
             runs,
@@ -114,6 +117,10 @@ impl Compiler for Gpu {
     fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>> {
         let runs = runs_select(&code);
         Arc::new(self.offloaded(Piece::of_select(code), runs))
+    }
+
+    fn spent(&self) -> (usize, Duration) {
+        self.spent.get()
     }
 }
 
@@ -154,6 +161,7 @@ fn has_instructions(code: &ValueCode) -> bool {
 #[derive(Debug)]
 struct Offloaded {
     device: Arc<dyn Device>,
+    spent: Arc<Spent>,
     piece: Piece,
     given: Vec<u64>,
     /// Whether the device can run it.
@@ -165,8 +173,10 @@ struct Offloaded {
 
 impl Offloaded {
     fn compile(&self) -> Result<Kernel> {
+        let started = worked();
         let host = Host::new(self.device.processor())?;
         let code = emitted(&host, &self.piece, self.device.form())?;
+        self.spent.add(worked().saturating_sub(started));
         Ok(Kernel { device: self.device.clone(), number: self.device.load(&code, self.piece.name())? })
     }
 

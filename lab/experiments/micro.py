@@ -1,0 +1,78 @@
+"""Sub-operators one at a time, against plain loops: 003's Figs 4.1 and 4.2, whose values only the thesis's plots have; and a long sum."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+from argparse import Namespace
+
+from . import plot
+from .report import Report, times
+
+# The thesis says of its micro-operators that most cost 5 to 20 % more than a loop.
+THESIS = 1.2
+# Bytes of a tuple, and of a long number.
+TUPLE_BYTES, NUMBER_BYTES = 8, 8
+
+
+def run(options: Namespace, tuples: int, *more: str) -> dict:
+    """Each case with every single time, in seconds."""
+    command = [str(options.programs / "micro"), "--tuples", str(tuples), "--repeat", str(options.repeat), *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def ratio(seconds: dict[str, list[float]], way: str) -> float:
+    """How many times as long as the loop, as the median over rounds."""
+    if way not in seconds:
+        return float("nan")
+    return statistics.median(one / plain for one, plain in zip(seconds[way], seconds["plain"]))
+
+
+def table(options: Namespace, report: Report) -> None:
+    """The cases over tables of three sizes, and the sum of 64 times as many numbers as the largest has tuples."""
+    sizes = [1 << max(1, options.tuples - less) for less in (4, 2, 0)]
+    runs = [run(options, size) for size in sizes]
+    long = run(options, 1 << (options.tuples + 6), "--wide")
+    report.raw["runs"] = [*runs, long]
+    report.text += [
+        "",
+        f"One thread; tuples of two 32-bit numbers, as in the thesis, in chunks of 2,048. `[Scalar]` ends in a register, the rest in memory. {options.repeat} rounds, in which "
+        "the ways take turns; × are medians of the ratio to a loop in Rust in the same round, which reads and writes as much, checks for overflow as SQL does, and "
+        "is compiled for any x86-64 processor, as programs are; code of sub-operators is made for the one at hand.",
+    ]
+    rows = []
+    for number, case in enumerate(runs[-1]["cases"]):
+        of_size = [found["cases"][number]["seconds"] for found in runs]
+        plain = statistics.median(of_size[-1]["plain"])
+        rows.append(
+            [
+                case["case"],
+                f"{plain * 1e3:.2f}",
+                f"{sizes[-1] * TUPLE_BYTES / plain / 1e9:.1f}",
+                *(times(ratio(seconds, "compiled")) for seconds in of_size),
+                times(ratio(of_size[-1], "vectorized")),
+            ]
+        )
+    names = [f"2^{size.bit_length() - 1}" for size in sizes]
+    report.table(
+        ["sub-operator", "loop, ms", "loop, GB/s", *(f"compiled, {name} tuples, ×" for name in names), f"vectorised, {names[-1]}, ×"],
+        rows,
+    )
+    [case] = long["cases"]
+    plain = statistics.median(case["seconds"]["plain"])
+    report.text += [
+        f"The sum of 2^{options.tuples + 6} numbers of 64 bits: a loop takes {plain:.3f} s ({long['tuples'] * NUMBER_BYTES / plain / 1e9:.1f} GB/s), compiled "
+        f"{times(ratio(case['seconds'], 'compiled'))} times as long, vectorised {times(ratio(case['seconds'], 'vectorized'))} times. Sums are exact, in 128 bits; the loop's are of 64.",
+        "",
+        f"The thesis (003, §4.2) finds {THESIS:.1f} at most for most of its micro-operators, which are templates compiled with their queries.",
+    ]
+    cases = [case["case"] for case in runs[-1]["cases"]]
+    series = {
+        way: [ratio(case["seconds"], name) for case in runs[-1]["cases"]]
+        for way, name in {"compiled": "compiled", "vectorised": "vectorized"}.items()
+    }
+    report.plots[""] = plot.bars(f"Sub-operators beside plain loops, {names[-1]} tuples", "times as long", cases, series)
