@@ -13,8 +13,9 @@ use crate::physical::{Physical, raw_values};
 const TIMES_BLOOM_MAX: usize = 8;
 /// or what is in the cache anyway;
 const BYTES_FREE: usize = 64 << 10;
-/// and never more than a cache has.
-const BYTES_MAX: usize = 4 << 20;
+/// and never more than these: keys of tables that were loaded in order come in order, so that what is looked at is in the cache, while a
+/// Bloom filter has it all over the place.
+const BYTES_MAX: usize = 16 << 20;
 
 /// Bytes before the words: that it is exact, and the least key.
 const HEADER_BYTES: usize = 9;
