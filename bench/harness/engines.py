@@ -124,6 +124,9 @@ class EngineProcess:
             pass
 
     def _peak(self) -> int | None:
+        # Hyper is a process of its own, behind the one that is known here.
+        if self.name == "hyper":
+            return None
         try:
             status = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:
@@ -133,7 +136,7 @@ class EngineProcess:
 
 
 class PythonEngine(EngineProcess):
-    """DuckDB, DataFusion or Polars inside a Python process."""
+    """DuckDB, DataFusion or Polars inside a Python process, or Hyper behind one."""
 
     def __init__(self, name: str, *arguments, loaded: bool = False):
         super().__init__(*arguments)

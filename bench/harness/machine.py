@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import subprocess
@@ -43,5 +44,6 @@ def describe(binary: Path) -> dict:
         "versions": {
             "tessera": _output([str(binary), "--version"]).removeprefix("tessera "),
             **{name: importlib.metadata.version(name) for name in ("duckdb", "datafusion", "polars")},
+            **({"hyper": importlib.metadata.version("tableauhyperapi")} if importlib.util.find_spec("tableauhyperapi") else {}),
         },
     }

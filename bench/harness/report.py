@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 
-COLOURS = {"duckdb": "#c98500", "datafusion": "#2a78d6", "polars": "#1baf7a", "tessera-vectorized": "#8a5cd1", "tessera-compiled": "#c23b6b"}
+COLOURS = {"duckdb": "#c98500", "datafusion": "#2a78d6", "polars": "#1baf7a", "hyper": "#4b5d67", "tessera-vectorized": "#8a5cd1", "tessera-compiled": "#c23b6b"}
 MEBI = 2**20
 
 

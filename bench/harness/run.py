@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import shlex
@@ -18,6 +19,8 @@ from .engines import EngineProcess, PythonEngine, TesseraEngine
 from .suites import ROOT, TABLES, Query, check_binary, default_binary, ensure_data, queries
 
 PEERS = ["duckdb", "datafusion", "polars"]
+# Peers that are measured where they are named, and the package each needs.
+OPTIONAL_PEERS = {"hyper": "tableauhyperapi"}
 # Tessera in another tier than its own choice.
 TIERS = {"tessera-vectorized": "vectorized", "tessera-compiled": "compiled"}
 
@@ -65,7 +68,7 @@ def arguments(suite: str) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="directory of the tables; generated if empty")
     parser.add_argument("--repeat", type=int, default=5, help="timed runs of each query (default 5)")
     parser.add_argument("--threads", type=int, default=2, help="threads and cores of every engine (default 2)")
-    parser.add_argument("--engines", default=",".join(["tessera", *PEERS]), help="engines, by commas; also tessera-vectorized, tessera-compiled")
+    parser.add_argument("--engines", default=",".join(["tessera", *PEERS]), help="engines, by commas; also tessera-vectorized, tessera-compiled, hyper (with --loaded)")
     parser.add_argument("--loaded", action="store_true", help="every engine loads the tables into its memory first")
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
@@ -73,7 +76,12 @@ def arguments(suite: str) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="where results go")
     parsed = parser.parse_args()
     parsed.engines = [name for name in parsed.engines.split(",") if name]
-    unknown = set(parsed.engines) - {"tessera", *PEERS, *TIERS}
+    unknown = set(parsed.engines) - {"tessera", *PEERS, *OPTIONAL_PEERS, *TIERS}
+    if "hyper" in parsed.engines:
+        if not parsed.loaded:
+            parser.error("hyper is compared with tables in its memory; say --loaded")
+        if importlib.util.find_spec(OPTIONAL_PEERS["hyper"]) is None:
+            parser.error("hyper needs its package: pip install tableauhyperapi")
     if parsed.loaded and "datafusion" in parsed.engines:
         parser.error("datafusion has no tables of its own; name other --engines with --loaded")
     if unknown or parsed.repeat < 1 or parsed.threads < 1:
@@ -84,7 +92,7 @@ def arguments(suite: str) -> argparse.Namespace:
 def build_engine(name: str, options: argparse.Namespace, suite: str, data: Path) -> EngineProcess:
     """An engine that has not been started yet."""
     common = (data, options.threads, TABLES[suite], options.timeout)
-    if name in PEERS:
+    if name in PEERS or name in OPTIONAL_PEERS:
         return PythonEngine(name, *common, loaded=options.loaded)
     return TesseraEngine(options.tessera, *common, tier=TIERS.get(name, "auto"), loaded=options.loaded)
 
