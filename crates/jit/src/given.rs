@@ -12,10 +12,7 @@ pub(crate) struct Given {
 
 /// How many words a number takes.
 pub(crate) fn words(machine: Machine) -> usize {
-    match machine {
-        Machine::Integer { bits: 128, .. } => 2,
-        _ => 1,
-    }
+    machine.bytes().div_ceil(8)
 }
 
 impl Given {

@@ -185,6 +185,24 @@ impl Linker {
         }
     }
 
+    /// Links an object into an empty library; gives where a function of it begins.
+    fn link(&self, library: LLVMOrcJITDylibRef, object: &[u8], function: &str) -> Found {
+        let name = name_of(function)?;
+        // SAFETY: the bytes are copied; the JIT takes the buffer.
+        check(unsafe {
+            let bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(
+                object.as_ptr().cast(),
+                object.len(),
+                name.as_ptr(),
+            );
+            LLVMOrcLLJITAddObjectFile(self.jit, library, bytes)
+        })?;
+        match self.address_in(library, function)? {
+            0 => Err(failed("it lacks its function")),
+            address => Ok(address),
+        }
+    }
+
     /// Where a function of a library begins.
     fn address_in(&self, library: LLVMOrcJITDylibRef, function: &str) -> Found {
         let name = name_of(function)?;
@@ -212,26 +230,6 @@ impl Linker {
             );
         }
         found
-    }
-}
-
-impl Linker {
-    /// Links an object into an empty library; gives where a function of it begins.
-    fn link(&self, library: LLVMOrcJITDylibRef, object: &[u8], function: &str) -> Found {
-        let name = name_of(function)?;
-        // SAFETY: the bytes are copied; the JIT takes the buffer.
-        check(unsafe {
-            let bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(
-                object.as_ptr().cast(),
-                object.len(),
-                name.as_ptr(),
-            );
-            LLVMOrcLLJITAddObjectFile(self.jit, library, bytes)
-        })?;
-        match self.address_in(library, function)? {
-            0 => Err(failed("it lacks its function")),
-            address => Ok(address),
-        }
     }
 }
 

@@ -169,10 +169,9 @@ impl Host<'_> {
             }
         }
         module.verify().map_err(|error| failed("verify its code", error))?;
-        for passes in [PASSES, LOOP_PASSES].into_iter().take(if straight { 2 } else { 1 }) {
-            let options = PassBuilderOptions::create();
-            module.run_passes(passes, &self.machine, options).map_err(|error| failed("optimise", error))?;
-        }
+        let passes = if straight { format!("{PASSES},{LOOP_PASSES}") } else { PASSES.to_string() };
+        let options = PassBuilderOptions::create();
+        module.run_passes(&passes, &self.machine, options).map_err(|error| failed("optimise", error))?;
         let emitted = self.machine.write_to_memory_buffer(module, form);
         Ok(emitted.map_err(|error| failed("write an object", error))?.as_slice().to_vec())
     }

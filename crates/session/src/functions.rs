@@ -24,14 +24,11 @@ pub(crate) fn drop(
             .user_function(name)
             .is_some_and(|function| args.as_ref().is_none_or(|args| function.types().0 == args))
     };
-    let found: Vec<_> = functions.iter().filter(is_there).collect();
-    for named in functions {
-        let (name, _) = named;
-        if !if_exists && !found.contains(&named) {
-            return Err(Error::semantic(format!(
-                "there is no such function {name}; DROP FUNCTION IF EXISTS is no error then"
-            )));
-        }
+    let (found, missing): (Vec<_>, Vec<_>) = functions.iter().partition(is_there);
+    if let (Some((name, _)), false) = (missing.first(), if_exists) {
+        return Err(Error::semantic(format!(
+            "there is no such function {name}; DROP FUNCTION IF EXISTS is no error then"
+        )));
     }
     for (name, _) in found {
         library.forget(name);

@@ -96,11 +96,11 @@ pub(crate) fn drop_functions(dropped: &DropFunction) -> Result<Statement> {
     Ok(Statement::DropFunctions { functions, if_exists: dropped.if_exists })
 }
 
-fn single(mut name: Vec<String>) -> Result<String> {
-    match (name.pop(), name.is_empty()) {
-        (Some(only), true) => Ok(only),
-        (last, _) => {
-            let last = last.unwrap_or_default();
+fn single(name: Vec<String>) -> Result<String> {
+    match &name[..] {
+        [only] => Ok(only.clone()),
+        parts => {
+            let last = parts.last().map_or("", String::as_str);
             Err(Error::unsupported(format!("a function in a schema; name it {last}")))
         }
     }

@@ -197,9 +197,7 @@ impl Random {
     fn values(&mut self, machine: Machine) -> Vec<u64> {
         let width = match machine {
             Machine::Boolean => return (0..ROWS).map(|_| self.below(1 << 30) as u64 * 0x1_0001).collect(),
-            Machine::Integer { bits, .. } => bits as usize / 8,
-            Machine::Float32 => 4,
-            Machine::Float64 => 8,
+            machine => machine.bytes(),
         };
         let mut bytes = Vec::new();
         for _ in 0..ROWS {

@@ -11,7 +11,7 @@ use libloading::Library;
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
-use super::{Device, Grid, Session};
+use super::{Device, Grid, Session, Slots};
 use crate::target::Processor;
 
 /// The driver's library.
@@ -25,8 +25,6 @@ const CAPABILITIES: [c_int; 6] = [70, 75, 80, 86, 89, 90];
 /// How many blocks a multiprocessor has, and how many lanes each: enough to hide how long memory takes.
 const BLOCKS: u64 = 8;
 const LANES: u64 = 256;
-/// Of every GPU since Kepler, without asking for more.
-const SCRATCHPAD_BYTES: u64 = 48 << 10;
 /// The device's memory that is used: as much as eight bytes for each of as many tuples as a test takes, many times.
 const MEMORY_BYTES: usize = 4 << 30;
 
@@ -114,7 +112,7 @@ struct Loaded {
 /// What is done by one thread at a time.
 #[derive(Debug, Default)]
 struct State {
-    kernels: Vec<Option<Loaded>>,
+    kernels: Slots<Loaded>,
 }
 
 /// An NVIDIA GPU: the first that the driver shows.
@@ -199,10 +197,6 @@ impl Device for Cuda {
         (self.multiprocessors * BLOCKS, LANES)
     }
 
-    fn scratchpad_bytes(&self) -> u64 {
-        SCRATCHPAD_BYTES
-    }
-
     fn load(&self, code: &[u8], name: &str) -> Result<u64> {
         let text = |bytes: &[u8]| {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -218,17 +212,12 @@ impl Device for Cuda {
             let code = (self.driver.function)(&mut loaded.function, loaded.module, name.as_ptr());
             self.driver.check(code, "find a kernel")?;
         }
-        let at = state.kernels.iter().position(Option::is_none).unwrap_or(state.kernels.len());
-        if at == state.kernels.len() {
-            state.kernels.push(None);
-        }
-        state.kernels[at] = Some(loaded);
-        Ok(at as u64)
+        Ok(state.kernels.add(loaded))
     }
 
     fn unload(&self, kernel: u64) {
         let Ok(mut state) = self.state() else { return };
-        if let Some(loaded) = state.kernels.get_mut(kernel as usize).and_then(Option::take) {
+        if let Some(loaded) = state.kernels.take(kernel) {
             // SAFETY: the module is nobody's any more. What goes wrong leaves it loaded, until the process ends.
             let _ = unsafe { (self.driver.unload_module)(loaded.module) };
         }
@@ -272,7 +261,7 @@ impl Session for Held<'_> {
     }
 
     fn launch(&mut self, kernel: u64, grid: Grid) -> Result<()> {
-        let loaded = self.state.kernels.get(kernel as usize).copied().flatten();
+        let loaded = self.state.kernels.get(kernel);
         let function = loaded.ok_or_else(|| Error::internal("the GPU has no such kernel"))?.function;
         let (driver, mut words) = (&self.device.driver, self.device.base);
         let mut parameters = [(&raw mut words).cast::<c_void>()];

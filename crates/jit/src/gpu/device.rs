@@ -13,6 +13,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 use tessera_ops::hash::word_of_bytes;
 use tessera_types::{Error, Result};
 
+use super::Slots;
 use crate::kept::VERSION;
 use crate::loaded::Loaded;
 use crate::target::Processor;
@@ -63,7 +64,7 @@ pub(crate) fn write_words(to: &mut impl Write, words: &[u64]) -> std::io::Result
 /// A device's state.
 #[derive(Default)]
 struct Device {
-    kernels: Vec<Option<Loaded>>,
+    kernels: Slots<Loaded>,
 }
 
 /// Serves whoever is at the other end of the standard input, with the memory file that is the standard output, until the other end is closed.
@@ -119,9 +120,7 @@ impl Device {
                 self.load(&code, &String::from_utf8_lossy(&name))
             }
             request::UNLOAD => {
-                if let Some(kernel) = self.kernels.get_mut(first as usize) {
-                    *kernel = None;
-                }
+                self.kernels.take(first);
                 Ok(0)
             }
             request::LAUNCH => self.launch(first, second, (blocks, lanes, scratchpad)),
@@ -130,19 +129,13 @@ impl Device {
     }
 
     fn load(&mut self, code: &[u8], name: &str) -> Result<u64> {
-        let kernel = Loaded::new(code, name)?;
-        let at = self.kernels.iter().position(Option::is_none).unwrap_or(self.kernels.len());
-        if at == self.kernels.len() {
-            self.kernels.push(None);
-        }
-        self.kernels[at] = Some(kernel);
-        Ok(at as u64)
+        Ok(self.kernels.add(Loaded::new(code, name)?))
     }
 
     /// Runs all blocks of a kernel.
     fn launch(&self, kernel: u64, words: u64, (blocks, lanes, scratchpad): (u64, u64, u64)) -> Result<u64> {
-        let kernel = self.kernels.get(kernel as usize).and_then(Option::as_ref);
-        let kernel = kernel.ok_or_else(|| Error::internal("a virtual GPU has no such kernel"))?;
+        let kernel =
+            self.kernels.get(kernel).ok_or_else(|| Error::internal("a virtual GPU has no such kernel"))?;
         // SAFETY: the address is that of a kernel which `Provider::join` made with these parameters; it is there for as long as `self`.
         let run: Kernel = unsafe { std::mem::transmute(kernel.address() as usize) };
         let next = AtomicU64::new(0);

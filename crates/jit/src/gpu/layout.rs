@@ -6,8 +6,9 @@ use std::ops::Range;
 use tessera_ops::code::{InputCode, Machine, RawInput, Select, StateCode, StepCode, Update, UpdateCode};
 use tessera_types::{Error, Result};
 
-use super::{Grid, Offloaded, Session};
+use super::{Grid, Offloaded, SCRATCHPAD_BYTES, Session};
 use crate::compiler::Piece;
+use crate::lower::furthest;
 
 /// How many words a kernel's common parameters are, and those of updates and predicates.
 const COMMON: usize = 4;
@@ -66,8 +67,11 @@ impl Image {
         let mut words = Vec::with_capacity(inputs.len() * 4);
         for (code, input) in codes.iter().zip(inputs) {
             let bits = |offset: u64| (offset as usize + stored).div_ceil(8);
-            let (width, offset) = (width(code.machine), input.values_offset);
-            let bytes = if width == 0 { bits(offset) } else { stored * width };
+            let offset = input.values_offset;
+            let bytes = match code.machine {
+                Machine::Boolean => bits(offset),
+                machine => stored * machine.bytes(),
+            };
             // SAFETY: the caller gives a value at each position.
             words.push(self.put(unsafe { std::slice::from_raw_parts(input.values, bytes) }));
             words.push(match code.nullable {
@@ -102,16 +106,6 @@ impl Image {
     }
 }
 
-/// Bytes of a value; none of a bit.
-fn width(machine: Machine) -> usize {
-    match machine {
-        Machine::Boolean => 0,
-        Machine::Integer { bits, .. } => bits as usize / 8,
-        Machine::Float32 => 4,
-        Machine::Float64 => 8,
-    }
-}
-
 fn words_of(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect()
 }
@@ -120,21 +114,9 @@ fn words_of(bytes: &[u8]) -> Vec<u64> {
 fn initial(code: &UpdateCode) -> Vec<u64> {
     let mut record = vec![0; code.stride];
     for state in code.stages.iter().flat_map(|stage| &stage.states) {
-        let Some(arg) = state.args.first() else { continue };
-        let is_min = state.step == StepCode::Min;
-        if !is_min && state.step != StepCode::Max {
-            continue;
+        if let (StepCode::Min | StepCode::Max, [arg]) = (state.step, &state.args[..]) {
+            record[state.offset] = furthest(state.step, arg.machine);
         }
-        record[state.offset] = match (arg.machine, is_min) {
-            (Machine::Integer { bits, signed: true }, true) => i64::MAX as u64 >> (64 - bits.min(64)),
-            (Machine::Integer { bits, signed: true }, false) => (i64::MIN >> (64 - bits.min(64))) as u64,
-            (Machine::Integer { .. } | Machine::Boolean, true) => u64::MAX,
-            (Machine::Integer { .. } | Machine::Boolean, false) => 0,
-            (Machine::Float32, true) => f32::NAN.to_bits().into(),
-            (Machine::Float32, false) => f32::NEG_INFINITY.to_bits().into(),
-            (Machine::Float64, true) => f64::NAN.to_bits(),
-            (Machine::Float64, false) => f64::NEG_INFINITY.to_bits(),
-        };
     }
     record
 }
@@ -207,7 +189,7 @@ impl Offloaded {
         let area = image.put_words(std::iter::repeat_n(&initial, count).flatten().copied());
         let results = image.offset(raised)..image.offset(area) + count * code.stride * 8;
         let scratchpad_bytes = (count * code.stride * 8) as u64;
-        let in_scratchpad = scratchpad_bytes <= self.device.scratchpad_bytes();
+        let in_scratchpad = scratchpad_bytes <= SCRATCHPAD_BYTES;
         let groups = image.put(&groups.iter().flat_map(|group| group.to_ne_bytes()).collect::<Vec<_>>());
         let initial = image.put_words(initial);
         let own = [groups, area, initial, count as u64, in_scratchpad.into(), raised];

@@ -27,6 +27,38 @@ pub(crate) struct Grid {
     pub(crate) scratchpad_bytes: u64,
 }
 
+/// How large a block's scratchpad is, in bytes: that of every NVIDIA GPU since Kepler, without asking for more.
+pub(crate) const SCRATCHPAD_BYTES: u64 = 48 << 10;
+
+/// What a device was given, by number; numbers of what it has forgotten are given again.
+#[derive(Debug)]
+pub(crate) struct Slots<T>(Vec<Option<T>>);
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots(Vec::new())
+    }
+}
+
+impl<T> Slots<T> {
+    pub(crate) fn add(&mut self, value: T) -> u64 {
+        let at = self.0.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.0.push(None);
+            self.0.len() - 1
+        });
+        self.0[at] = Some(value);
+        at as u64
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&T> {
+        self.0.get(number as usize)?.as_ref()
+    }
+
+    pub(crate) fn take(&mut self, number: u64) -> Option<T> {
+        self.0.get_mut(number as usize)?.take()
+    }
+}
+
 /// A device's memory and its processor, while nobody else uses them.
 pub(crate) trait Session {
     /// Where memory begins, in the device's own addresses.
@@ -55,9 +87,6 @@ pub(crate) trait Device: std::fmt::Debug + Send + Sync {
 
     /// How many blocks run at once, and how many lanes each has at most.
     fn grid(&self) -> (u64, u64);
-
-    /// How large a block's scratchpad is, in bytes.
-    fn scratchpad_bytes(&self) -> u64;
 
     /// Takes code with a kernel of this name; gives its number.
     fn load(&self, code: &[u8], name: &str) -> Result<u64>;

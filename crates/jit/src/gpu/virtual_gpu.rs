@@ -32,8 +32,6 @@ const BASE_SHIFT: u32 = 40;
 /// As few blocks and lanes as show what happens between them.
 const BLOCKS: u64 = 4;
 const LANES: u64 = 32;
-/// Of every NVIDIA GPU since Kepler, without asking for more.
-const SCRATCHPAD_BYTES: u64 = 48 << 10;
 
 /// A virtual GPU.
 #[derive(Debug)]
@@ -146,10 +144,6 @@ impl Device for VirtualGpu {
 
     fn grid(&self) -> (u64, u64) {
         (BLOCKS, LANES)
-    }
-
-    fn scratchpad_bytes(&self) -> u64 {
-        SCRATCHPAD_BYTES
     }
 
     fn load(&self, code: &[u8], name: &str) -> Result<u64> {

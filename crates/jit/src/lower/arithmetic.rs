@@ -1,6 +1,6 @@
 //! Arithmetic, and what of it is an error.
 
-use inkwell::builder::BuilderError;
+use inkwell::builder::{Builder, BuilderError};
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::IntType;
 use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
@@ -9,22 +9,23 @@ use tessera_ops::code::{Machine, Operation, ValueCode};
 
 use super::value::{Active, Built, Value, Values};
 
-impl<'ctx> Values<'_, 'ctx> {
-    pub(crate) fn extended(
-        &self,
-        value: IntValue<'ctx>,
-        from: Machine,
-        to: IntType<'ctx>,
-    ) -> Built<IntValue<'ctx>> {
-        if value.get_type().get_bit_width() >= to.get_bit_width() {
-            return Ok(value);
-        }
-        match from {
-            Machine::Integer { signed: true, .. } => self.builder.build_int_s_extend(value, to, ""),
-            _ => self.builder.build_int_z_extend(value, to, ""),
-        }
+/// An integer in a type of at least as many bits.
+pub(crate) fn extended<'ctx>(
+    builder: &Builder<'ctx>,
+    value: IntValue<'ctx>,
+    from: Machine,
+    to: IntType<'ctx>,
+) -> Built<IntValue<'ctx>> {
+    if value.get_type().get_bit_width() >= to.get_bit_width() {
+        return Ok(value);
     }
+    match from {
+        Machine::Integer { signed: true, .. } => builder.build_int_s_extend(value, to, ""),
+        _ => builder.build_int_z_extend(value, to, ""),
+    }
+}
 
+impl<'ctx> Values<'_, 'ctx> {
     /// A decimal in the type of a result, times a factor.
     pub(crate) fn scaled(
         &self,
@@ -32,7 +33,7 @@ impl<'ctx> Values<'_, 'ctx> {
         of: IntType<'ctx>,
         factor: i128,
     ) -> Built<IntValue<'ctx>> {
-        let wide = self.extended(value, Machine::Integer { bits: 64, signed: true }, of)?;
+        let wide = extended(self.builder, value, Machine::Integer { bits: 64, signed: true }, of)?;
         match factor {
             1 => Ok(wide),
             factor => self.builder.build_int_mul(wide, self.integer(of, factor), ""),
@@ -105,10 +106,10 @@ impl<'ctx> Values<'_, 'ctx> {
                 let machine = Machine::Integer { bits: of.get_bit_width(), signed };
                 let wide = self.context.i64_type();
                 let (left, right) =
-                    (self.extended(left, machine, wide)?, self.extended(right, machine, wide)?);
+                    (extended(builder, left, machine, wide)?, extended(builder, right, machine, wide)?);
                 let product = builder.build_int_mul(left, right, "")?;
                 let value = builder.build_int_truncate(product, of, "")?;
-                let again = self.extended(value, machine, wide)?;
+                let again = extended(builder, value, machine, wide)?;
                 let wrong = builder.build_int_compare(IntPredicate::NE, again, product, "")?;
                 return Ok(Some((value, wrong)));
             }

@@ -85,18 +85,12 @@ fn update_rows<'ctx>(
     let (groups, records, raised) = (parts.other(GROUPS), records_of_block(&parts)?, parts.other(RAISED));
     let (area, sharing) = match code.grouped {
         true => (records, Sharing::Worker),
-        false => (own_record(&parts, code.stride as u64)?, Sharing::Alone),
+        false => (own_record(&parts, code.stride)?, Sharing::Alone),
     };
     let update = Update { parts, code, groups, area, sharing, overflow: None };
     let (parts, builder) = (&update.parts, &update.parts.builder);
     update.each_row(|done| {
-        let (early, late) = (parts.block("early"), parts.block("late"));
-        let is_early = builder.build_int_compare(IntPredicate::ULT, done, parts.rows, "")?;
-        builder.build_conditional_branch(is_early, early, late)?;
-        builder.position_at_end(early);
-        builder.build_store(raised, parts.number(1))?;
-        builder.build_unconditional_branch(late)?;
-        builder.position_at_end(late);
+        parts.note_early(raised, (done, parts.rows))?;
         if !code.grouped {
             update.merge(area, records)?;
         }
@@ -107,13 +101,10 @@ fn update_rows<'ctx>(
 }
 
 /// A record of this thread alone, without tuples.
-fn own_record<'ctx>(parts: &Parts<'_, 'ctx>, stride: u64) -> Built<PointerValue<'ctx>> {
-    let (builder, wide) = (&parts.builder, parts.context.i64_type());
-    let own = builder.build_alloca(wide.array_type(stride as u32), "own")?;
-    for word in 0..stride {
-        let initial = parts.word(parts.other(INITIAL), parts.number(word))?;
-        builder.build_store(parts.word(own, parts.number(word))?, builder.build_load(wide, initial, "")?)?;
-    }
+fn own_record<'ctx>(parts: &Parts<'_, 'ctx>, stride: usize) -> Built<PointerValue<'ctx>> {
+    let words = parts.context.i64_type().array_type(stride as u32);
+    let own = parts.builder.build_alloca(words, "own")?;
+    parts.copy_words(parts.other(INITIAL), own, 0..stride)?;
     Ok(own)
 }
 

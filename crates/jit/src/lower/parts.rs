@@ -1,5 +1,7 @@
 //! What functions have in common: who runs them, their parameters, inputs, loops.
 
+use std::ops::Range;
+
 use inkwell::basic_block::BasicBlock;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
@@ -137,6 +139,65 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
     /// The type of whole numbers of 8 to 64 bits.
     pub(crate) fn whole_type(&self, bits: u32) -> IntType<'ctx> {
         machine_type(self.context, Machine::Integer { bits, signed: true }).into_int_type()
+    }
+
+    /// A variable with a value to begin with. It is to be made where the function begins, and becomes a register.
+    pub(crate) fn variable(&self, value: impl BasicValue<'ctx>) -> Built<PointerValue<'ctx>> {
+        let value = value.as_basic_value_enum();
+        let place = self.builder.build_alloca(value.get_type(), "variable")?;
+        self.builder.build_store(place, value)?;
+        Ok(place)
+    }
+
+    /// Sets a boolean variable where a condition holds.
+    pub(crate) fn note(&self, variable: PointerValue<'ctx>, condition: IntValue<'ctx>) -> Built<()> {
+        let before = self.builder.build_load(condition.get_type(), variable, "")?.into_int_value();
+        self.builder.build_store(variable, self.builder.build_or(before, condition, "")?)?;
+        Ok(())
+    }
+
+    /// Does something only where a condition holds; in any case, where there is none.
+    pub(crate) fn only_if(
+        &self,
+        condition: Option<IntValue<'ctx>>,
+        then: impl FnOnce() -> Built<()>,
+    ) -> Built<()> {
+        let Some(condition) = condition else { return then() };
+        let (inside, after) = (self.block("inside"), self.block("after"));
+        self.builder.build_conditional_branch(condition, inside, after)?;
+        self.builder.position_at_end(inside);
+        then()?;
+        self.builder.build_unconditional_branch(after)?;
+        self.builder.position_at_end(after);
+        Ok(())
+    }
+
+    /// Sets a word of a GPU's memory where a thread's loop has ended before its last tuple: that one perhaps raises an error.
+    pub(crate) fn note_early(
+        &self,
+        raised: PointerValue<'ctx>,
+        (done, below): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Built<()> {
+        let is_early = self.builder.build_int_compare(IntPredicate::ULT, done, below, "")?;
+        self.only_if(Some(is_early), || {
+            self.builder.build_store(raised, self.number(1))?;
+            Ok(())
+        })
+    }
+
+    /// Copies words of one record to the same places of another.
+    pub(crate) fn copy_words(
+        &self,
+        from: PointerValue<'ctx>,
+        to: PointerValue<'ctx>,
+        words: Range<usize>,
+    ) -> Built<()> {
+        for word in words {
+            let number = self.number(word as u64);
+            let value = self.builder.build_load(self.context.i64_type(), self.word(from, number)?, "")?;
+            self.builder.build_store(self.word(to, number)?, value)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn block(&self, name: &str) -> BasicBlock<'ctx> {

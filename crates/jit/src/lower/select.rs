@@ -6,13 +6,13 @@ use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::VectorType;
-use inkwell::values::{BasicValue, FunctionValue, InstructionValue, IntValue, PointerValue};
+use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
 use tessera_ops::code::{Machine, SelectCode};
 
 use super::NONE;
 use super::parts::{Parts, Row, Steps};
-use super::provider::Provider;
-use super::value::Built;
+use super::provider::{Provider, Sharing};
+use super::value::{Built, aligned};
 
 /// The name of the function.
 pub(crate) const SELECT: &str = "select";
@@ -47,6 +47,9 @@ pub(crate) fn lower_select<'ctx>(
 
 /// How many tuples are looked at before those found are written.
 const BLOCK_ROWS: u64 = 1 << 10;
+/// How many numbers a processor brings together at once, and by what.
+const LANES: u64 = 16;
+const COMPRESS: &str = "llvm.x86.avx512.mask.compress.v16i32";
 
 /// Tuples at positions one after the other; all that there are block by block: first which ones are found, a loop that LLVM can take several
 /// tuples at once in, then where those are.
@@ -60,11 +63,8 @@ fn alone<'ctx>(
     let builder = &parts.builder;
     let bytes = parts.context.i8_type().array_type(BLOCK_ROWS as u32);
     let flags = builder.build_alloca(bytes, "flags")?;
-    // Both become registers.
-    let found = builder.build_alloca(parts.context.i64_type(), "found")?;
-    let raised = builder.build_alloca(parts.context.bool_type(), "raised")?;
-    builder.build_store(found, parts.context.i64_type().const_zero())?;
-    builder.build_store(raised, parts.context.bool_type().const_zero())?;
+    let (found, raised) =
+        (parts.variable(parts.number(0))?, parts.variable(parts.context.bool_type().const_zero())?);
     let select = Alone { parts: &parts, code, flags, found, raised, compresses };
     let (at_positions, at_all) = (parts.block("at_positions"), parts.block("at_all"));
     builder.build_conditional_branch(parts.are_all()?, at_all, at_positions)?;
@@ -110,11 +110,8 @@ impl<'ctx> Alone<'_, 'ctx> {
 
     /// Writes a position, and counts it or not: then who is next writes over it.
     fn add(&self, position: IntValue<'ctx>, counts: IntValue<'ctx>) -> Built<()> {
-        let builder = &self.parts.builder;
-        let count = builder.build_load(counts.get_type(), self.found, "")?.into_int_value();
-        self.parts.write_position(count, position)?;
-        builder.build_store(self.found, builder.build_int_add(count, counts, "")?)?;
-        Ok(())
+        let before = self.parts.add(Sharing::Alone, self.found, counts)?;
+        self.parts.write_position(before, position)
     }
 
     /// The function's end.
@@ -175,8 +172,7 @@ impl<'ctx> Alone<'_, 'ctx> {
             let byte = builder.build_int_z_extend(is_true, parts.context.i8_type(), "")?;
             builder.build_store(self.flag_of(number)?, byte)?;
             if let Some(raises) = values.raised {
-                let before = builder.build_load(raises.get_type(), self.raised, "")?.into_int_value();
-                builder.build_store(self.raised, builder.build_or(before, raises, "")?)?;
+                parts.note(self.raised, raises)?;
             }
             builder.build_unconditional_branch(next)?;
             Ok(())
@@ -227,29 +223,17 @@ impl<'ctx> Alone<'_, 'ctx> {
             let mask = builder.build_int_compare(IntPredicate::NE, flags.into_vector_value(), zeros, "")?;
             let given = [positions.into(), lanes.get_undef().into(), mask.into()];
             let packed = builder.build_call(compress, &given, "")?.try_as_basic_value().basic();
-            let count = builder.build_load(wide, self.found, "")?.into_int_value();
             let packed = packed.ok_or(BuilderError::UnsetPosition)?;
-            aligned(Some(builder.build_store(parts.place_of_output(count)?, packed)?), 4);
             let mask = builder.build_bit_cast(mask, short, "")?;
             let more = builder.build_call(bits, &[mask.into()], "")?.try_as_basic_value().basic();
             let more = more.ok_or(BuilderError::UnsetPosition)?.into_int_value();
             let more = builder.build_int_z_extend(more, wide, "")?;
-            builder.build_store(self.found, builder.build_int_add(count, more, "")?)?;
+            let before = parts.add(Sharing::Alone, self.found, more)?;
+            aligned(Some(builder.build_store(parts.place_of_output(before)?, packed)?), 4);
             builder.build_unconditional_branch(next)?;
             Ok(())
         })?;
         Ok(())
-    }
-}
-
-/// How many numbers are brought together at once, and by what.
-const LANES: u64 = 16;
-const COMPRESS: &str = "llvm.x86.avx512.mask.compress.v16i32";
-
-fn aligned(access: Option<InstructionValue<'_>>, bytes: u32) {
-    if let Some(instruction) = access {
-        let aligned = instruction.set_alignment(bytes);
-        debug_assert!(aligned.is_ok());
     }
 }
 
@@ -276,13 +260,7 @@ fn flag<'ctx>(
         Ok(())
     };
     parts.each_row_of_either(steps, row, |done| {
-        let (early, late) = (parts.block("early"), parts.block("late"));
-        let is_early = builder.build_int_compare(IntPredicate::ULT, done, tuples.below, "")?;
-        builder.build_conditional_branch(is_early, early, late)?;
-        builder.position_at_end(early);
-        builder.build_store(raised, parts.number(1))?;
-        builder.build_unconditional_branch(late)?;
-        builder.position_at_end(late);
+        parts.note_early(raised, (done, tuples.below))?;
         builder.build_return(None)?;
         Ok(())
     })?;
@@ -293,10 +271,11 @@ fn flag<'ctx>(
 fn count<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
     let parts = Parts::begin(of, (provider, "select.count"), (&[], &[]), OTHERS)?;
     let builder = &parts.builder;
-    let found = builder.build_alloca(parts.context.i64_type(), "found")?;
-    builder.build_store(found, parts.number(0))?;
+    let found = parts.variable(parts.number(0))?;
     parts.each(parts.of_lane()?, |number, next, _| {
-        parts.count_flag(found, number)?;
+        let flag = builder.build_load(parts.context.i8_type(), parts.flag(number)?, "")?;
+        let flag = builder.build_int_z_extend(flag.into_int_value(), parts.context.i64_type(), "")?;
+        parts.add(Sharing::Alone, found, flag)?;
         builder.build_unconditional_branch(next)?;
         Ok(())
     })?;
@@ -310,26 +289,21 @@ fn count<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx
 fn place<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
     let parts = Parts::begin(of, (provider, "select.place"), (&[], &[]), OTHERS)?;
     let (builder, wide) = (&parts.builder, parts.context.i64_type());
-    let (first, rest) = (parts.block("first"), parts.block("rest"));
     let is_first = builder.build_int_compare(IntPredicate::EQ, parts.worker.lane, parts.number(0), "")?;
-    builder.build_conditional_branch(is_first, first, rest)?;
-    builder.position_at_end(first);
-    let before = builder.build_alloca(wide, "before")?;
-    builder.build_store(before, parts.number(0))?;
-    let lanes = Steps { first: parts.number(0), below: parts.worker.lanes, step: parts.number(1) };
-    parts.each(lanes, |lane, next, _| {
-        let word = parts.word(parts.worker.scratchpad, lane)?;
-        let of_lane = builder.build_load(wide, word, "")?.into_int_value();
-        let sum = builder.build_load(wide, before, "")?.into_int_value();
-        builder.build_store(word, sum)?;
-        builder.build_store(before, builder.build_int_add(sum, of_lane, "")?)?;
-        builder.build_unconditional_branch(next)?;
+    let before = parts.variable(parts.number(0))?;
+    parts.only_if(Some(is_first), || {
+        let lanes = Steps { first: parts.number(0), below: parts.worker.lanes, step: parts.number(1) };
+        parts.each(lanes, |lane, next, _| {
+            let word = parts.word(parts.worker.scratchpad, lane)?;
+            let of_lane = builder.build_load(wide, word, "")?.into_int_value();
+            builder.build_store(word, parts.add(Sharing::Alone, before, of_lane)?)?;
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        let all = builder.build_load(wide, before, "")?;
+        builder.build_store(parts.word(parts.other(FOUND), parts.worker.block)?, all)?;
         Ok(())
     })?;
-    let all = builder.build_load(wide, before, "")?;
-    builder.build_store(parts.word(parts.other(FOUND), parts.worker.block)?, all)?;
-    builder.build_unconditional_branch(rest)?;
-    builder.position_at_end(rest);
     builder.build_return(None)?;
     Ok(parts.function)
 }
@@ -338,23 +312,18 @@ fn place<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx
 fn write<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
     let parts = Parts::begin(of, (provider, "select.write"), (&[], &[]), OTHERS)?;
     let (builder, wide) = (&parts.builder, parts.context.i64_type());
-    let found = builder.build_alloca(wide, "found")?;
     let before = parts.word(parts.worker.scratchpad, parts.worker.lane)?;
     let before = builder.build_load(wide, before, "")?.into_int_value();
     let start = parts.of_block()?.first;
-    builder.build_store(found, builder.build_int_add(start, before, "")?)?;
+    let found = parts.variable(builder.build_int_add(start, before, "")?)?;
     let row = |row: &Row<'ctx>| {
-        let (is_found, after) = (parts.block("found"), parts.block("after"));
         let byte = parts.context.i8_type();
         let flag = builder.build_load(byte, parts.flag(row.number)?, "")?.into_int_value();
         let is_set = builder.build_int_compare(IntPredicate::NE, flag, byte.const_zero(), "")?;
-        builder.build_conditional_branch(is_set, is_found, after)?;
-        builder.position_at_end(is_found);
-        let count = builder.build_load(wide, found, "")?.into_int_value();
-        parts.write_position(count, row.position)?;
-        builder.build_store(found, builder.build_int_add(count, parts.number(1), "")?)?;
-        builder.build_unconditional_branch(after)?;
-        builder.position_at_end(after);
+        parts.only_if(Some(is_set), || {
+            let before = parts.add(Sharing::Alone, found, parts.number(1))?;
+            parts.write_position(before, row.position)
+        })?;
         builder.build_unconditional_branch(row.next)?;
         Ok(())
     };
@@ -411,14 +380,5 @@ impl<'ctx> Parts<'_, 'ctx> {
         let byte = self.context.i8_type();
         // SAFETY: an address is computed; who launches a kernel has room for a flag of each tuple.
         unsafe { self.builder.build_in_bounds_gep(byte, self.other(FLAGS), &[number], "") }
-    }
-
-    fn count_flag(&self, found: PointerValue<'ctx>, number: IntValue<'ctx>) -> Built<()> {
-        let (builder, wide) = (&self.builder, self.context.i64_type());
-        let flag = builder.build_load(self.context.i8_type(), self.flag(number)?, "")?.into_int_value();
-        let before = builder.build_load(wide, found, "")?.into_int_value();
-        let after = builder.build_int_add(before, builder.build_int_z_extend(flag, wide, "")?, "")?;
-        builder.build_store(found, after)?;
-        Ok(())
     }
 }

@@ -14,6 +14,7 @@ use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, IntValue, PointerV
 use tessera_ops::code::{Machine, Operation, StateCode, StepCode, UpdateCode, ValueCode};
 
 use super::NONE;
+use super::arithmetic::extended;
 use super::grid::by_grid;
 use super::parts::{Parts, Row};
 use super::provider::{Provider, Sharing};
@@ -59,17 +60,15 @@ fn alone<'ctx>(
     provider: Provider,
     (code, given): (&UpdateCode, &[Machine]),
 ) -> Built<()> {
-    let parts = Parts::begin(of, (provider, UPDATE), (&code.inputs, given), 2)?;
-    let overflow = parts.builder.build_alloca(parts.context.bool_type(), "overflow")?;
-    parts.builder.build_store(overflow, parts.context.bool_type().const_zero())?;
+    let mut parts = Parts::begin(of, (provider, UPDATE), (&code.inputs, given), 2)?;
+    parts.straight = !code.grouped;
+    let no = parts.context.bool_type().const_zero();
+    let overflow = parts.variable(no)?;
     let (groups, area) = (parts.other(0), parts.other(1));
     if !code.grouped {
-        let raised = parts.builder.build_alloca(parts.context.bool_type(), "raised")?;
-        parts.builder.build_store(raised, parts.context.bool_type().const_zero())?;
+        let raised = parts.variable(no)?;
         let words = parts.context.i64_type().array_type(code.stride as u32);
         let copy = parts.builder.build_alloca(words, "states")?;
-        let mut parts = parts;
-        parts.straight = true;
         let update =
             Update { parts, code, groups, area: copy, sharing: Sharing::Alone, overflow: Some(overflow) };
         return update.at_once(area, (raised, overflow));
@@ -131,17 +130,10 @@ impl<'ctx> Update<'_, 'ctx> {
         }
         let record = self.record(row.number)?;
         for (stage, (passes, args)) in self.code.stages.iter().zip(stages) {
-            let after = self.parts.block("after");
-            if let Some(passes) = passes {
-                let inside = self.parts.block("passes");
-                builder.build_conditional_branch(passes, inside, after)?;
-                builder.position_at_end(inside);
-            }
-            for (state, args) in stage.states.iter().zip(args) {
-                self.step(&values, state, &args, record)?;
-            }
-            builder.build_unconditional_branch(after)?;
-            builder.position_at_end(after);
+            self.parts.only_if(passes, || {
+                let mut states = stage.states.iter().zip(args);
+                states.try_for_each(|(state, args)| self.step(&values, state, &args, record))
+            })?;
         }
         builder.build_unconditional_branch(row.next)?;
         Ok(())
@@ -207,9 +199,7 @@ impl<'ctx> Update<'_, 'ctx> {
                 self.float_sum(record, state.offset, *arg)?;
                 self.count(self.sharing, record, state.offset + 1, valid)
             }
-            (StepCode::Min | StepCode::Max, [arg], [code]) => {
-                self.extreme(values, record, state, *arg, code.machine)
-            }
+            (StepCode::Min | StepCode::Max, [arg], [code]) => self.extreme(record, state, *arg, code.machine),
             // A step without its argument does nothing.
             _ => Ok(()),
         }
@@ -248,23 +238,30 @@ impl<'ctx> Update<'_, 'ctx> {
             value = builder.build_select(valid, value, nothing, "")?.into_int_value();
         }
         if self.sharing == Sharing::Worker {
-            return self.add_long(record, word, values.extended(value, code.machine, sum)?);
+            return self.add_long(record, word, extended(builder, value, code.machine, sum)?);
         }
-        let place = self.place(record, word)?;
-        let before = builder.build_load(sum, place, "")?;
-        in_words(before.as_instruction_value());
-        let before = before.into_int_value();
-        // Narrower values cannot leave 128 bits before the count leaves its 64.
-        let after = match (code.machine, self.overflow) {
+        self.change_long(record, word, |before| match (code.machine, self.overflow) {
             (Machine::Integer { bits: 128, .. }, Some(overflow)) => {
                 let (after, wrong) = values.overflowing(Operation::Add, true, before, value)?;
-                let noted =
-                    builder.build_load(self.parts.context.bool_type(), overflow, "")?.into_int_value();
-                builder.build_store(overflow, builder.build_or(noted, wrong, "")?)?;
-                after
+                self.parts.note(overflow, wrong)?;
+                Ok(after)
             }
-            (machine, _) => builder.build_int_add(before, values.extended(value, machine, sum)?, "")?,
-        };
+            // Narrower values cannot leave 128 bits before the count leaves its 64.
+            (machine, _) => builder.build_int_add(before, extended(builder, value, machine, sum)?, ""),
+        })
+    }
+
+    /// Puts another number in the place of the 128 bits in two words.
+    pub(super) fn change_long(
+        &self,
+        record: PointerValue<'ctx>,
+        word: usize,
+        change: impl FnOnce(IntValue<'ctx>) -> Built<IntValue<'ctx>>,
+    ) -> Built<()> {
+        let (builder, place) = (&self.parts.builder, self.place(record, word)?);
+        let before = builder.build_load(self.parts.context.i128_type(), place, "")?;
+        in_words(before.as_instruction_value());
+        let after = change(before.into_int_value())?;
         in_words(Some(builder.build_store(place, after)?));
         Ok(())
     }
@@ -315,9 +312,8 @@ impl<'ctx> Update<'_, 'ctx> {
     }
 
     /// The smaller or larger of a value and what is kept: its bits, widened to words, and that there is one.
-    fn extreme(
+    pub(super) fn extreme(
         &self,
-        values: &Values<'_, 'ctx>,
         record: PointerValue<'ctx>,
         state: &StateCode,
         arg: Value<'ctx>,
@@ -327,7 +323,7 @@ impl<'ctx> Update<'_, 'ctx> {
         let is_long = matches!(machine, Machine::Integer { bits: 128, .. });
         let kept_type = if is_long { self.parts.context.i128_type() } else { wide };
         let bits = match arg.value {
-            BasicValueEnum::IntValue(value) => values.extended(value, machine, kept_type)?,
+            BasicValueEnum::IntValue(value) => extended(builder, value, machine, kept_type)?,
             value => {
                 let of = if machine == Machine::Float32 { self.parts.context.i32_type() } else { wide };
                 let bits = builder.build_bit_cast(value, of, "")?.into_int_value();
@@ -378,7 +374,7 @@ impl<'ctx> Update<'_, 'ctx> {
     }
 
     /// Whether the value of some bits is smaller, or larger, than that of others.
-    pub(super) fn is_closer(
+    fn is_closer(
         &self,
         step: StepCode,
         machine: Machine,

@@ -9,6 +9,8 @@ use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, Po
 use inkwell::{FloatPredicate, IntPredicate};
 use tessera_ops::code::{Comparison, InputCode, Machine, Op, Operation, Status, ValueCode};
 
+use super::arithmetic::extended;
+
 /// The digits of the longest decimal, as a power of ten: no decimal reaches it.
 const DECIMAL_LIMIT: i128 = 10i128.pow(38);
 
@@ -140,7 +142,7 @@ impl<'ctx> Values<'_, 'ctx> {
             Op::Widen(factor, input) => {
                 let value = self.value(input, active)?;
                 let of = of.into_int_type();
-                let wide = self.extended(value.value.into_int_value(), input.machine, of)?;
+                let wide = extended(builder, value.value.into_int_value(), input.machine, of)?;
                 let scaled = builder.build_int_mul(wide, self.integer(of, *factor), "")?;
                 Value { value: scaled.into(), valid: value.valid }
             }
@@ -490,8 +492,13 @@ pub(crate) fn machine_type(context: &Context, machine: Machine) -> BasicTypeEnum
 
 /// Says that what is read or written stands in words of 8 bytes: Arrow and records promise no more.
 pub(crate) fn in_words(access: Option<InstructionValue<'_>>) {
+    aligned(access, 8);
+}
+
+/// Says that what is read or written stands at a multiple of so many bytes.
+pub(crate) fn aligned(access: Option<InstructionValue<'_>>, bytes: u32) {
     if let Some(instruction) = access {
-        let aligned = instruction.set_alignment(8);
+        let aligned = instruction.set_alignment(bytes);
         debug_assert!(aligned.is_ok());
     }
 }

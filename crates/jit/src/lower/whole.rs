@@ -1,15 +1,18 @@
 //! Updates of one group's states on a processor: in registers, for all tuples there are, so that the loop has neither memory to write nor
 //! an end in the middle, and LLVM can take several tuples at once. Where one perhaps raises an error, nothing has been done.
 
+use std::ops::Range;
+
 use inkwell::IntPredicate;
-use inkwell::types::IntType;
 use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
 use tessera_ops::code::{Machine, StateCode, StepCode};
 
-use super::NONE;
+use super::arithmetic::extended;
 use super::parts::Row;
+use super::provider::Sharing;
 use super::update::Update;
-use super::value::{Built, Value, Values, in_words, less};
+use super::value::{Built, Value, less};
+use super::{NONE, furthest};
 
 /// What a state is while the loop runs.
 #[derive(Debug, Clone, Copy)]
@@ -24,14 +27,15 @@ enum Register<'ctx> {
     Copied,
 }
 
-/// How many words a state has.
-fn words(state: &StateCode) -> usize {
-    match (state.step, state.args.first().map(|arg| arg.machine)) {
+/// The words of a state.
+fn words(state: &StateCode) -> Range<usize> {
+    let count = match (state.step, state.args.first().map(|arg| arg.machine)) {
         (StepCode::Count, _) => 1,
         (StepCode::ExactSum, _) => 3,
         (StepCode::Min | StepCode::Max, Some(Machine::Integer { bits: 128, .. })) => 3,
         _ => 2,
-    }
+    };
+    state.offset..state.offset + count
 }
 
 impl<'ctx> Update<'_, 'ctx> {
@@ -70,12 +74,8 @@ impl<'ctx> Update<'_, 'ctx> {
     }
 
     fn register(&self, state: &StateCode, record: PointerValue<'ctx>) -> Built<Register<'ctx>> {
-        let (builder, wide) = (&self.parts.builder, self.parts.context.i64_type());
-        let zeroed = || {
-            let place = builder.build_alloca(wide, "")?;
-            builder.build_store(place, wide.const_zero())?;
-            Built::Ok(place)
-        };
+        let wide = self.parts.context.i64_type();
+        let zeroed = || self.parts.variable(wide.const_zero());
         Ok(match (state.step, state.args.first().map(|arg| arg.machine)) {
             (StepCode::Count, _) => Register::Count(zeroed()?),
             (StepCode::ExactSum, Some(Machine::Integer { bits, .. })) if bits <= 64 => Register::Sum {
@@ -87,15 +87,11 @@ impl<'ctx> Update<'_, 'ctx> {
                 if bits <= 64 =>
             {
                 let of = self.parts.whole_type(bits);
-                let best = builder.build_alloca(of, "best")?;
-                builder.build_store(best, furthest(step, machine, of))?;
-                Register::Extreme { best, count: zeroed()? }
+                let furthest = of.const_int(furthest(step, machine), false);
+                Register::Extreme { best: self.parts.variable(furthest)?, count: zeroed()? }
             }
             _ => {
-                for word in state.offset..state.offset + words(state) {
-                    let value = builder.build_load(wide, self.place(record, word)?, "")?;
-                    builder.build_store(self.place(self.area, word)?, value)?;
-                }
+                self.parts.copy_words(record, self.area, words(state))?;
                 Register::Copied
             }
         })
@@ -111,8 +107,7 @@ impl<'ctx> Update<'_, 'ctx> {
         let mut values = self.parts.values(row);
         let stages = self.arguments(&mut values)?;
         if let Some(raises) = values.raised {
-            let before = builder.build_load(raises.get_type(), raised, "")?.into_int_value();
-            builder.build_store(raised, builder.build_or(before, raises, "")?)?;
+            self.parts.note(raised, raises)?;
         }
         let mut registers = registers.iter();
         for (stage, (passes, args)) in self.code.stages.iter().zip(stages) {
@@ -123,8 +118,11 @@ impl<'ctx> Update<'_, 'ctx> {
                     (passes, valid) => passes.or(valid),
                 };
                 match register {
-                    Register::Copied => self.copied_step(&values, state, &args, passes)?,
-                    register => self.add_to(&values, (state, *register), &args, counts)?,
+                    Register::Copied => {
+                        let step = || self.step(&values, state, &args, self.area);
+                        self.parts.only_if(passes, step)?;
+                    }
+                    register => self.add_to((state, *register), &args, counts)?,
                 }
             }
         }
@@ -132,27 +130,8 @@ impl<'ctx> Update<'_, 'ctx> {
         Ok(())
     }
 
-    fn copied_step(
-        &self,
-        values: &Values<'_, 'ctx>,
-        state: &StateCode,
-        args: &[Value<'ctx>],
-        passes: Option<IntValue<'ctx>>,
-    ) -> Built<()> {
-        let Some(passes) = passes else { return self.step(values, state, args, self.area) };
-        let builder = &self.parts.builder;
-        let (inside, after) = (self.parts.block("passes"), self.parts.block("after"));
-        builder.build_conditional_branch(passes, inside, after)?;
-        builder.position_at_end(inside);
-        self.step(values, state, args, self.area)?;
-        builder.build_unconditional_branch(after)?;
-        builder.position_at_end(after);
-        Ok(())
-    }
-
     fn add_to(
         &self,
-        values: &Values<'_, 'ctx>,
         (state, register): (&StateCode, Register<'ctx>),
         args: &[Value<'ctx>],
         counts: Option<IntValue<'ctx>>,
@@ -170,7 +149,7 @@ impl<'ctx> Update<'_, 'ctx> {
         match (register, arg) {
             (Register::Sum { low, high, count: counted }, Some((value, machine))) => {
                 let value = or_else(value, value.get_type().const_zero())?;
-                let value = values.extended(value, machine, wide)?;
+                let value = extended(builder, value, machine, wide)?;
                 count(counted)?;
                 let Some(high) = high else { return self.add(low, value) };
                 let signed = matches!(machine, Machine::Integer { signed: true, .. });
@@ -179,7 +158,7 @@ impl<'ctx> Update<'_, 'ctx> {
             }
             (Register::Extreme { best, count: counted }, Some((value, machine))) => {
                 let of = value.get_type();
-                let value = or_else(value, furthest(state.step, machine, of))?;
+                let value = or_else(value, of.const_int(furthest(state.step, machine), false))?;
                 let before = builder.build_load(of, best, "")?.into_int_value();
                 let closer = match state.step {
                     StepCode::Min => less(builder, machine, value.into(), before.into())?,
@@ -195,10 +174,7 @@ impl<'ctx> Update<'_, 'ctx> {
     }
 
     fn add(&self, place: PointerValue<'ctx>, value: IntValue<'ctx>) -> Built<()> {
-        let builder = &self.parts.builder;
-        let before = builder.build_load(value.get_type(), place, "")?.into_int_value();
-        builder.build_store(place, builder.build_int_add(before, value, "")?)?;
-        Ok(())
+        self.parts.add(Sharing::Alone, place, value).map(drop)
     }
 
     /// Puts what a register has into the record.
@@ -208,72 +184,29 @@ impl<'ctx> Update<'_, 'ctx> {
         match register {
             Register::Count(count) => self.add(self.place(record, state.offset)?, load(count)?),
             Register::Sum { low, high, count } => {
-                let signed =
-                    state.args.iter().all(|arg| matches!(arg.machine, Machine::Integer { signed: true, .. }));
-                let long = self.parts.context.i128_type();
-                let extend = |value: IntValue<'ctx>, signed: bool| match signed {
-                    true => builder.build_int_s_extend(value, long, ""),
-                    false => builder.build_int_z_extend(value, long, ""),
-                };
-                let mut sum = extend(load(low)?, signed && high.is_none())?;
+                let Some(arg) = state.args.first() else { return Ok(()) };
+                let (long, of_halves) =
+                    (self.parts.context.i128_type(), Machine::Integer { bits: 64, signed: false });
+                let of_low = if high.is_some() { of_halves } else { arg.machine };
+                let mut sum = extended(builder, load(low)?, of_low, long)?;
                 if let Some(high) = high {
-                    let high = extend(load(high)?, signed)?;
+                    let high = extended(builder, load(high)?, arg.machine, long)?;
                     let high = builder.build_left_shift(high, long.const_int(32, false), "")?;
                     sum = builder.build_int_add(high, sum, "")?;
                 }
-                let place = self.place(record, state.offset)?;
-                let before = builder.build_load(long, place, "")?;
-                in_words(before.as_instruction_value());
-                let after = builder.build_int_add(before.into_int_value(), sum, "")?;
-                in_words(Some(builder.build_store(place, after)?));
+                let add = |before| builder.build_int_add(before, sum, "");
+                self.change_long(record, state.offset, add)?;
                 self.add(self.place(record, state.offset + 2)?, load(count)?)
             }
             Register::Extreme { best, count } => {
                 let Some(arg) = state.args.first() else { return Ok(()) };
-                let Machine::Integer { bits, signed } = arg.machine else { return Ok(()) };
-                let best = builder.build_load(self.parts.whole_type(bits), best, "")?.into_int_value();
-                let best = match signed {
-                    true => builder.build_int_s_extend_or_bit_cast(best, wide, "")?,
-                    false => builder.build_int_z_extend_or_bit_cast(best, wide, "")?,
-                };
+                let Machine::Integer { bits, .. } = arg.machine else { return Ok(()) };
+                let value = builder.build_load(self.parts.whole_type(bits), best, "")?;
                 let some =
                     builder.build_int_compare(IntPredicate::NE, load(count)?, wide.const_zero(), "")?;
-                let place = self.place(record, state.offset)?;
-                let seen_place = self.place(record, state.offset + 1)?;
-                let (before, seen) = (load(place)?, load(seen_place)?);
-                let closer = self.is_closer(state.step, arg.machine, best, before)?;
-                let first = builder.build_int_compare(IntPredicate::EQ, seen, wide.const_zero(), "")?;
-                let better = builder.build_and(some, builder.build_or(closer, first, "")?, "")?;
-                builder.build_store(place, builder.build_select(better, best, before, "")?)?;
-                let one = wide.const_int(1, false);
-                builder.build_store(seen_place, builder.build_select(better, one, seen, "")?)?;
-                Ok(())
+                self.extreme(record, state, Value { value, valid: Some(some) }, arg.machine)
             }
-            Register::Copied => {
-                for word in state.offset..state.offset + words(state) {
-                    let value = builder.build_load(wide, self.place(self.area, word)?, "")?;
-                    builder.build_store(self.place(record, word)?, value)?;
-                }
-                Ok(())
-            }
+            Register::Copied => self.parts.copy_words(self.area, record, words(state)),
         }
     }
-}
-
-/// What no whole number is further away from.
-fn furthest<'ctx>(step: StepCode, machine: Machine, of: IntType<'ctx>) -> IntValue<'ctx> {
-    let signed = matches!(machine, Machine::Integer { signed: true, .. });
-    let least = match signed {
-        true => of.const_all_ones().const_xor(all_but_sign(of)),
-        false => of.const_zero(),
-    };
-    match (step, signed) {
-        (StepCode::Min, true) => all_but_sign(of),
-        (StepCode::Min, false) => of.const_all_ones(),
-        _ => least,
-    }
-}
-
-fn all_but_sign(of: IntType<'_>) -> IntValue<'_> {
-    of.const_int(u64::MAX >> (65 - of.get_bit_width()), false)
 }

@@ -20,7 +20,7 @@ use crate::interrupt::check_here;
 const COST: u32 = 10;
 
 /// A function of a user.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct UserFunction {
     args: Vec<Atom>,
     result: Atom,
@@ -86,12 +86,12 @@ impl UserFunction {
     }
 
     /// Types a call.
-    pub(crate) fn resolve(&self, args: &[Arg<'_>]) -> Result<Resolved> {
+    pub(crate) fn resolve(self: Arc<Self>, args: &[Arg<'_>]) -> Result<Resolved> {
         expect_arguments(self.name(), args, self.args.len())?;
         self.check(&args.iter().map(|arg| arg.atom.clone()).collect::<Vec<_>>())?;
-        let kernel = Call { function: self.clone() };
-        let resolved = Resolved::strict(self.result.clone(), args, self.args.clone(), kernel);
-        Ok(Resolved { nullable: true, volatile: self.volatile, ..resolved.raising(true).costing(COST) })
+        let (volatile, result, casts) = (self.volatile, self.result.clone(), self.args.clone());
+        let resolved = Resolved::strict(result, args, casts, Call { function: self });
+        Ok(Resolved { nullable: true, volatile, ..resolved.raising(true).costing(COST) })
     }
 }
 
@@ -115,7 +115,7 @@ fn takes(given: &Atom, own: &Atom) -> bool {
 /// A call of a function.
 #[derive(Debug)]
 struct Call {
-    function: UserFunction,
+    function: Arc<UserFunction>,
 }
 
 impl Kernel for Call {

@@ -123,8 +123,7 @@ fn aggregated(node: &Node, below: &Node) -> Option<Params> {
         return None;
     }
     let mut params = node.params.clone();
-    let Value::Record(aggregates) = params.get("aggregates")?.clone() else { return None };
-    let mut fused = aggregates;
+    let Value::Record(mut fused) = params.get("aggregates")?.clone() else { return None };
     let mut args = Vec::new();
     for (_, call) in &mut fused {
         let Value::Record(entries) = call else { return None };
