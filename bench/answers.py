@@ -91,7 +91,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sf", type=float, default=0.01, help="scale factor (default 0.01)")
     parser.add_argument("--data", type=Path, help="directory of the tables, with one suite; generated if empty")
     parser.add_argument("--threads", type=numbers, default=[1, 2], help="numbers of threads (default 1,2)")
-    parser.add_argument("--chunk", type=numbers, default=[1, 7, 2048], help="chunk sizes (default 1,7,2048)")
+    parser.add_argument("--chunk", type=numbers, default=[1, 7, 8192], help="chunk sizes (default 1,7,8192)")
     parser.add_argument("--ranks", type=numbers, default=[0], help="MPI ranks, by commas (default none: local)")
     parser.add_argument("--workers", type=numbers, default=[0], help="serverless workers, by commas (default none)")
     parser.add_argument("--memory", default=None, help="memory budget of a query, such as 4MB (default: that of the program)")

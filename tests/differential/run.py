@@ -83,7 +83,7 @@ def check_world(seed: int, count: int, binary: Path, show: int, place: tuple[str
     """Runs one world; how many queries passed, failed, and were refused by the reference."""
     rng = random.Random(seed)
     tables = random_tables(rng)
-    threads, chunk = rng.choice([(1, 2048), (2, 2048), (2, 7), (1, 1), (4, 100)])
+    threads, chunk = rng.choice([(1, 8192), (2, 8192), (2, 7), (1, 1), (4, 100)])
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         for table in tables:

@@ -81,8 +81,8 @@ struct EngineLine {
     /// Directory for what does not fit into the memory budget (default: that of temporary files)
     #[arg(long, value_name = "DIR")]
     temp_directory: Option<PathBuf>,
-    /// Most tuples in a chunk, 1 to 2048 (for tests)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048))]
+    /// Most tuples in a chunk, 1 to 8192 (for tests)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=8192))]
     chunk_rows: Option<u16>,
     /// Where statements run: on this machine's cores, on ranks that mpiexec starts, or on workers of a cloud function
     #[arg(long, value_enum, default_value_t = PlatformName::Local)]

@@ -10,7 +10,7 @@ use tessera_types::{Result, Tuple};
 use crate::column::Column;
 
 /// The most tuples in a chunk; a setting makes them smaller for tests.
-pub const CHUNK_ROWS_MAX: usize = 2_048;
+pub const CHUNK_ROWS_MAX: usize = 8_192;
 
 /// Positions of the tuples that count, ascending.
 pub type Selection = UInt32Array;

@@ -1,10 +1,16 @@
 //! Whole numbers in as few bits as the largest of them takes, one after the other, the lowest bits first.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 /// The most bits of a number: eight bytes hold it wherever in a byte it begins.
 pub(crate) const BITS_MAX: u32 = 56;
+
+/// So many numbers are as many bytes as each has bits.
+const GROUP: usize = 8;
 
 /// Bytes after the last number, so that eight can be read at each.
 const PAD_BYTES: usize = 8;
@@ -71,13 +77,14 @@ impl Packed {
     /// `len` numbers from `start` on, each with the base.
     pub(crate) fn unpack<N: Number>(&self, start: usize, len: usize, base: i64) -> Vec<N> {
         let mut out = Vec::with_capacity(len);
-        Widths::<N>::UNPACK[self.bits as usize](
-            &self.bytes,
-            start,
-            base,
-            &mut out.spare_capacity_mut()[..len],
-        );
-        // SAFETY: there is room for `len` numbers, and `unpack` writes every number of the slice that it is given.
+        let slots = &mut out.spare_capacity_mut()[..len];
+        #[cfg(target_arch = "x86_64")]
+        let done = avx512::unpack(&self.bytes, start, (self.bits, base), slots);
+        #[cfg(not(target_arch = "x86_64"))]
+        let done = 0;
+        Widths::<N>::UNPACK[self.bits as usize](&self.bytes, start + done, base, &mut slots[done..]);
+        // SAFETY: there is room for `len` numbers, of which the first `done` are written, and `unpack` writes every number of the slice that it
+        // is given.
         unsafe { out.set_len(len) };
         out
     }
@@ -106,14 +113,13 @@ fn unpack<N: Number, const BITS: usize>(bytes: &[u8], start: usize, base: i64, o
         let eight = bytes[bit / 8..].first_chunk::<8>().copied().unwrap_or_default();
         N::of(base, u64::from_le_bytes(eight) >> (bit % 8) & mask)
     };
-    // Eight numbers are as many bytes as each has bits.
-    let head = start.next_multiple_of(8).min(start + out.len()) - start;
+    let head = start.next_multiple_of(GROUP).min(start + out.len()) - start;
     let (head, rest) = out.split_at_mut(head);
     for (at, out) in head.iter_mut().enumerate() {
         out.write(number(bytes, start + at));
     }
     let mut bytes = &bytes[(start + head.len()) * BITS / 8..];
-    let mut groups = rest.chunks_exact_mut(8);
+    let mut groups = rest.chunks_exact_mut(GROUP);
     for group in &mut groups {
         let (eight, behind) = (&bytes[..BITS + PAD_BYTES - 1], &bytes[BITS..]);
         for (at, out) in group.iter_mut().enumerate() {
@@ -140,7 +146,9 @@ mod tests {
             let numbers: Vec<u64> = (0..101).map(|i| if i % 10 == 0 { largest } else { number(i) }).collect();
             let packed = Packed::new(&numbers, bits);
             assert_eq!(packed.bytes(), (101 * bits as usize).div_ceil(8) + PAD_BYTES);
-            for (start, len) in [(0, 101), (0, 0), (1, 100), (7, 3), (8, 64), (13, 80), (99, 2), (101, 0)] {
+            for (start, len) in
+                [(0, 101), (0, 0), (1, 100), (7, 3), (8, 64), (8, 90), (13, 80), (99, 2), (101, 0)]
+            {
                 let expected = &numbers[start..start + len];
                 assert_eq!(packed.unpack::<u64>(start, len, 0), expected, "{bits} bits, {len} from {start}");
                 let lower: Vec<i128> = expected.iter().map(|number| i128::from(*number) - 9).collect();

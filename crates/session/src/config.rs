@@ -26,7 +26,7 @@ pub struct Config {
     pub temp_directory: PathBuf,
     /// The memory of the statements of all sessions side by side, in bytes; at least that of one.
     pub process_memory_bytes: usize,
-    /// The most tuples in a chunk: 1 to 2,048.
+    /// The most tuples in a chunk: 1 to 8,192.
     pub chunk_rows: usize,
     /// The directory, or prefix of a store, whose files and folders are the tables.
     pub database: Option<PathBuf>,

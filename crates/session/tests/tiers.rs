@@ -258,7 +258,7 @@ fn both_tiers_and_a_virtual_gpu_agree() {
     let queries = queries();
     let mut random = Random(20_261_123);
     let (mut errors, mut compiled_rows, mut gpu_rows) = (0, 0, 0);
-    for chunk_rows in [2_048, 61] {
+    for chunk_rows in [8_192, 61] {
         let (mut vectorized, mut compiled) =
             (session(Tier::Vectorized, chunk_rows), session(Tier::Compiled, chunk_rows));
         let mut on_a_gpu = session(Tier::Compiled, chunk_rows);

@@ -130,17 +130,22 @@ pub(super) struct AskedPredicate {
 impl AskedPredicate {
     /// None where the predicate has no code.
     fn new(bound: &Bound, compiler: &dyn Compiler) -> Option<AskedPredicate> {
-        // Nothing is shared with other expressions.
-        let mut coder = Coder::new(usize::MAX);
-        let predicate = coder.value(bound, true)?;
-        // What is evaluated first, for all tuples, would be evaluated here for those alone that other conjuncts leave.
-        let reads_parts = coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..)));
-        if reads_parts || predicate.size() > SIZE_MAX {
-            return None;
-        }
-        let promise = compiler.select(SelectCode { inputs: coder.inputs, predicate });
-        Some(AskedPredicate { origins: coder.origins.into(), promise })
+        let (code, origins) = code_of(bound)?;
+        Some(AskedPredicate { origins, promise: compiler.select(code) })
     }
+}
+
+/// A predicate's code, and where its inputs come from.
+pub(super) fn code_of(bound: &Bound) -> Option<(SelectCode, Arc<[Origin]>)> {
+    // Nothing is shared with other expressions.
+    let mut coder = Coder::new(usize::MAX);
+    let predicate = coder.value(bound, true)?;
+    // What is evaluated first, for all tuples, would be evaluated here for those alone that other conjuncts leave.
+    let reads_parts = coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..)));
+    if reads_parts || predicate.size() > SIZE_MAX {
+        return None;
+    }
+    Some((SelectCode { inputs: coder.inputs, predicate }, coder.origins.into()))
 }
 
 impl Predicate {

@@ -115,6 +115,11 @@ impl Bound {
         self.nodes.iter().any(|node| node.raises)
     }
 
+    /// Whether compiled code can say, of a tuple, whether it is true.
+    pub(crate) fn has_code(&self) -> bool {
+        compiled::code_of(self).is_some()
+    }
+
     /// Its value for each tuple that counts (dense).
     ///
     /// # Errors

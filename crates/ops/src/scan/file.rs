@@ -319,18 +319,49 @@ pub(crate) fn conjuncts(
     columns: &Tuple,
     lowering: &Lowering<'_>,
 ) -> Result<Vec<Conjunct>> {
+    split(filter).into_iter().map(|expr| conjunct(expr, columns, lowering)).collect()
+}
+
+/// As [`conjuncts`], but those that code can do are one, and the first: of columns that are read at little cost.
+///
+/// # Errors
+/// As [`Bound::new`].
+pub(crate) fn joined_conjuncts(
+    filter: Option<&Expr>,
+    columns: &Tuple,
+    lowering: &Lowering<'_>,
+) -> Result<Vec<Conjunct>> {
+    let (mut joined, mut others) = (Vec::new(), Vec::new());
+    for expr in split(filter) {
+        let conjunct = conjunct(expr, columns, lowering)?;
+        if conjunct.bound.can_raise() {
+            return conjuncts(filter, columns, lowering);
+        }
+        if conjunct.bound.has_code() {
+            joined.push(expr.clone());
+        } else {
+            others.push(conjunct);
+        }
+    }
+    if !joined.is_empty() {
+        others.insert(0, conjunct(&Expr::all(joined), columns, lowering)?);
+    }
+    Ok(others)
+}
+
+fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) -> Result<Conjunct> {
+    let positions = describe::keys(columns, &expr.fields(), "field")?;
+    let read = Tuple::new(positions.iter().map(|&i| columns.fields()[i].clone()).collect::<Vec<_>>());
+    let bound = Bound::new(expr, &read, lowering.parameters, lowering.library)?;
+    Ok(Conjunct { columns: positions, bound })
+}
+
+fn split(filter: Option<&Expr>) -> Vec<&Expr> {
     let mut list = Vec::new();
     if let Some(filter) = filter {
         flatten(filter, &mut list);
     }
-    list.into_iter()
-        .map(|expr| {
-            let positions = describe::keys(columns, &expr.fields(), "field")?;
-            let read = Tuple::new(positions.iter().map(|&i| columns.fields()[i].clone()).collect::<Vec<_>>());
-            let bound = Bound::new(expr, &read, lowering.parameters, lowering.library)?;
-            Ok(Conjunct { columns: positions, bound })
-        })
-        .collect()
+    list
 }
 
 fn flatten<'a>(expr: &'a Expr, list: &mut Vec<&'a Expr>) {

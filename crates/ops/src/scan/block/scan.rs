@@ -10,7 +10,7 @@ use super::{Block, Blocks, Table, Tables};
 use crate::Run;
 use crate::join::select_positions;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
-use crate::scan::file::{self, Conjunct, FileScan, RunConjunct, conjuncts, start_conjuncts};
+use crate::scan::file::{self, Conjunct, FileScan, RunConjunct, joined_conjuncts, start_conjuncts};
 use crate::scan::prune::{Bounds, may_be_true};
 use crate::sideways::{FilterOf, Heard};
 use crate::stream_util::chunks_source;
@@ -59,7 +59,7 @@ impl SubOperator for BlockScan {
         let Table { tuple, blocks } = self.tables.get(name)?;
         let scan = FileScan::of(node, Vec::new())?;
         let filters = FilterOf::list(node, &scan.columns)?;
-        let conjuncts = conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?;
+        let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?;
         let position = |field: &tessera_types::Field| match tuple.index_of(&field.name) {
             Some(at)
                 if tuple.fields()[at].item == field.item
@@ -201,14 +201,17 @@ impl Piece<'_> {
         })
     }
 
-    /// Keeps some of the tuples that are wanted. Where few are left, the others are forgotten: what is yet to be decoded is decoded for
-    /// these alone.
+    /// Keeps some of the tuples that are wanted. Where few are left, the others are forgotten, and so is what is not yielded: what is yet to
+    /// be decoded is decoded for these alone.
     fn keep(&mut self, selection: Option<Arc<Selection>>) -> Result<()> {
         self.selection = selection;
         let few = self.selection.take_if(|selection| selection.len() * 2 <= self.positions.len());
         if let Some(few) = few {
-            for column in self.decoded.iter_mut().flatten() {
-                *column = column.take(&few)?;
+            for (at, decoded) in self.decoded.iter_mut().enumerate() {
+                *decoded = match decoded.take_if(|_| self.scan.what.fields.contains(&at)) {
+                    Some(column) => Some(column.take(&few)?),
+                    None => None,
+                };
             }
             self.positions = self.positions.at(&few);
         }

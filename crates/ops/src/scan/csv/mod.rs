@@ -20,7 +20,7 @@ use tessera_types::{Error, Result, Tuple, quote_name, unique_names};
 
 use crate::context::RangeReader;
 use crate::operator::{Lowering, Operator, SubOperator};
-use crate::scan::file::{self, FileScan, conjuncts};
+use crate::scan::file::{self, FileScan, joined_conjuncts};
 use crate::scan::text::cells::Cells;
 use crate::scan::text::{BadRecord, Head, Layout, TextFormat, TextScan};
 
@@ -68,7 +68,7 @@ impl Descriptor for CsvScan {
 impl SubOperator for CsvScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let scan = FileScan::new(node)?;
-        let conjuncts = conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
+        let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
         let format = Arc::new(CsvOptions::new(&node.params)?);
         Ok(Operator::Source(Arc::new(TextScan { scan, conjuncts, format })))
     }

@@ -15,15 +15,15 @@ use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{FileDecoder, StreamDecoder, read_footer_length};
 use arrow::ipc::{Block, root_as_footer};
 
-use tessera_encodings::Column;
+use tessera_encodings::{CHUNK_ROWS_MAX, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 
 use crate::context::{Context, RangeReader, Read, Reservation, Run};
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use crate::scan::file::{
-    self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, conjuncts, convert, filter_and_project,
-    read_now, start_conjuncts,
+    self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, convert, filter_and_project,
+    joined_conjuncts, read_now, start_conjuncts,
 };
 use crate::stream_util::ChunksReader;
 
@@ -36,7 +36,7 @@ const STREAM_READS: u64 = 8;
 /// Bytes that stand behind a file's footer: its length and the magic word.
 const TRAILER_BYTES: u64 = 10;
 /// Rows that are filtered at once.
-const BATCH_ROWS: usize = 2_048;
+const BATCH_ROWS: usize = CHUNK_ROWS_MAX;
 
 /// The scan.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Descriptor for IpcScan {
 impl SubOperator for IpcScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let scan = FileScan::new(node)?;
-        let conjuncts = conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
+        let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
         Ok(Operator::Source(Arc::new(LoweredScan { scan: Arc::new(scan), conjuncts })))
     }
 }

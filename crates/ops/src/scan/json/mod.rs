@@ -18,7 +18,7 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Atom, Result, Tuple};
 
 use crate::operator::{Lowering, Operator, SubOperator};
-use crate::scan::file::{self, FileScan, conjuncts};
+use crate::scan::file::{self, FileScan, joined_conjuncts};
 use crate::scan::text::cells::{Cells, shown};
 use crate::scan::text::{BadRecord, Head, Layout, TextFormat, TextScan};
 
@@ -53,7 +53,7 @@ impl Descriptor for JsonScan {
 impl SubOperator for JsonScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let scan = FileScan::new(node)?;
-        let conjuncts = conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
+        let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
         let keys = match node.params.get("keys") {
             None => None,
             Some(_) => Some(node.params.strings("keys")?),

@@ -1,0 +1,70 @@
+//! Unpacking on processors with AVX-512 VBMI: eight numbers at once, whatever their width.
+
+use std::arch::x86_64::{
+    __m512i, _mm512_and_si512, _mm512_loadu_si512, _mm512_permutexvar_epi8, _mm512_set1_epi64,
+    _mm512_srlv_epi64,
+};
+use std::mem::MaybeUninit;
+
+use super::{BITS_MAX, GROUP, Number};
+
+/// Bytes of a register.
+const BYTES: usize = 64;
+// The last number of a group begins, and with eight bytes ends, within them.
+const _: () = assert!((GROUP - 1) * BITS_MAX as usize / 8 + 8 <= BYTES);
+
+/// Unpacks groups of numbers from a group on, while there are whole registers of bytes; gives how many numbers it has written. None on
+/// other processors, and none of 128 bits, which are spread faster one by one.
+pub(super) fn unpack<N: Number>(
+    bytes: &[u8],
+    start: usize,
+    (bits, base): (u32, i64),
+    out: &mut [MaybeUninit<N>],
+) -> usize {
+    let is_there = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vbmi");
+    if !is_there || !start.is_multiple_of(GROUP) || size_of::<N>() > size_of::<u64>() {
+        return 0;
+    }
+    let bits = bits as usize;
+    // SAFETY: the processor has both.
+    unsafe { unpack_groups(&bytes[start / GROUP * bits..], bits, base, out.as_chunks_mut().0) * GROUP }
+}
+
+#[target_feature(enable = "avx512f,avx512vbmi")]
+fn unpack_groups<N: Number>(
+    bytes: &[u8],
+    bits: usize,
+    base: i64,
+    out: &mut [[MaybeUninit<N>; GROUP]],
+) -> usize {
+    // The bytes of each number, and at which bit of the first of them it begins.
+    let places: [u8; BYTES] = std::array::from_fn(|at| (at / 8 * bits / 8 + at % 8) as u8);
+    let shifts: [u64; GROUP] = std::array::from_fn(|number| (number * bits % 8) as u64);
+    let (places, shifts) = (load(&places), load_words(&shifts));
+    let mask = _mm512_set1_epi64((1i64 << bits) - 1);
+    let mut done = 0;
+    for out in out {
+        let Some(bytes) = bytes.get(done * bits..).and_then(|rest| rest.first_chunk()) else { break };
+        let spread = _mm512_permutexvar_epi8(places, load(bytes));
+        let differences = _mm512_and_si512(_mm512_srlv_epi64(spread, shifts), mask);
+        // SAFETY: both are 64 bytes, of which every value is one of the type.
+        let differences: [u64; GROUP] = unsafe { std::mem::transmute(differences) };
+        for (out, difference) in out.iter_mut().zip(differences) {
+            out.write(N::of(base, difference));
+        }
+        done += 1;
+    }
+    done
+}
+
+#[target_feature(enable = "avx512f")]
+fn load(bytes: &[u8; BYTES]) -> __m512i {
+    // SAFETY: they are as many as are read, and may begin anywhere.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+fn load_words(words: &[u64; GROUP]) -> __m512i {
+    // SAFETY: as of `load`.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
