@@ -40,7 +40,7 @@ def table(options: Namespace, report: Report) -> None:
     report.raw["runs"] = [*runs, long]
     report.text += [
         "",
-        f"One thread; tuples of two 32-bit numbers, as in the thesis, in chunks of 2,048. `[Scalar]` ends in a register, the rest in memory. {options.repeat} rounds, in which "
+        f"One thread; tuples of two 32-bit numbers, as in the thesis, in chunks of 8,192. `[Scalar]` ends in a register, the rest in memory. {options.repeat} rounds, in which "
         "the ways take turns; × are medians of the ratio to a loop in Rust in the same round, which reads and writes as much, checks for overflow as SQL does, and "
         "is compiled for any x86-64 processor, as programs are; code of sub-operators is made for the one at hand.",
     ]
