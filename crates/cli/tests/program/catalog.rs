@@ -97,7 +97,7 @@ fn a_file_that_changed_is_read_again() {
 fn settings() {
     let sql = "set threads = 1; set chunk_rows = 7; show chunk_rows; reset chunk_rows; show chunk_rows; \
                select count(*) as n from lineitem";
-    assert_eq!(csv(tpch(), sql).ok(), "chunk_rows\n7\nchunk_rows\n2048\nn\n6005\n");
+    assert_eq!(csv(tpch(), sql).ok(), "chunk_rows\n7\nchunk_rows\n8192\nn\n6005\n");
     assert!(csv(tpch(), "set colour = 'red'").error().contains("colour"));
     assert!(csv(tpch(), "set chunk_rows = 0").error().contains("chunk_rows"));
     assert!(
