@@ -102,6 +102,18 @@ impl Expr {
         }
     }
 
+    /// What a predicate is the conjunction of, in order: nested ANDs flattened.
+    pub fn conjuncts(&self) -> Vec<Expr> {
+        let (mut pending, mut found) = (vec![self], Vec::new());
+        while let Some(expr) = pending.pop() {
+            match expr {
+                Expr::And(list) => pending.extend(list.iter().rev()),
+                other => found.push(other.clone()),
+            }
+        }
+        found
+    }
+
     /// The direct sub-expressions, in the order of evaluation.
     pub fn children(&self) -> Vec<&Expr> {
         match self {

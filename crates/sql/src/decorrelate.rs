@@ -161,7 +161,7 @@ impl Converter<'_> {
                 }
                 let mut stay = Vec::new();
                 let mut moved = false;
-                for mut predicate in predicates.into_iter().flat_map(crate::relation::conjuncts) {
+                for mut predicate in predicates.iter().flat_map(Expr::conjuncts) {
                     // What may raise stays behind a condition that moves out.
                     if reads(&predicate) || moved && self.types().stays(&predicate) {
                         parameters_to_fields(&mut predicate, outer);

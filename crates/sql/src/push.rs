@@ -8,9 +8,7 @@ use std::collections::HashSet;
 use tessera_plan::{Expr, Scalar};
 
 use crate::raise::Types;
-use crate::relation::{
-    Aggregate, Join, Kind, Name, Relation, conjuncts, covered, inline, parameters, substitute,
-};
+use crate::relation::{Aggregate, Join, Kind, Name, Relation, covered, inline, parameters, substitute};
 
 /// The relation with all its predicates as far down as they can be.
 pub(crate) fn push_down(relation: Relation, types: Types<'_>) -> Relation {
@@ -31,7 +29,7 @@ impl Push<'_> {
         match relation {
             Relation::Filter { input, predicates } => {
                 let mut all: Vec<Expr> =
-                    predicates.into_iter().flat_map(conjuncts).flat_map(factored).collect();
+                    predicates.iter().flat_map(Expr::conjuncts).flat_map(factored).collect();
                 all.retain(|predicate| !matches!(predicate, Expr::Constant(Scalar::Boolean(true), _)));
                 let (stay, mut go): (Vec<Expr>, Vec<Expr>) =
                     all.into_iter().partition(|predicate| self.raises(predicate));
@@ -133,8 +131,11 @@ impl Push<'_> {
             },
             _ => {}
         }
-        let conditions: Vec<Expr> =
-            std::mem::take(&mut join.conditions).into_iter().flat_map(conjuncts).flat_map(factored).collect();
+        let conditions: Vec<Expr> = std::mem::take(&mut join.conditions)
+            .iter()
+            .flat_map(Expr::conjuncts)
+            .flat_map(factored)
+            .collect();
         let (mut to_left, mut to_right, mut stay) = (Vec::new(), Vec::new(), Vec::new());
         for condition in conditions {
             let safe = !self.raises(&condition) && !join.null_aware;
@@ -217,7 +218,8 @@ impl Push<'_> {
         }
         let mut implied = Vec::new();
         for branch in branches {
-            let own: Vec<Expr> = conjuncts(branch.clone())
+            let own: Vec<Expr> = branch
+                .conjuncts()
                 .into_iter()
                 .filter(|part| {
                     !part.fields().is_empty() && parameters(part).is_empty() && covered(part, side)
@@ -244,7 +246,7 @@ fn over_join(relation: &Relation) -> bool {
 /// Conjuncts that all branches of a disjunction share, and what is left of it.
 fn factored(predicate: Expr) -> Vec<Expr> {
     let Expr::Or(branches) = predicate else { return vec![predicate] };
-    let mut branches: Vec<Vec<Expr>> = branches.into_iter().map(conjuncts).collect();
+    let mut branches: Vec<Vec<Expr>> = branches.iter().map(Expr::conjuncts).collect();
     let Some((first, others)) = branches.split_first() else { return vec![Expr::boolean(false)] };
     let shared: Vec<Expr> =
         first.iter().filter(|part| others.iter().all(|branch| branch.contains(part))).cloned().collect();

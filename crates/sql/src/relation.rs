@@ -284,14 +284,6 @@ pub(crate) fn covered(expr: &Expr, names: &HashSet<Name>) -> bool {
     expr.fields().iter().all(|name| names.contains(name))
 }
 
-/// The conjuncts of a predicate, in order.
-pub(crate) fn conjuncts(expr: Expr) -> Vec<Expr> {
-    match expr {
-        Expr::And(list) => list.into_iter().flat_map(conjuncts).collect(),
-        other => vec![other],
-    }
-}
-
 /// Replaces fields by expressions.
 pub(crate) fn substitute(expr: &mut Expr, replacement: &dyn Fn(&Name) -> Option<Expr>) {
     if let Expr::Field(name) = expr {

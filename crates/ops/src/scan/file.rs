@@ -319,7 +319,8 @@ pub(crate) fn conjuncts(
     columns: &Tuple,
     lowering: &Lowering<'_>,
 ) -> Result<Vec<Conjunct>> {
-    split(filter).into_iter().map(|expr| conjunct(expr, columns, lowering)).collect()
+    let exprs = filter.map(Expr::conjuncts).unwrap_or_default();
+    exprs.iter().map(|expr| conjunct(expr, columns, lowering)).collect()
 }
 
 /// As [`conjuncts`], but those that code can do are one, and the first: of columns that are read at little cost.
@@ -331,22 +332,19 @@ pub(crate) fn joined_conjuncts(
     columns: &Tuple,
     lowering: &Lowering<'_>,
 ) -> Result<Vec<Conjunct>> {
-    let (mut joined, mut others) = (Vec::new(), Vec::new());
-    for expr in split(filter) {
-        let conjunct = conjunct(expr, columns, lowering)?;
-        if conjunct.bound.can_raise() {
-            return conjuncts(filter, columns, lowering);
-        }
-        if conjunct.bound.has_code() {
-            joined.push(expr.clone());
-        } else {
-            others.push(conjunct);
-        }
+    let all = conjuncts(filter, columns, lowering)?;
+    if all.iter().any(|conjunct| conjunct.bound.can_raise()) {
+        return Ok(all);
     }
-    if !joined.is_empty() {
-        others.insert(0, conjunct(&Expr::all(joined), columns, lowering)?);
+    let exprs = filter.map(Expr::conjuncts).unwrap_or_default();
+    let (with_code, others): (Vec<_>, Vec<_>) =
+        exprs.into_iter().zip(all).partition(|(_, conjunct)| conjunct.bound.has_code());
+    let others = others.into_iter().map(|(_, conjunct)| conjunct);
+    if with_code.is_empty() {
+        return Ok(others.collect());
     }
-    Ok(others)
+    let joined = Expr::all(with_code.into_iter().map(|(expr, _)| expr).collect());
+    Ok(std::iter::once(conjunct(&joined, columns, lowering)?).chain(others).collect())
 }
 
 fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) -> Result<Conjunct> {
@@ -354,21 +352,6 @@ fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) -> Result<Con
     let read = Tuple::new(positions.iter().map(|&i| columns.fields()[i].clone()).collect::<Vec<_>>());
     let bound = Bound::new(expr, &read, lowering.parameters, lowering.library)?;
     Ok(Conjunct { columns: positions, bound })
-}
-
-fn split(filter: Option<&Expr>) -> Vec<&Expr> {
-    let mut list = Vec::new();
-    if let Some(filter) = filter {
-        flatten(filter, &mut list);
-    }
-    list
-}
-
-fn flatten<'a>(expr: &'a Expr, list: &mut Vec<&'a Expr>) {
-    match expr {
-        Expr::And(children) => children.iter().for_each(|child| flatten(child, list)),
-        other => list.push(other),
-    }
 }
 
 /// Applies conjuncts to a chunk of all columns, then yields the scan's fields.

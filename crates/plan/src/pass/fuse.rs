@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tessera_types::{Result, Tuple};
 
-use super::{conjuncts, map_nodes, readers};
+use super::{map_nodes, readers};
 use crate::catalogue::Catalogue;
 use crate::edge::Traits;
 use crate::expr::Expr;
@@ -81,8 +81,8 @@ fn fused(node: &Node, below: &Node) -> Option<Params> {
     }
     match (&*node.operator, &*below.operator) {
         ("filter", "filter") => {
-            let mut all = conjuncts(below.params.expr("predicate").ok()?);
-            all.extend(conjuncts(node.params.expr("predicate").ok()?));
+            let mut all = below.params.expr("predicate").ok()?.conjuncts();
+            all.extend(node.params.expr("predicate").ok()?.conjuncts());
             Some(Params::new().with("predicate", Expr::all(all)))
         }
         ("projection", "projection") => Some(node.params.clone()),

@@ -193,16 +193,3 @@ fn expressions<'a>(value: &'a Value, visit: &mut dyn FnMut(&'a Expr)) {
         _ => {}
     }
 }
-
-/// The conjuncts of a predicate, nested AND flattened.
-fn conjuncts(expr: &Expr) -> Vec<Expr> {
-    let mut out = Vec::new();
-    let mut pending = vec![expr];
-    while let Some(expr) = pending.pop() {
-        match expr {
-            Expr::And(list) => pending.extend(list.iter().rev()),
-            other => out.push(other.clone()),
-        }
-    }
-    out
-}

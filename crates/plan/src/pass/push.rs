@@ -2,7 +2,7 @@
 
 use tessera_types::{Result, Tuple};
 
-use super::{can_raise, conjuncts, is_volatile, map_nodes, readers};
+use super::{can_raise, is_volatile, map_nodes, readers};
 use crate::catalogue::{Catalogue, Functions};
 use crate::expr::Expr;
 use crate::graph::{Node, Plan};
@@ -53,9 +53,9 @@ fn split(
 ) -> Result<(Node, Vec<Expr>)> {
     let columns = scan.params.tuple("columns")?.clone();
     let scope = Scope { tuple: &columns, parameters, functions };
-    let mut pushed = scan.params.expr_opt("filter")?.map(conjuncts).unwrap_or_default();
+    let mut pushed = scan.params.expr_opt("filter")?.map(Expr::conjuncts).unwrap_or_default();
     let mut rest = Vec::new();
-    for conjunct in conjuncts(predicate) {
+    for conjunct in predicate.conjuncts() {
         let mut has_parameter = false;
         conjunct.walk(&mut |expr| has_parameter |= matches!(expr, Expr::Parameter(_)));
         if has_parameter || is_volatile(&conjunct, functions) {

@@ -9,7 +9,7 @@ use tessera_types::{Error, Result, Tuple};
 
 use super::{Converted, Converter, Scope};
 use crate::error::from_datafusion;
-use crate::relation::{Join, Kind, Name, Relation, conjuncts};
+use crate::relation::{Join, Kind, Name, Relation};
 
 impl Converter<'_> {
     pub(super) fn join(
@@ -58,7 +58,7 @@ impl Converter<'_> {
             if holds_subquery(conjunct) {
                 with_subqueries.push(conjunct);
             } else {
-                conditions.extend(conjuncts(self.expr(conjunct, both_scope, &mut nothing)?));
+                conditions.extend(self.expr(conjunct, both_scope, &mut nothing)?.conjuncts());
             }
         }
         let (mut left, mut right) = (left, right);

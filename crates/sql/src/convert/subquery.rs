@@ -12,7 +12,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result};
 
 use super::{Converted, Converter, Scope};
-use crate::relation::{Join, Kind, Name, Relation, conjuncts};
+use crate::relation::{Join, Kind, Name, Relation};
 
 impl Converter<'_> {
     /// The relation filtered by a predicate.
@@ -32,7 +32,7 @@ impl Converter<'_> {
             let before = relation.names().len();
             let expr = self.predicate(conjunct, scope, &mut relation)?;
             let list = if relation.names().len() > before { &mut late } else { &mut predicates };
-            list.extend(conjuncts(expr));
+            list.extend(expr.conjuncts());
         }
         // What needs no subquery is tested before the joins that subqueries become.
         relation = with_first_filter(relation, &outputs, predicates);
