@@ -1,6 +1,8 @@
 //! A chunk: what flows between sub-operators.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes::Schema;
@@ -15,12 +17,46 @@ pub const CHUNK_ROWS_MAX: usize = 8_192;
 /// Positions of the tuples that count, ascending.
 pub type Selection = UInt32Array;
 
+/// Tuples that lie elsewhere than in columns: who knows the place reads them there, others get columns.
+pub trait Elsewhere: Any + Debug + Send + Sync {
+    /// How many fields they have.
+    fn width(&self) -> usize;
+
+    /// All fields as columns; asked once.
+    fn columns(&self) -> Vec<Column>;
+
+    /// Bytes of their values.
+    fn value_bytes(&self) -> usize;
+
+    /// The same tuples with these fields only.
+    fn project(&self, fields: &[usize]) -> Box<dyn Elsewhere>;
+}
+
 /// At most [`CHUNK_ROWS_MAX`] tuples, column-wise, of which a selection vector names those that count.
 #[derive(Debug, Clone)]
 pub struct Chunk {
-    columns: Vec<Column>,
+    columns: Columns,
     rows_stored: usize,
     selection: Option<Arc<Selection>>,
+}
+
+#[derive(Debug, Clone)]
+enum Columns {
+    Made(Vec<Column>),
+    Elsewhere(Arc<Lying>),
+}
+
+impl Columns {
+    fn lying(tuples: Box<dyn Elsewhere>) -> Columns {
+        Columns::Elsewhere(Arc::new(Lying { tuples, columns: OnceLock::new() }))
+    }
+}
+
+/// Tuples that lie elsewhere, and their columns once somebody has asked for them.
+#[derive(Debug)]
+struct Lying {
+    tuples: Box<dyn Elsewhere>,
+    columns: OnceLock<Vec<Column>>,
 }
 
 impl Chunk {
@@ -31,7 +67,37 @@ impl Chunk {
             Column::Dictionary(array) => crate::column::dictionary_key_is_32_bits(array.as_ref()),
             _ => true,
         }));
-        Chunk { columns, rows_stored: rows, selection: None }
+        Chunk { columns: Columns::Made(columns), rows_stored: rows, selection: None }
+    }
+
+    /// A chunk of `rows` tuples that lie elsewhere, all of which count.
+    pub fn lying(tuples: impl Elsewhere, rows: usize) -> Self {
+        Chunk { columns: Columns::lying(Box::new(tuples)), rows_stored: rows, selection: None }
+    }
+
+    /// Where the stored tuples lie, if that is a place of this kind.
+    pub fn elsewhere<T: Elsewhere>(&self) -> Option<&T> {
+        match &self.columns {
+            Columns::Made(_) => None,
+            Columns::Elsewhere(lying) => {
+                let tuples: &dyn Any = &*lying.tuples;
+                tuples.downcast_ref()
+            }
+        }
+    }
+
+    /// Whether the stored tuples have not been made columns yet.
+    pub fn is_lying(&self) -> bool {
+        matches!(&self.columns, Columns::Elsewhere(lying) if lying.columns.get().is_none())
+    }
+
+    /// The same tuples with these columns only, in this order.
+    pub fn project(&self, columns: &[usize]) -> Chunk {
+        let projected = match &self.columns {
+            Columns::Elsewhere(lying) if self.is_lying() => Columns::lying(lying.tuples.project(columns)),
+            _ => Columns::Made(columns.iter().map(|column| self.stored()[*column].clone()).collect()),
+        };
+        Chunk { columns: projected, rows_stored: self.rows_stored, selection: self.selection.clone() }
     }
 
     /// One tuple without fields: what starts a plan that has no input.
@@ -57,7 +123,10 @@ impl Chunk {
 
     /// How many columns there are.
     pub fn width(&self) -> usize {
-        self.columns.len()
+        match &self.columns {
+            Columns::Made(columns) => columns.len(),
+            Columns::Elsewhere(lying) => lying.tuples.width(),
+        }
     }
 
     /// The selection vector, where not every stored tuple counts.
@@ -67,7 +136,10 @@ impl Chunk {
 
     /// The columns as stored, selection not applied.
     pub fn stored(&self) -> &[Column] {
-        &self.columns
+        match &self.columns {
+            Columns::Made(columns) => columns,
+            Columns::Elsewhere(lying) => lying.columns.get_or_init(|| lying.tuples.columns()),
+        }
     }
 
     /// How many tuples are stored.
@@ -78,17 +150,17 @@ impl Chunk {
     /// A column of the tuples that count (dense: gathered when there is a selection).
     pub fn column(&self, index: usize) -> Result<Column> {
         match &self.selection {
-            None => Ok(self.columns[index].clone()),
-            Some(selection) => self.columns[index].take(selection),
+            None => Ok(self.stored()[index].clone()),
+            Some(selection) => self.stored()[index].take(selection),
         }
     }
 
     /// The same tuples without a selection vector.
     pub fn compact(self) -> Result<Chunk> {
-        match self.selection {
+        match &self.selection {
             None => Ok(self),
             Some(selection) => {
-                let columns = self.columns.iter().map(|c| c.take(&selection)).collect::<Result<Vec<_>>>()?;
+                let columns = self.stored().iter().map(|c| c.take(selection)).collect::<Result<Vec<_>>>()?;
                 Ok(Chunk::new(columns, selection.len()))
             }
         }
@@ -96,7 +168,7 @@ impl Chunk {
 
     /// The same tuples without what else is in the buffers that their strings refer to.
     pub fn with_own_strings(&self) -> Chunk {
-        self.with_stored(self.columns.iter().map(Column::with_own_strings).collect())
+        self.with_stored(self.stored().iter().map(Column::with_own_strings).collect())
     }
 
     /// Keeps the tuples (of those that count) for which `mask` is true and not NULL.
@@ -124,6 +196,7 @@ impl Chunk {
 
     /// Other columns over the same stored tuples and selection: what a projection gives.
     pub fn with_stored(&self, columns: Vec<Column>) -> Chunk {
+        let columns = Columns::Made(columns);
         Chunk { columns, rows_stored: self.rows_stored, selection: self.selection.clone() }
     }
 
@@ -135,7 +208,8 @@ impl Chunk {
                 rows_stored: self.rows_stored,
                 selection: Some(Arc::new(selection.slice(offset, len))),
             },
-            None => Chunk::new(self.columns.iter().map(|column| column.slice(offset, len)).collect(), len),
+            None if (offset, len) == (0, self.rows_stored) => self.clone(),
+            None => Chunk::new(self.stored().iter().map(|column| column.slice(offset, len)).collect(), len),
         }
     }
 
@@ -152,7 +226,10 @@ impl Chunk {
 
     /// Bytes of the values that count, as counted in profiles and budgets.
     pub fn value_bytes(&self) -> usize {
-        let stored: usize = self.columns.iter().map(Column::value_bytes).sum();
+        let stored: usize = match &self.columns {
+            Columns::Made(columns) => columns.iter().map(Column::value_bytes).sum(),
+            Columns::Elsewhere(lying) => lying.tuples.value_bytes(),
+        };
         if self.rows_stored == 0 { 0 } else { stored / self.rows_stored.max(1) * self.rows() }
     }
 }

@@ -11,7 +11,7 @@ mod gather;
 mod packed;
 mod segment;
 
-pub use chunk::{CHUNK_ROWS_MAX, Chunk, Selection};
+pub use chunk::{CHUNK_ROWS_MAX, Chunk, Elsewhere, Selection};
 pub use column::{Column, Handle, own_strings};
 pub use gather::{concat_chunks, concat_columns, interleave_columns, repeat_value};
 pub use segment::{Positions, Segment};

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use tessera_encodings::Chunk;
 use tessera_ops::{
-    Collected, Context, Operator, Sideways, SinkRun, SinkWorker, SourceRun, StreamRun, Token, interrupt, lock,
+    Collected, Context, Operator, Sideways, SinkRun, SinkWorker, SourceRun, StreamRun, Token, interrupt,
+    lock, operator::stream_workers,
 };
 use tessera_plan::NodeId;
 use tessera_plan::pipeline::{End, Start};
@@ -254,8 +255,8 @@ impl Execution {
                 let mut lane = match lane {
                     Some(lane) => lane,
                     None => {
-                        let streams = chain_run.streams.iter().map(|(_, stream)| stream.worker());
-                        Lane::new(chain, streams.collect::<Result<_>>()?)
+                        let streams = chain_run.streams.iter().map(|(_, stream)| stream);
+                        Lane::new(chain, stream_workers(streams, &*sink_run)?)
                     }
                 };
                 let morsel = match chain_run.source.order() {

@@ -50,8 +50,7 @@ impl Tuples {
     }
 
     fn inputs(&self) -> [RawInput; 4] {
-        let input =
-            |values: *const u8| RawInput { values, validity: values, values_offset: 0, validity_offset: 0 };
+        let input = |values: *const u8| RawInput::column(values, values, (0, 0));
         let [quantity, price, discount] = [&self.quantity, &self.price, &self.discount];
         let long = |values: &Vec<i64>| input(values.as_ptr().cast());
         [long(quantity), long(price), long(discount), input(self.day.as_ptr().cast())]
@@ -63,7 +62,7 @@ fn value(op: Op, machine: Machine) -> ValueCode {
 }
 
 fn inputs() -> Vec<InputCode> {
-    [LONG, LONG, LONG, DAY].map(|machine| InputCode { machine, nullable: false }).to_vec()
+    [LONG, LONG, LONG, DAY].map(|machine| InputCode::column(machine, false)).to_vec()
 }
 
 fn compare(comparison: Comparison, input: usize, machine: Machine, number: i128) -> ValueCode {

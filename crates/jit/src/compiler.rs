@@ -12,7 +12,8 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use tessera_ops::code::{
-    Compiler, FunctionCode, Machine, Promise, RawInput, Select, SelectCode, Update, UpdateCode,
+    Compiler, FunctionCode, Lookup, LookupCode, Machine, Promise, RawInput, RawTable, Select, SelectCode,
+    Update, UpdateCode,
 };
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
@@ -21,7 +22,9 @@ use crate::function::link;
 use crate::given::Given;
 use crate::kept::Files;
 use crate::loaded::Loaded;
-use crate::lower::{FUNCTION, NONE, SELECT, UPDATE, lower_function, lower_select, lower_update};
+use crate::lower::{
+    FUNCTION, LOOKUP, NONE, SELECT, UPDATE, lower_function, lower_lookup, lower_select, lower_update,
+};
 use crate::target::{Host, Processor};
 use crate::{Tier, in_use};
 
@@ -29,6 +32,8 @@ use crate::{Tier, in_use};
 const KEPT_MAX: usize = 256;
 /// What compiled code saves for each state that a tuple changes, or each predicate, in nanoseconds, as measured on TPC-H 1.
 const SAVED_NANOSECONDS: u64 = 2;
+/// How often that is what it saves for each tuple that is looked up.
+const LOOKUP_WEIGHT: u64 = 4;
 /// How long compiling is expected to take before it has been measured.
 const COMPILE_NANOSECONDS: u64 = 10_000_000;
 /// How long it takes to find out whether there is code in a file, and to link it.
@@ -38,6 +43,15 @@ const NICE: i32 = 10;
 
 type UpdateFunction =
     unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *const u32, *mut u64) -> u64;
+type LookupFunction = unsafe extern "C" fn(
+    *const RawInput,
+    *const u32,
+    u64,
+    *const u64,
+    *const RawTable,
+    *mut u32,
+    *mut u64,
+) -> u64;
 type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u32) -> u64;
 
 /// What there is code for, without the numbers that it is given, but with what they are.
@@ -45,6 +59,7 @@ type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *co
 pub(crate) enum Piece {
     Update(UpdateCode, Vec<Machine>),
     Select(SelectCode, Vec<Machine>),
+    Lookup(LookupCode),
     Function(Arc<FunctionCode>),
 }
 
@@ -65,6 +80,7 @@ impl Piece {
     fn weight(&self) -> u64 {
         match self {
             Piece::Update(code, _) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
+            Piece::Lookup(_) => LOOKUP_WEIGHT,
             Piece::Select(..) | Piece::Function(_) => 1,
         }
     }
@@ -74,6 +90,7 @@ impl Piece {
         match self {
             Piece::Update(..) => UPDATE,
             Piece::Select(..) => SELECT,
+            Piece::Lookup(_) => LOOKUP,
             Piece::Function(_) => FUNCTION,
         }
     }
@@ -83,7 +100,7 @@ impl Piece {
         match self {
             Piece::Update(code, _) => !code.grouped,
             Piece::Select(..) => true,
-            Piece::Function(_) => false,
+            Piece::Lookup(_) | Piece::Function(_) => false,
         }
     }
 
@@ -98,6 +115,7 @@ impl Piece {
         match self {
             Piece::Update(code, _) => code.each_function(add),
             Piece::Select(code, _) => code.predicate.each_function(add),
+            Piece::Lookup(_) => {}
             Piece::Function(code) => found.push(code),
         }
         found
@@ -149,6 +167,27 @@ impl Select for Asked {
         let function: SelectFunction = unsafe { std::mem::transmute(code.address() as usize) };
         // SAFETY: the caller keeps the promises of `Select::run`; for the numbers as above.
         counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.as_ptr(), out) })
+    }
+}
+
+impl Lookup for Asked {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        table: &RawTable,
+        tuples: *mut u32,
+        found: *mut u64,
+    ) -> Option<usize> {
+        let (Piece::Lookup(_), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+            return None;
+        };
+        // SAFETY: as above, of `lower_lookup`.
+        let function: LookupFunction = unsafe { std::mem::transmute(code.address() as usize) };
+        let given = self.given.as_ptr();
+        // SAFETY: the caller keeps the promises of `Lookup::run`; no numbers are given.
+        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, given, table, tuples, found) })
     }
 }
 
@@ -349,6 +388,7 @@ fn lowered<'ctx>(host: &Host<'_>, context: &'ctx Context, piece: &Piece) -> Resu
         Piece::Select(code, given) => {
             lower_select(of, (provider, host.processor.compresses()), (code, given))
         }
+        Piece::Lookup(code) => lower_lookup(of, provider, code),
         Piece::Function(code) => lower_function(of, provider, code),
     };
     lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
@@ -388,6 +428,14 @@ impl Compiler for Jit {
 
     fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>> {
         Arc::new(self.asked(Piece::of_select(code)))
+    }
+
+    fn lookup(&self, code: LookupCode) -> Option<Arc<dyn Promise<dyn Lookup>>> {
+        Some(Arc::new(self.asked((Piece::Lookup(code), Vec::new()))))
+    }
+
+    fn reads_lists(&self) -> bool {
+        true
     }
 
     fn spent(&self) -> (usize, Duration) {
@@ -441,6 +489,12 @@ impl Promise<dyn Update> for Asked {
 
 impl Promise<dyn Select> for Asked {
     fn get(&self, rows: usize) -> Result<Option<&(dyn Select + 'static)>> {
+        Ok(self.is_there(rows)?.then_some(self))
+    }
+}
+
+impl Promise<dyn Lookup> for Asked {
+    fn get(&self, rows: usize) -> Result<Option<&(dyn Lookup + 'static)>> {
         Ok(self.is_there(rows)?.then_some(self))
     }
 }

@@ -261,6 +261,33 @@ pub struct InputCode {
     pub machine: Machine,
     /// Whether it may be NULL.
     pub nullable: bool,
+    /// Where its values are.
+    pub place: InputPlace,
+}
+
+impl InputCode {
+    /// An input in a column.
+    pub fn column(machine: Machine, nullable: bool) -> InputCode {
+        InputCode { machine, nullable, place: InputPlace::Column }
+    }
+}
+
+/// Where an input has the value of a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InputPlace {
+    /// In a column, at the position.
+    Column,
+    /// In a column, at the place that a list has for the position: numbers of 32 bits.
+    Listed,
+    /// In a row, whose number is the position, or what a list has for it.
+    InRow {
+        /// Bytes from one row to the next.
+        stride: u32,
+        /// How long the list's numbers are: 32 or 64 bits; 0 where there is none.
+        list_bits: u8,
+        /// The bit of the byte of a row's validity in which its own is, where it may be NULL.
+        validity_bit: u8,
+    },
 }
 
 /// What a tuple does to a state.
@@ -336,18 +363,78 @@ pub struct SelectCode {
     pub predicate: ValueCode,
 }
 
-/// An input in memory: values and validity as Arrow lays them out.
+/// An input in memory: values and validity as Arrow lays them out, or as rows do (`docs/layout.md`).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawInput {
-    /// The first value; of booleans the byte of the first.
+    /// The first value; of booleans the byte of the first; in rows that of the first row.
     pub values: *const u8,
-    /// The byte of the first tuple's validity.
+    /// The byte of the first tuple's validity; in rows that of the first row.
     pub validity: *const u8,
     /// Where the first boolean is, in bits.
     pub values_offset: u64,
     /// Where the first tuple's validity is, in bits.
     pub validity_offset: u64,
+    /// The list of places or rows, where there is one.
+    pub list: *const u8,
+}
+
+impl RawInput {
+    /// Values and validity in a column, and how many bits before the first of either.
+    pub fn column(values: *const u8, validity: *const u8, offsets: (u64, u64)) -> RawInput {
+        let (values_offset, validity_offset) = offsets;
+        RawInput { values, validity, values_offset, validity_offset, list: std::ptr::null() }
+    }
+
+    /// How many words it is.
+    pub const WORDS: usize = size_of::<RawInput>() / 8;
+}
+
+/// Looking tuples up in a join table (`docs/layout.md`), whose keys are whole numbers of at most 64 bits without NULL.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LookupCode {
+    /// The keys of the tuples; NULL matches nothing.
+    pub keys: Vec<InputCode>,
+    /// Where the same keys stand in the table's rows, in bytes.
+    pub offsets: Vec<usize>,
+    /// Bytes from one row to the next.
+    pub stride: usize,
+}
+
+/// A join table in memory, and how many pairs there is room for.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct RawTable {
+    /// The directory.
+    pub entries: *const u64,
+    /// How far a hash is shifted to be the number of its slot.
+    pub shift: u64,
+    /// The tags of hashes.
+    pub tags: *const u16,
+    /// The first row.
+    pub rows: *const u8,
+    /// How many pairs may be written.
+    pub room: u64,
+}
+
+/// A look-up that was compiled.
+pub trait Lookup: Debug + Send + Sync {
+    /// Writes a pair for each of `rows` tuples, those at `positions`, and each row of the table with equal keys: how many tuples came before it
+    /// to `tuples`, and the number of the row to `found`; in the tuples' order, and rows of one in theirs. Gives how many pairs there are;
+    /// none where there may be more than there is room for.
+    ///
+    /// # Safety
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
+    /// null. The table is one of the code's layout, and nobody changes it. There is room for as many pairs as it says.
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        table: &RawTable,
+        tuples: *mut u32,
+        found: *mut u64,
+    ) -> Option<usize>;
 }
 
 /// Updates that were compiled.
@@ -402,6 +489,16 @@ pub trait Compiler: Debug + Send + Sync {
 
     /// Takes predicates.
     fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>>;
+
+    /// Takes a look-up; none where there is no code for one.
+    fn lookup(&self, _code: LookupCode) -> Option<Arc<dyn Promise<dyn Lookup>>> {
+        None
+    }
+
+    /// Whether its code can read inputs elsewhere than in columns.
+    fn reads_lists(&self) -> bool {
+        false
+    }
 
     /// How many pieces were compiled for who asked this compiler, and how long that took. What others had compiled, or files had, is not
     /// counted.

@@ -10,12 +10,14 @@
 //! all NaNs, intervals of the same length. Both sides of a comparison have the same type.
 
 use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int32Type, UInt32Type};
 
-use tessera_encodings::Column;
+use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result};
 
 use crate::physical::{Physical, canonical32, canonical64, interval_length, interval_values, raw_values};
+use crate::rows::RowRange;
 
 /// The state before the first value.
 pub const SEED: u64 = 0x243f_6a88_85a3_08d3;
@@ -82,6 +84,33 @@ fn read64(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
+/// The words of all tuples that a chunk stores where one field is all there is to be hashed, of 64 bits and without NULL: such are hashed
+/// where their hashes are wanted, by [`hash_of_word`], and not kept.
+pub(crate) fn words_of_key(chunk: &Chunk, fields: &[usize]) -> Option<ScalarBuffer<u64>> {
+    let ([field], None) = (fields, chunk.elsewhere::<RowRange>()) else { return None };
+    let Column::Plain(array) = &chunk.stored()[*field] else { return None };
+    let is_word = matches!(Physical::of(array.data_type()), Ok(Physical::Bits64)) && array.null_count() == 0;
+    is_word.then(|| raw_values(array))
+}
+
+/// The hash of a tuple of one word.
+#[inline(always)]
+pub(crate) fn hash_of_word(word: u64) -> u64 {
+    combine(SEED, word)
+}
+
+/// Hashes all tuples that a chunk stores by these fields, into `out` (replaced).
+///
+/// # Errors
+/// As [`hash_columns`].
+pub(crate) fn hash_fields(chunk: &Chunk, fields: &[usize], out: &mut Vec<u64>) -> Result<()> {
+    if let Some(range) = chunk.elsewhere::<RowRange>() {
+        return range.hash(fields, out);
+    }
+    let columns: Vec<Column> = fields.iter().map(|field| chunk.stored()[*field].clone()).collect();
+    hash_columns(&columns, chunk.rows_stored(), out)
+}
+
 /// Hashes tuples, given by columns of `rows` values each, into `out` (replaced).
 ///
 /// Values of a dictionary are hashed once where that is less work; a constant is hashed once.
@@ -97,7 +126,8 @@ pub fn hash_columns(columns: &[Column], rows: usize, out: &mut Vec<u64>) -> Resu
     Ok(())
 }
 
-fn fold_column(column: &Column, states: &mut [u64]) -> Result<()> {
+/// Adds a column's values to the states of tuples.
+pub(crate) fn fold_column(column: &Column, states: &mut [u64]) -> Result<()> {
     if column.len() != states.len() {
         return Err(Error::internal("columns of different lengths were hashed together"));
     }

@@ -156,6 +156,16 @@ pub trait StreamRun: Send + Sync + Debug {
     /// A worker's own state.
     fn worker(&self) -> Result<Box<dyn StreamWorker>>;
 
+    /// As [`StreamRun::worker`], where who gets its chunks reads tuples that lie elsewhere than in columns, or not.
+    fn worker_before(&self, _reads_lying: bool) -> Result<Box<dyn StreamWorker>> {
+        self.worker()
+    }
+
+    /// Whether it passes tuples on where they lie.
+    fn passes_lying(&self) -> bool {
+        false
+    }
+
     /// What is left to emit after all input has passed through all workers (unmatched build tuples). Asked once.
     fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
         Ok(None)
@@ -177,6 +187,25 @@ pub trait StreamWorker: Send {
     }
 }
 
+/// A worker's own states of the streams of a chain, one after the other, before a sink.
+///
+/// # Errors
+/// Those of [`StreamRun::worker`].
+pub fn stream_workers<'a>(
+    streams: impl DoubleEndedIterator<Item = &'a Arc<dyn StreamRun>>,
+    sink: &dyn SinkRun,
+) -> Result<Vec<Box<dyn StreamWorker>>> {
+    let mut reads_lying = sink.reads_lying();
+    let worker = |stream: &'a Arc<dyn StreamRun>| {
+        let worker = stream.worker_before(reads_lying);
+        reads_lying &= stream.passes_lying();
+        worker
+    };
+    let mut workers = streams.rev().map(worker).collect::<Result<Vec<_>>>()?;
+    workers.reverse();
+    Ok(workers)
+}
+
 /// A lowered sub-operator that consumes its input whole.
 pub trait Sink: Send + Sync + Debug {
     /// Whether its state can leave memory when the budget is spoken for.
@@ -192,6 +221,11 @@ pub trait Sink: Send + Sync + Debug {
 pub trait SinkRun: Send + Sync + Debug {
     /// A worker's own state.
     fn worker(&self) -> Result<Box<dyn SinkWorker>>;
+
+    /// Whether it reads tuples that lie elsewhere than in columns.
+    fn reads_lying(&self) -> bool {
+        false
+    }
 
     /// Whether no more input is needed; the remaining morsels are then skipped.
     fn satisfied(&self) -> bool {

@@ -67,6 +67,11 @@ impl Physical {
         })
     }
 
+    /// Whether compiled code reads it: values of fixed width, but for intervals.
+    pub(crate) fn is_coded(self) -> bool {
+        !matches!(self, Physical::Null | Physical::Interval | Physical::View | Physical::Nested)
+    }
+
     /// Bytes of a value in a row; nested values are a reference.
     pub(crate) fn width_bytes(self) -> usize {
         match self {

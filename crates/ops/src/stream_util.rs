@@ -20,6 +20,11 @@ pub const MORSEL_CHUNKS: usize = 16;
 pub trait Transform: Send + Sync + Debug {
     /// The output for a chunk; an empty one is dropped.
     fn apply(&self, chunk: Chunk) -> Result<Chunk>;
+
+    /// As [`StreamRun::passes_lying`].
+    fn passes_lying(&self) -> bool {
+        false
+    }
 }
 
 /// The run of a [`Transform`].
@@ -47,6 +52,10 @@ impl StreamRun for TransformRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
         let packer = Packer::new(self.pack_rows.unwrap_or(0));
         Ok(Box::new(TransformWorker { transform: self.transform.clone(), packer }))
+    }
+
+    fn passes_lying(&self) -> bool {
+        self.transform.passes_lying()
     }
 }
 

@@ -18,7 +18,7 @@ use tessera_types::{Code, Error, Result, Tuple};
 
 use crate::operator::{
     Collected, Lowering, NestedPlan, Operator, Reader, SinkRun, SinkWorker, Source, SourceRun, Step,
-    StreamRun, StreamWorker, SubOperator,
+    StreamRun, StreamWorker, SubOperator, stream_workers,
 };
 use crate::stream_util::{ChunksReader, collected_source};
 use crate::{Context, RangeReader, Registry, Run, Scratch};
@@ -515,7 +515,7 @@ fn drive(
     let morsels = source.morsels();
     let next = AtomicUsize::new(0);
     let work = |state: &mut Box<dyn SinkWorker>| -> Result<()> {
-        let mut workers = streams.iter().map(|stream| stream.worker()).collect::<Result<Vec<_>>>()?;
+        let mut workers = stream_workers(streams.iter(), sink)?;
         loop {
             let morsel = next.fetch_add(1, Ordering::SeqCst);
             if morsel >= morsels || sink.satisfied() {

@@ -16,6 +16,7 @@ use clap::Parser;
 use serde_json::json;
 use tessera_exec::profile::Profile;
 use tessera_exec::{Engine, Governor, Platform, Program, Query, Settings};
+use tessera_jit::{Device, Tier, compiler};
 use tessera_ops::Registry;
 use tessera_plan::{Plan, text};
 use tessera_platform_mpi::{EXCHANGE, Link, Mpi, Way, world};
@@ -47,6 +48,9 @@ struct Options {
     /// What the plan yields, to be checked
     #[arg(long, value_enum, default_value_t = Answer::Join)]
     answer: Answer,
+    /// What the plan runs as: vectorized, compiled or auto
+    #[arg(long, default_value_t = if tessera_jit::IS_BUILT { Tier::Compiled } else { Tier::Vectorized })]
+    tier: Tier,
     /// How tuples cross between ranks in a plan that the platform's pass makes: one-sided, packed, two-sided or split
     #[arg(long, value_name = "WAY", default_value_t = Way::OneSided)]
     exchange: Way,
@@ -80,6 +84,20 @@ const PLAN: &str = "plan {
   return %s
 }";
 
+/// What all ranks take part in before the clock starts: then what the last run held has been given back, as in the join in one piece.
+const BARRIER: &str = "plan {
+  %all = executor() {platform = :mpi}
+    plan {
+      %l = lab_tuples() {relation = 0}
+      %n = reduce(%l) {aggregates = {n = {function = :count, args = []}}, partial = true}
+      %of_ranks = mpi_broadcast(%n)
+      %parts = rows_scan(%of_ranks) {field = data}
+      %sum = reduce(%parts) {aggregates = {n = {function = :merge_count, args = [n]}}}
+      return %sum
+    }
+  return %all
+}";
+
 fn main() {
     let options = Options::parse();
     let library = world::library();
@@ -109,12 +127,17 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     mpi.register(&mut registry);
     registry.register(tuples.clone());
     let engine = Engine::new(options.threads)?;
+    let settings = Settings { compiler: compiler(options.tier, Device::Cpu, None)?, ..Settings::default() };
     let mut runs = Vec::new();
+    let barrier = text::parse(BARRIER)?;
     let served = mpi.serve(&mut |sent| {
         let program = Program::lower(&sent.plan, &registry)?;
         let started = Instant::now();
-        engine.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
-        runs.push(figures::run(&sent.plan, started.elapsed(), &program.own_profile()));
+        engine.run(&program, Query::new(settings.clone(), &Governor::unlimited()))?;
+        // Not the barriers.
+        if sent.plan != barrier {
+            runs.push(figures::run(&sent.plan, started.elapsed(), &program.own_profile()));
+        }
         Ok(())
     })?;
     if served {
@@ -127,9 +150,11 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     };
     let mut timed = Vec::new();
     for _ in 0..options.repeat {
+        let ready = Program::lower(&barrier, &registry)?;
+        engine.run(&ready, Query::new(settings.clone(), &Governor::unlimited()))?;
         let program = Program::lower(&plan, &registry)?;
         let started = Instant::now();
-        let result = engine.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
+        let result = engine.run(&program, Query::new(settings.clone(), &Governor::unlimited()))?;
         let elapsed = started.elapsed();
         let row = result.single()?;
         let matches = row.column(0)?.plain()?.as_primitive::<Int64Type>().value(0);

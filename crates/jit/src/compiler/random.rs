@@ -167,8 +167,7 @@ impl Random {
     }
 
     fn inputs() -> Vec<InputCode> {
-        let nullable =
-            |(at, machine): (usize, &Machine)| InputCode { machine: *machine, nullable: at % 2 == 1 };
+        let nullable = |(at, machine): (usize, &Machine)| InputCode::column(*machine, at % 2 == 1);
         MACHINES.iter().enumerate().map(nullable).collect()
     }
 
@@ -319,14 +318,13 @@ fn blocks_lose_nothing_to_each_other() {
         state(7, StepCode::Min, signed(64), 2),
     ];
     let machines = [signed(128), Machine::Float64, signed(64)];
-    let inputs = machines.map(|machine| InputCode { machine, nullable: false }).to_vec();
+    let inputs = machines.map(|machine| InputCode::column(machine, false)).to_vec();
     let stages = vec![StageCode { filter: None, states }];
     let update = UpdateCode { inputs, shared: Vec::new(), stages, stride: 9, grouped: true };
     // Half of the sums carry, one way or the other.
     let long: Vec<i128> = (0..MANY as i128).map(|at| (1 << 63) * (at % 2 * 2 - 1) + at).collect();
     let (floats, short): (Vec<f64>, Vec<i64>) = (0..MANY as i64).map(|at| (at as f64, at)).unzip();
-    let input =
-        |values: *const u8| RawInput { values, validity: values, values_offset: 0, validity_offset: 0 };
+    let input = |values: *const u8| RawInput::column(values, values, (0, 0));
     let inputs = [input(long.as_ptr().cast()), input(floats.as_ptr().cast()), input(short.as_ptr().cast())];
     let positions: Vec<u32> = (0..MANY as u32).collect();
     let gpu = Gpu::new(VirtualGpu::get().unwrap());
@@ -412,7 +410,7 @@ fn code_for_nvidia_is_assembled() {
 
 fn input(values: &[u64], validity: &[u8]) -> RawInput {
     let (values, validity) = (values.as_ptr().cast(), validity.as_ptr());
-    RawInput { values, validity, values_offset: 3, validity_offset: 0 }
+    RawInput::column(values, validity, (3, 0))
 }
 
 /// A piece in this process, made for a processor.

@@ -9,7 +9,7 @@ fn less_than(bits: u32, number: i128, files: &Files) -> Asked {
     let operands = Box::new([value(Op::Input(0)), value(Op::Integer(number))]);
     let predicate =
         ValueCode { op: Op::Compare(Comparison::Lt, operands), machine: Machine::Boolean, nullable: false };
-    let inputs = vec![InputCode { machine, nullable: false }];
+    let inputs = vec![InputCode::column(machine, false)];
     let (piece, given) = Piece::of_select(SelectCode { inputs, predicate });
     let wanted = Arc::new(Wanted::new(piece));
     Asked {
@@ -23,7 +23,7 @@ fn less_than(bits: u32, number: i128, files: &Files) -> Asked {
 
 fn selected(select: &dyn Select, numbers: &[i32]) -> Vec<u32> {
     let (values, validity) = (numbers.as_ptr().cast(), [u8::MAX; 8]);
-    let input = RawInput { values, validity: validity.as_ptr(), values_offset: 0, validity_offset: 0 };
+    let input = RawInput::column(values, validity.as_ptr(), (0, 0));
     let mut out = vec![0; numbers.len()];
     // SAFETY: an input with so many values, and room for as many positions.
     let found = unsafe { select.run(&[input], std::ptr::null(), numbers.len(), out.as_mut_ptr()) };

@@ -57,7 +57,7 @@ fn quotient() -> FunctionCode {
 
 fn input<T>(values: &[T], validity: &[u8]) -> RawInput {
     let (values, validity) = (values.as_ptr().cast(), validity.as_ptr());
-    RawInput { values, validity, values_offset: 0, validity_offset: 0 }
+    RawInput::column(values, validity, (0, 0))
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn pieces_have_it_inlined() {
     let call = value(Op::Function(code, vec![value(Op::Input(0)), value(Op::Integer(2))]));
     let compare = Op::Compare(Comparison::Gt, Box::new([call.clone(), value(Op::Integer(5))]));
     let predicate = ValueCode { op: compare, machine: Machine::Boolean, nullable: true };
-    let inputs = vec![InputCode { machine: LONG, nullable: true }];
+    let inputs = vec![InputCode::column(LONG, true)];
     let state = StateCode { offset: 0, step: StepCode::Count, args: vec![call] };
     let update = UpdateCode {
         inputs: inputs.clone(),

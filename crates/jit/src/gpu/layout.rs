@@ -64,7 +64,7 @@ impl Image {
             stored = positions.iter().max().map_or(0, |last| *last as usize + 1);
             at = self.put(&positions.iter().flat_map(|position| position.to_ne_bytes()).collect::<Vec<_>>());
         }
-        let mut words = Vec::with_capacity(inputs.len() * 4);
+        let mut words = Vec::with_capacity(inputs.len() * RawInput::WORDS);
         for (code, input) in codes.iter().zip(inputs) {
             let bits = |offset: u64| (offset as usize + stored).div_ceil(8);
             let offset = input.values_offset;
@@ -80,7 +80,7 @@ impl Image {
                     .put(unsafe { std::slice::from_raw_parts(input.validity, bits(input.validity_offset)) }),
                 false => 0,
             });
-            words.extend([offset, input.validity_offset]);
+            words.extend([offset, input.validity_offset, 0]);
         }
         let addresses = [self.put_words(words), at, rows as u64, self.put_words(given.iter().copied())];
         for (parameter, word) in addresses.into_iter().enumerate() {

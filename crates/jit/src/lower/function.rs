@@ -132,8 +132,7 @@ pub(crate) fn lower_function<'ctx>(
     provider: Provider,
     code: &FunctionCode,
 ) -> Built<()> {
-    let inputs: Vec<InputCode> =
-        code.args.iter().map(|machine| InputCode { machine: *machine, nullable: true }).collect();
+    let inputs: Vec<InputCode> = code.args.iter().map(|machine| InputCode::column(*machine, true)).collect();
     let arg = |(number, input): (usize, &InputCode)| ValueCode {
         op: Op::Input(number),
         machine: input.machine,

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod function;
 mod grid;
+mod lookup;
 mod parts;
 mod provider;
 mod select;
@@ -13,6 +14,7 @@ mod whole;
 use tessera_ops::code::{Machine, StepCode};
 
 pub(crate) use function::{FUNCTION, linked_name, lower_function};
+pub(crate) use lookup::{LOOKUP, lower_lookup};
 pub(crate) use provider::Provider;
 pub(crate) use select::{SELECT, lower_select};
 pub(crate) use update::{UPDATE, lower_update};

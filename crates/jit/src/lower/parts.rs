@@ -9,7 +9,7 @@ use inkwell::module::Module;
 use inkwell::types::IntType;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use tessera_ops::code::{InputCode, Machine};
+use tessera_ops::code::{InputCode, Machine, RawInput};
 
 use super::provider::{Provider, Worker};
 use super::value::{Built, Place, Values, in_words, machine_type};
@@ -98,11 +98,11 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         let (wide, pointer) = (self.context.i64_type(), self.context.ptr_type(AddressSpace::default()));
         let word = |number: u64| {
             let at = wide.const_int(number, false);
-            // SAFETY: an address is computed; `RawInput` has four words.
+            // SAFETY: an address is computed; an input has so many words.
             unsafe { self.builder.build_in_bounds_gep(wide, inputs, &[at], "") }
         };
         let place = |(number, code): (usize, &InputCode)| {
-            let first = number as u64 * 4;
+            let first = (number * RawInput::WORDS) as u64;
             let address = |at| self.builder.build_load(pointer, word(at)?, "");
             let offset = |at| self.builder.build_load(wide, word(at)?, "");
             Ok(Place {
@@ -111,6 +111,7 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
                 validity: address(first + 1)?.into_pointer_value(),
                 values_offset: offset(first + 2)?.into_int_value(),
                 validity_offset: offset(first + 3)?.into_int_value(),
+                list: address(first + 4)?.into_pointer_value(),
             })
         };
         codes.iter().enumerate().map(place).collect()

@@ -7,7 +7,7 @@ use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use tessera_ops::code::{Comparison, InputCode, Machine, Op, Operation, Status, ValueCode};
+use tessera_ops::code::{Comparison, InputCode, InputPlace, Machine, Op, Operation, Status, ValueCode};
 
 use super::arithmetic::extended;
 
@@ -32,6 +32,8 @@ pub(crate) struct Place<'ctx> {
     pub(crate) validity: PointerValue<'ctx>,
     pub(crate) values_offset: IntValue<'ctx>,
     pub(crate) validity_offset: IntValue<'ctx>,
+    /// Of places in the values, or of rows.
+    pub(crate) list: PointerValue<'ctx>,
 }
 
 /// Computes values of one tuple.
@@ -71,14 +73,7 @@ impl<'ctx> Values<'_, 'ctx> {
         let of = machine_type(self.context, code.machine);
         let plain = |value: BasicValueEnum<'ctx>| Value { value, valid: None };
         Ok(match &code.op {
-            Op::Input(number) => match self.read[*number] {
-                Some(value) => value,
-                None => {
-                    let value = self.load(self.places[*number])?;
-                    self.read[*number] = Some(value);
-                    value
-                }
-            },
+            Op::Input(number) => self.input(*number)?,
             Op::Shared(number) => self.shared[*number],
             Op::Null => Value { value: of.const_zero(), valid: Some(self.boolean(false)) },
             Op::Integer(value) => plain(self.integer(of.into_int_type(), *value).into()),
@@ -256,9 +251,14 @@ impl<'ctx> Values<'_, 'ctx> {
         Ok(())
     }
 
-    fn bit(&self, bytes: PointerValue<'ctx>, offset: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
+    fn bit(
+        &self,
+        bytes: PointerValue<'ctx>,
+        offset: IntValue<'ctx>,
+        row: IntValue<'ctx>,
+    ) -> Built<IntValue<'ctx>> {
         let (builder, wide) = (self.builder, self.context.i64_type());
-        let at = builder.build_int_add(offset, self.row, "")?;
+        let at = builder.build_int_add(offset, row, "")?;
         let byte = builder.build_right_shift(at, wide.const_int(3, false), false, "")?;
         let small = self.context.i8_type();
         // SAFETY: an address is computed; what is read there is the caller's promise (`Update::run`).
@@ -270,13 +270,35 @@ impl<'ctx> Values<'_, 'ctx> {
         builder.build_int_truncate(shifted, self.context.bool_type(), "")
     }
 
+    /// An input; it is loaded once.
+    pub(crate) fn input(&mut self, number: usize) -> Built<Value<'ctx>> {
+        if let Some(value) = self.read[number] {
+            return Ok(value);
+        }
+        let value = self.load(self.places[number])?;
+        self.read[number] = Some(value);
+        Ok(value)
+    }
+
     fn load(&self, place: Place<'ctx>) -> Built<Value<'ctx>> {
+        let row = match place.code.place {
+            InputPlace::Column => self.row,
+            InputPlace::Listed => self.listed(place.list, self.context.i32_type())?,
+            InputPlace::InRow { stride, list_bits, validity_bit } => {
+                let row = match list_bits {
+                    0 => self.row,
+                    32 => self.listed(place.list, self.context.i32_type())?,
+                    _ => self.listed(place.list, self.context.i64_type())?,
+                };
+                return self.load_of_row(place, row, (stride, validity_bit));
+            }
+        };
         let value = match place.code.machine {
-            Machine::Boolean => self.bit(place.values, place.values_offset)?.into(),
+            Machine::Boolean => self.bit(place.values, place.values_offset, row)?.into(),
             machine => {
                 let of = machine_type(self.context, machine);
                 // SAFETY: as in `bit`.
-                let at = unsafe { self.builder.build_in_bounds_gep(of, place.values, &[self.row], "")? };
+                let at = unsafe { self.builder.build_in_bounds_gep(of, place.values, &[row], "")? };
                 let value = self.builder.build_load(of, at, "")?;
                 if matches!(machine, Machine::Integer { bits: 128, .. }) {
                     in_words(value.as_instruction_value());
@@ -285,7 +307,48 @@ impl<'ctx> Values<'_, 'ctx> {
             }
         };
         let valid = match place.code.nullable {
-            true => Some(self.bit(place.validity, place.validity_offset)?),
+            true => Some(self.bit(place.validity, place.validity_offset, row)?),
+            false => None,
+        };
+        Ok(Value { value, valid })
+    }
+
+    /// What a list has for the tuple.
+    fn listed(&self, list: PointerValue<'ctx>, of: IntType<'ctx>) -> Built<IntValue<'ctx>> {
+        // SAFETY: an address is computed; what is read there is the caller's promise.
+        let at = unsafe { self.builder.build_in_bounds_gep(of, list, &[self.row], "")? };
+        let number = self.builder.build_load(of, at, "")?.into_int_value();
+        self.builder.build_int_z_extend_or_bit_cast(number, self.context.i64_type(), "")
+    }
+
+    /// The value of a field of a row.
+    fn load_of_row(
+        &self,
+        place: Place<'ctx>,
+        row: IntValue<'ctx>,
+        (stride, validity_bit): (u32, u8),
+    ) -> Built<Value<'ctx>> {
+        let (builder, wide, byte) = (self.builder, self.context.i64_type(), self.context.i8_type());
+        let offset = builder.build_int_nuw_mul(row, wide.const_int(stride.into(), false), "")?;
+        // SAFETY: as above.
+        let at = |first| unsafe { builder.build_in_bounds_gep(byte, first, &[offset], "") };
+        let load_bit = |first, mask: u64| {
+            let bits = builder.build_load(byte, at(first)?, "")?.into_int_value();
+            let bit = builder.build_and(bits, byte.const_int(mask, false), "")?;
+            builder.build_int_compare(IntPredicate::NE, bit, byte.const_zero(), "")
+        };
+        let value = match place.code.machine {
+            Machine::Boolean => load_bit(place.values, u8::MAX.into())?.into(),
+            machine => {
+                let value = builder.build_load(machine_type(self.context, machine), at(place.values)?, "")?;
+                if matches!(machine, Machine::Integer { bits: 128, .. }) {
+                    in_words(value.as_instruction_value());
+                }
+                value
+            }
+        };
+        let valid = match place.code.nullable {
+            true => Some(load_bit(place.validity, 1 << validity_bit)?),
             false => None,
         };
         Ok(Value { value, valid })

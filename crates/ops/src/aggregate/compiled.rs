@@ -13,9 +13,10 @@ use super::program::{Program, State};
 use super::{Function, sum};
 use crate::Run;
 use crate::code::{
-    Compiler, Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode,
+    Compiler, InputCode, Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update, UpdateCode,
+    ValueCode,
 };
-use crate::expression::{Coder, Figures, Inputs, Origin};
+use crate::expression::{Coder, Figures, Origin, Variants};
 
 /// Positions of a chunk all of whose tuples count.
 static ALL_POSITIONS: [u32; CHUNK_ROWS_MAX] = {
@@ -31,10 +32,18 @@ static ALL_POSITIONS: [u32; CHUNK_ROWS_MAX] = {
 /// What was asked of a compiler for a program. All runs share it: a nested plan has many.
 #[derive(Debug)]
 pub(super) struct Asked {
+    code: UpdateCode,
     origins: Vec<Origin>,
     /// For each state of the program, whether code updates it.
     states: Vec<bool>,
-    promise: Arc<dyn Promise<dyn Update>>,
+    variants: Variants<dyn Update>,
+}
+
+impl Asked {
+    /// The code for some inputs.
+    fn ask(&self, compiler: &dyn Compiler, inputs: &[InputCode]) -> Arc<dyn Promise<dyn Update>> {
+        compiler.update(UpdateCode { inputs: inputs.to_vec(), ..self.code.clone() })
+    }
 }
 
 /// The compiled code of a program in one run.
@@ -49,7 +58,12 @@ impl Compiled {
     /// state for it.
     pub(crate) fn start(program: &Program, fields: usize, grouped: bool, run: &Run) -> Option<Arc<Compiled>> {
         let compiler = run.context.compiler()?;
-        let ask = || asked(program, fields, grouped, &**compiler).map(Arc::new);
+        let ask = || {
+            let asked = Arc::new(asked(program, fields, grouped)?);
+            // At once: what is wanted early is compiled early.
+            asked.variants.promise(&asked.code.inputs, |inputs| Some(asked.ask(&**compiler, inputs)));
+            Some(asked)
+        };
         let asked = program.asked.get_or_init(ask).clone();
         let left = match &asked {
             Some(asked) => asked.states.iter().filter(|covered| !**covered).count(),
@@ -63,7 +77,17 @@ impl Compiled {
 
     /// Whether there is code.
     pub(crate) fn is_ready(&self) -> bool {
-        matches!(self.asked.promise.get(0), Ok(Some(_)))
+        let Some(compiler) = self.figures.run().context.compiler() else { return false };
+        let ask = |inputs: &[InputCode]| Some(self.asked.ask(&**compiler, inputs));
+        let promise = self.asked.variants.promise(&self.asked.code.inputs, ask);
+        promise.is_some_and(|promise| matches!(promise.get(0), Ok(Some(_))))
+    }
+
+    /// Whether there is code for all states, and of fields only: then tuples need not be columns.
+    pub(crate) fn reads_lying(&self) -> bool {
+        let Asked { states, origins, .. } = &*self.asked;
+        let are_fields = origins.iter().all(|origin| matches!(origin, Origin::Field(_)));
+        are_fields && states.iter().all(|state| *state) && self.is_ready()
     }
 
     /// Whether each state of the program is one that code updates.
@@ -80,16 +104,18 @@ impl Compiled {
     }
 
     fn run_code(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
-        let Some(code) = self.asked.promise.get(groups.rows)? else { return Ok(0) };
+        let Some(compiler) = self.figures.run().context.compiler() else { return Ok(0) };
         // What is evaluated for a whole chunk must not see tuples that do not count.
         let is_part = |origin: &Origin| matches!(origin, Origin::Part(..));
         let chunk = match chunk.selection().is_some() && self.asked.origins.iter().any(is_part) {
             true => &chunk.clone().compact()?,
             false => chunk,
         };
-        let Some(inputs) = Inputs::read(&self.asked.origins, chunk, self.figures.run())? else {
-            return Ok(0);
-        };
+        let ask = |inputs: &[InputCode]| Some(self.asked.ask(&**compiler, inputs));
+        let of = (&self.asked.origins[..], &self.asked.code.inputs[..]);
+        let found = self.asked.variants.find(of, (chunk, groups.rows), self.figures.run(), ask)?;
+        let Some((promise, inputs)) = found else { return Ok(0) };
+        let Some(code) = promise.get(0)? else { return Ok(0) };
         let (list, record) = match groups.shape {
             Shape::One(group) => (std::ptr::null(), group),
             Shape::Each(list) | Shape::Clustered { groups: list, .. } => (list.as_ptr(), 0),
@@ -109,7 +135,7 @@ impl Compiled {
 }
 
 /// Asks for the code of those states that can have some.
-fn asked(program: &Program, fields: usize, grouped: bool, compiler: &dyn Compiler) -> Option<Asked> {
+fn asked(program: &Program, fields: usize, grouped: bool) -> Option<Asked> {
     let mut coder = Coder::new(fields);
     let mut shared: Vec<Option<ValueCode>> = Vec::new();
     for bound in &program.shared {
@@ -148,7 +174,7 @@ fn asked(program: &Program, fields: usize, grouped: bool, compiler: &dyn Compile
     let shared = shared.into_iter().map(|code| code.unwrap_or_else(nothing)).collect();
     let update = UpdateCode { inputs: coder.inputs, shared, stages, stride: program.stride(), grouped };
     let worth = states.contains(&true) && size <= SIZE_MAX;
-    worth.then(|| Asked { origins: coder.origins, states, promise: compiler.update(update) })
+    worth.then(|| Asked { code: update, origins: coder.origins, states, variants: Variants::default() })
 }
 
 /// Whether all shared values that code reads have code.

@@ -10,6 +10,7 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::data::partitions::Partitioning;
 use crate::describe::{edge, gives_one, keys};
+use crate::hash::{hash_of_word, words_of_key};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
@@ -163,6 +164,14 @@ impl SinkWorker for HistogramWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.run.context.check()?;
         let partitioning = &self.lowered.partitioning;
+        let counts_only = self.bytes.is_empty() && self.bounds.is_empty();
+        if let (true, None, Some(words)) =
+            (counts_only, chunk.selection(), words_of_key(&chunk, &partitioning.keys))
+        {
+            let of = |word: &u64| partition_of(hash_of_word(*word), partitioning.bits, partitioning.shift);
+            words.iter().for_each(|word| self.counts[of(word)] += 1);
+            return Ok(());
+        }
         partitioning.hashes(&chunk, &mut self.hashes)?;
         let (bits, shift) = (partitioning.bits, partitioning.shift);
         match chunk.selection() {
@@ -171,7 +180,7 @@ impl SinkWorker for HistogramWorker {
                 self.counts[partition_of(self.hashes[*position as usize], bits, shift)] += 1;
             }),
         }
-        if self.bytes.is_empty() && self.bounds.is_empty() {
+        if counts_only {
             return Ok(());
         }
         let incoming = Incoming::of_sent(&chunk)?;

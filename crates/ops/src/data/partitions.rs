@@ -58,8 +58,7 @@ impl Partitioning {
 
     /// Hashes of all stored tuples of a chunk.
     pub(crate) fn hashes(&self, chunk: &Chunk, hashes: &mut Vec<u64>) -> Result<()> {
-        let columns: Vec<Column> = self.keys.iter().map(|key| chunk.stored()[*key].clone()).collect();
-        crate::hash::hash_columns(&columns, chunk.rows_stored(), hashes)
+        crate::hash::hash_fields(chunk, &self.keys, hashes)
     }
 }
 

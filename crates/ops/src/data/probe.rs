@@ -1,6 +1,6 @@
 //! Probe: a stream of tuples joined with a hash table.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::BooleanArray;
 use arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -16,7 +16,8 @@ use crate::Run;
 use crate::context::Reservation;
 use crate::describe;
 use crate::join::{
-    Away, BuildRest, JoinKind, JoinTable, Lookup, Matched, Residual, pairs_chunk, select_positions,
+    AskedLookup, Away, BuildRest, CompiledLookup, JoinKind, JoinTable, Lookup, Matched, Pairs, Residual,
+    pairs_chunk, select_positions,
 };
 use crate::operator::{
     Collected, Lowering, Operator, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator,
@@ -46,6 +47,8 @@ pub(super) struct How {
     residual: Option<Arc<Residual>>,
     null_aware: bool,
     stream: Tuple,
+    /// What was asked of a compiler, by the first run.
+    asked: OnceLock<Option<Arc<AskedLookup>>>,
 }
 
 #[derive(Debug)]
@@ -63,6 +66,7 @@ pub(super) struct ProbeRun {
 struct Shared {
     table: Arc<JoinTable>,
     how: Arc<How>,
+    compiled: Option<CompiledLookup>,
     matched: Arc<Matched>,
     run: Run,
     /// Tuples whose partitions of the table are not in memory.
@@ -87,6 +91,8 @@ struct ProbeWorker {
     /// Whether each tuple of the input has found a match.
     found: Vec<bool>,
     first: bool,
+    /// Whether pairs are yielded by number.
+    lying: bool,
     packer: Packer,
 }
 
@@ -157,6 +163,7 @@ impl SubOperator for Probe {
             residual: residual.map(Arc::new),
             null_aware: node.params.flag("null_aware")?,
             stream,
+            asked: OnceLock::new(),
         };
         Ok(Operator::Stream(Arc::new(ProbeStream { how: Arc::new(how) })))
     }
@@ -207,8 +214,11 @@ impl ProbeRun {
             },
             None => BuildTuples { rows: 0, null_keys: 0 },
         };
+        let asked = || AskedLookup::new(&table, &how.stream, &how.keys).map(Arc::new);
+        let asked = how.asked.get_or_init(asked).as_ref().filter(|_| !how.null_aware);
+        let compiled = asked.and_then(|asked| CompiledLookup::start(asked, &table, run));
         let (how, run, matched) = (how.clone(), run.clone(), Arc::new(Matched::new(marked)));
-        let shared = Shared { table, how, matched, run, away, all, _reservation: reservation };
+        let shared = Shared { table, how, compiled, matched, run, away, all, _reservation: reservation };
         Ok(ProbeRun { shared: Arc::new(shared) })
     }
 }
@@ -226,14 +236,17 @@ impl How {
 
     /// The same tuples joined to yield another thing.
     pub(super) fn of_kind(&self, kind: JoinKind) -> Arc<How> {
-        let (keys, residual, stream) = (self.keys.clone(), self.residual.clone(), self.stream.clone());
-        Arc::new(How { keys, kind, residual, null_aware: false, stream })
+        self.with(kind, self.stream.clone())
     }
 
     /// The same for stream tuples that carry their numbers.
     pub(super) fn numbered(&self, kind: JoinKind) -> Arc<How> {
-        let (keys, residual, stream) = (self.keys.clone(), self.residual.clone(), numbered(&self.stream));
-        Arc::new(How { keys, kind, residual, null_aware: false, stream })
+        self.with(kind, numbered(&self.stream))
+    }
+
+    fn with(&self, kind: JoinKind, stream: Tuple) -> Arc<How> {
+        let (keys, residual) = (self.keys.clone(), self.residual.clone());
+        Arc::new(How { keys, kind, residual, null_aware: false, stream, asked: OnceLock::new() })
     }
 
     /// Whether the number of build tuples, and of NULLs among their keys, decides what NULL makes unknown.
@@ -256,8 +269,13 @@ fn check_keys(stream: &Tuple, mine: &[usize], build: &Tuple, theirs: &[usize]) -
 
 impl StreamRun for ProbeRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        self.worker_before(false)
+    }
+
+    fn worker_before(&self, reads_lying: bool) -> Result<Box<dyn StreamWorker>> {
         Ok(Box::new(ProbeWorker {
             shared: self.shared.clone(),
+            lying: reads_lying && self.shared.how.kind == JoinKind::Inner,
             input: None,
             lookup: Lookup::default(),
             pairs: Candidates::default(),
@@ -294,7 +312,8 @@ impl StreamWorker for ProbeWorker {
             Some(away) => away.put(chunk)?,
         };
         let Some(chunk) = stays else { return Ok(()) };
-        self.shared.table.lookup(&chunk, &self.shared.how.keys, &mut self.lookup)?;
+        let Shared { table, how, compiled, .. } = &*self.shared;
+        table.lookup(&chunk, &how.keys, compiled.as_ref(), &mut self.lookup)?;
         self.found.clear();
         self.found.resize(chunk.rows(), false);
         self.first = true;
@@ -378,7 +397,11 @@ impl ProbeWorker {
         if self.pairs.is_empty() {
             return Ok(());
         }
-        self.packer.push(pairs_chunk(input, &*self.shared.table, &self.pairs)?)
+        let table = &self.shared.table;
+        self.packer.push(match self.lying {
+            true => Pairs::chunk(input, table, std::mem::take(&mut self.pairs)),
+            false => pairs_chunk(input, &**table, &self.pairs)?,
+        })
     }
 
     /// One batch of pairs whose build tuples are marked.

@@ -62,8 +62,11 @@ impl Stream for Lowered {
 
 impl Transform for Lowered {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
-        let stored = chunk.stored();
-        Ok(chunk.with_stored(self.fields.iter().map(|&field| stored[field].clone()).collect()))
+        Ok(chunk.project(&self.fields))
+    }
+
+    fn passes_lying(&self) -> bool {
+        true
     }
 }
 

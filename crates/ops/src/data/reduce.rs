@@ -112,6 +112,10 @@ impl SinkRun for ReduceRun {
         Ok(Box::new(self.new_worker()?))
     }
 
+    fn reads_lying(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| compiled.reads_lying())
+    }
+
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let mut workers = downcast_workers::<ReduceWorker>(workers)?.into_iter();
         let mut all = match workers.next() {
@@ -140,9 +144,7 @@ impl SinkWorker for ReduceWorker {
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        let stored = chunk.stored();
-        let columns = self.inputs.iter().map(|&input| stored[input].clone()).collect();
-        let chunk = chunk.with_stored(columns);
+        let chunk = chunk.project(&self.inputs);
         let groups = Groups::one(0, chunk.rows(), self.position);
         let compiled = self.compiled.as_deref();
         self.program.update(compiled, &mut self.states, &mut self.area, &chunk, &groups, &self.run)?;

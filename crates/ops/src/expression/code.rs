@@ -105,7 +105,7 @@ impl Coder {
         if !is_alone || node.raises && !always {
             return None;
         }
-        self.inputs.push(InputCode { machine, nullable: true });
+        self.inputs.push(InputCode::column(machine, true));
         self.origins.push(Origin::Part(bound.clone(), path.clone()));
         Some(code(Op::Input(before)))
     }
@@ -158,7 +158,7 @@ impl Coder {
     fn field(&mut self, field: usize, machine: Machine, nullable: bool) -> usize {
         let is_it = |origin: &Origin| matches!(origin, Origin::Field(other) if *other == field);
         self.origins.iter().position(is_it).unwrap_or_else(|| {
-            self.inputs.push(InputCode { machine, nullable });
+            self.inputs.push(InputCode::column(machine, nullable));
             self.origins.push(Origin::Field(field));
             self.inputs.len() - 1
         })

@@ -1,7 +1,7 @@
 //! The compiled tier's side of expressions: what compiled code reads, and predicates.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, downcast_primitive_array};
 use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
@@ -11,7 +11,10 @@ use super::Bound;
 use super::code::{Coder, Origin};
 use super::evaluate::is_raised;
 use crate::Run;
-use crate::code::{Compiler, Promise, RawInput, SIZE_MAX, Select, SelectCode};
+use crate::code::{Compiler, InputCode, Promise, RawInput, SIZE_MAX, Select, SelectCode};
+use crate::join::Pairs;
+use crate::lock;
+use crate::rows::RowRange;
 
 /// Validity of a chunk without NULLs, wherever in a byte it begins.
 static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];
@@ -45,14 +48,96 @@ impl Inputs {
         Ok(Some(Inputs { raw: arrays.iter().map(raw).collect(), _arrays: arrays }))
     }
 
+    /// The inputs of a chunk whose tuples are no columns yet, and where they are; none where one must be a column.
+    fn lying(origins: &[Origin], codes: &[InputCode], chunk: &Chunk) -> Option<(Vec<InputCode>, Inputs)> {
+        if chunk.rows_stored() > CHUNK_ROWS_MAX {
+            return None;
+        }
+        let (mut found, mut all, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
+        for (origin, code) in origins.iter().zip(codes) {
+            let Origin::Field(field) = origin else { return None };
+            let input = match (chunk.elsewhere::<RowRange>(), chunk.elsewhere::<Pairs>()) {
+                (Some(range), _) => range.input(*field, None),
+                (_, Some(pairs)) => pairs.input(*field, &mut arrays),
+                (None, None) => None,
+            };
+            let (place, raw) = input?;
+            found.push(InputCode { place, ..*code });
+            all.push(raw);
+        }
+        Some((found, Inputs { raw: all, _arrays: arrays }))
+    }
+
     /// Where they lie.
     pub(crate) fn raw(&self) -> &[RawInput] {
         &self.raw
     }
 }
 
+/// What was asked of a compiler, for inputs in one place or another.
+#[derive(Debug)]
+pub(crate) struct Variants<T: ?Sized>(Mutex<Vec<(Vec<InputCode>, Asked<T>)>>);
+
+type Asked<T> = Option<Arc<dyn Promise<T>>>;
+
+impl<T: ?Sized> Default for Variants<T> {
+    fn default() -> Self {
+        Variants(Mutex::default())
+    }
+}
+
+impl<T: ?Sized> Variants<T> {
+    /// The promise of the code for some inputs.
+    pub(crate) fn promise(
+        &self,
+        inputs: &[InputCode],
+        ask: impl FnOnce(&[InputCode]) -> Asked<T>,
+    ) -> Asked<T> {
+        let mut asked = lock(&self.0);
+        if let Some((_, promise)) = asked.iter().find(|(others, _)| others == inputs) {
+            return promise.clone();
+        }
+        let promise = ask(inputs);
+        asked.push((inputs.to_vec(), promise.clone()));
+        promise
+    }
+
+    /// Code for the inputs of a chunk where they lie, or else in columns, whichever there is, and the inputs; none where the vectorised
+    /// tier is to do the chunk, of which `rows` tuples count.
+    ///
+    /// # Errors
+    /// As [`Inputs::read`], and those of compiling.
+    pub(crate) fn find(
+        &self,
+        (origins, codes): (&[Origin], &[InputCode]),
+        (chunk, rows): (&Chunk, usize),
+        run: &Run,
+        ask: impl Fn(&[InputCode]) -> Asked<T>,
+    ) -> Result<Option<(Arc<dyn Promise<T>>, Inputs)>> {
+        let reads_lists = run.context.compiler().as_ref().is_some_and(|compiler| compiler.reads_lists());
+        if reads_lists
+            && chunk.is_lying()
+            && let Some((codes, inputs)) = Inputs::lying(origins, codes, chunk)
+            && let Some(promise) = self.promise(&codes, &ask)
+            && promise.get(rows)?.is_some()
+        {
+            return Ok(Some((promise, inputs)));
+        }
+        let Some(promise) = self.promise(codes, &ask) else { return Ok(None) };
+        if promise.get(rows)?.is_none() {
+            return Ok(None);
+        }
+        Ok(Inputs::read(origins, chunk, run)?.map(|inputs| (promise, inputs)))
+    }
+}
+
+/// Whether compiled code reads an array.
+pub(crate) fn lies_at(array: &ArrayRef) -> bool {
+    !raw(array).values.is_null()
+}
+
 /// Where an array's values and validity lie; those of at most [`CHUNK_ROWS_MAX`] tuples.
-pub(super) fn raw(array: &ArrayRef) -> RawInput {
+pub(crate) fn raw(array: &ArrayRef) -> RawInput {
     let (validity, validity_offset) = match array.nulls().filter(|nulls| nulls.null_count() > 0) {
         Some(nulls) => (nulls.buffer().as_ptr(), nulls.offset()),
         None => (ALL_VALID.as_ptr(), 0),
@@ -65,8 +150,7 @@ pub(super) fn raw(array: &ArrayRef) -> RawInput {
             None => (std::ptr::null(), 0),
         }
     );
-    let (values_offset, validity_offset) = (values_offset as u64, validity_offset as u64);
-    RawInput { values, validity, values_offset, validity_offset }
+    RawInput::column(values, validity, (values_offset as u64, validity_offset as u64))
 }
 
 /// How many tuples went through compiled code, and how many did not; told to the profile at the end.

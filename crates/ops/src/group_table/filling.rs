@@ -97,8 +97,7 @@ impl Filling {
 
     /// The fields of a chunk that are read.
     fn read_of(&self, chunk: &Chunk) -> Chunk {
-        let stored = chunk.stored();
-        chunk.with_stored(self.spec.inputs.iter().map(|&input| stored[input].clone()).collect())
+        chunk.project(&self.spec.inputs)
     }
 
     /// The fields of a chunk that are read, without a selection.
@@ -122,7 +121,7 @@ impl Filling {
     /// Takes tuples of the fields that are read.
     fn take_needed(&mut self, chunk: &Chunk) -> Result<()> {
         let rows = chunk.rows();
-        let keys = chunk.with_stored(chunk.stored()[..self.spec.keys].to_vec()).compact()?;
+        let keys = chunk.project(&(0..self.spec.keys).collect::<Vec<_>>()).compact()?;
         self.assign(keys.stored(), rows)?;
         let (spec, is_compiled) = (self.spec.clone(), self.is_compiled());
         let store = &mut self.table.store;

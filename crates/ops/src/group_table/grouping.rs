@@ -183,6 +183,10 @@ impl SinkRun for GroupingRun {
         }))
     }
 
+    fn reads_lying(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| compiled.reads_lying())
+    }
+
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let mut workers = downcast_workers::<GroupingWorker>(workers)?;
         workers.retain(|worker| worker.filling.table.store.groups() > 0 || worker.flushes > 0);

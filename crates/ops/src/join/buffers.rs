@@ -7,9 +7,11 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result};
 
 use crate::context::{Context, Reservation};
-use crate::hash::hash_columns;
+use crate::hash::{hash_columns, hash_fields};
 use crate::operator::Task;
-use crate::rows::{HASH_OFFSET, Incoming, Part, RowLayout, RowsBuilder, SharedPages, SharedWriter, Side};
+use crate::rows::{
+    HASH_OFFSET, Incoming, Part, RowLayout, RowRange, RowsBuilder, SharedPages, SharedWriter, Side,
+};
 
 use super::directory::Directory;
 use super::heap::{HeapJoiner, Moved};
@@ -30,6 +32,10 @@ const PAGE_BYTES_MIN: usize = 8 << 10;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Where rows are not partitioned, pages are so many times as long.
 const TOGETHER_PAGES: usize = 16;
+/// How many slots are asked for before they are counted in.
+const COUNTED_AHEAD: usize = 16;
+/// Bytes of a hash.
+const HASH_BYTES: usize = 8;
 /// Bytes of the directory for a row, at most.
 const DIRECTORY_BYTES: usize = 16;
 
@@ -71,13 +77,18 @@ impl TableBuild {
     /// Hashes of key columns.
     pub(crate) fn hash(&self, keys: &[Column], rows: usize, out: &mut Vec<u64>) -> Result<()> {
         hash_columns(keys, rows, out)?;
+        self.adapt(out);
+        Ok(())
+    }
+
+    /// Hashes as the table has them.
+    fn adapt(&self, out: &mut [u64]) {
         if self.hash_mask != u64::MAX {
             out.iter_mut().for_each(|hash| *hash &= self.hash_mask);
         }
         if self.depth > 0 {
             out.iter_mut().for_each(|hash| *hash = hash.rotate_left(self.depth * PARTITION_BITS));
         }
-        Ok(())
     }
 }
 
@@ -85,6 +96,8 @@ impl TableBuild {
 #[derive(Debug)]
 pub(crate) struct BuildBuffers {
     build: Arc<TableBuild>,
+    /// Chunks that lie in rows which are copied only once, into the table: as long as there is nothing else.
+    kept: Vec<Kept>,
     together: RowsBuilder,
     partitions: Vec<RowsBuilder>,
     hashes: Vec<u64>,
@@ -93,9 +106,24 @@ pub(crate) struct BuildBuffers {
     held: Held,
 }
 
-/// Rows that a task copies: all of a part, or those listed.
+/// A chunk whose tuples stay where they lie, and their hashes.
 #[derive(Debug)]
-struct Share {
+struct Kept {
+    chunk: Chunk,
+    hashes: Vec<u64>,
+    _memory: Reservation,
+}
+
+/// Rows that a task copies.
+#[derive(Debug)]
+enum Share {
+    Part(PartShare),
+    Kept(Kept),
+}
+
+/// All rows of a part, or those listed.
+#[derive(Debug)]
+struct PartShare {
     part: Arc<Part>,
     rows: Option<Vec<u32>>,
     /// Where its heap pages have gone in the table's heap.
@@ -129,6 +157,7 @@ impl BuildBuffers {
         BuildBuffers {
             together: together(&build),
             build,
+            kept: Vec::new(),
             partitions: Vec::new(),
             hashes: Vec::new(),
             selections: Vec::new(),
@@ -163,9 +192,11 @@ impl BuildBuffers {
     fn held(&self) -> Held {
         let builders = || self.partitions.iter().chain([&self.together]);
         let rows: usize = builders().map(RowsBuilder::len).sum();
+        let kept: usize = self.kept.iter().map(|kept| kept.hashes.len()).sum();
+        let copied_bytes = self.together.memory_bytes() + kept * self.build.layout.stride_bytes();
         Held {
-            now_bytes: builders().map(RowsBuilder::memory_bytes).sum(),
-            later_bytes: rows * DIRECTORY_BYTES + self.together.memory_bytes(),
+            now_bytes: builders().map(RowsBuilder::memory_bytes).sum::<usize>() + kept * HASH_BYTES,
+            later_bytes: (rows + kept) * DIRECTORY_BYTES + copied_bytes,
         }
     }
 
@@ -222,6 +253,7 @@ impl BuildBuffers {
 
     /// Partitions the rows that are together.
     fn partition_together(&mut self) -> Result<()> {
+        self.put_together()?;
         self.begin_partitions();
         if self.together.is_empty() {
             return Ok(());
@@ -235,16 +267,48 @@ impl BuildBuffers {
         Ok(())
     }
 
-    fn append(&mut self, chunk: &Chunk) -> Result<()> {
-        let keys = self.build.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
-        self.build.hash(&keys, chunk.rows(), &mut self.hashes)?;
-        if let Some(selection) = chunk.selection() {
-            // Appending goes by stored positions.
-            let mut stored = vec![0; chunk.rows_stored()];
-            let places = selection.values().iter().zip(&self.hashes);
-            places.for_each(|(place, hash)| stored[*place as usize] = *hash);
-            self.hashes = stored;
+    /// Whether the tuples of a chunk can stay where they lie.
+    fn keeps(&self, chunk: &Chunk) -> bool {
+        let kept: usize = self.kept.iter().map(|kept| kept.hashes.len()).sum();
+        let alone = self.partitions.is_empty() && self.together.is_empty() && chunk.selection().is_none();
+        let range = chunk.elsewhere::<RowRange>().filter(|_| alone);
+        kept + chunk.rows() <= UNPARTITIONED_ROWS_MOST
+            && range.is_some_and(|range| range.is_whole() && self.build.layout.alike(&range.layout).is_some())
+    }
+
+    /// Appends what is kept elsewhere.
+    fn put_together(&mut self) -> Result<()> {
+        for Kept { chunk, hashes, .. } in std::mem::take(&mut self.kept) {
+            self.together.append(&Incoming::of_chunk(&chunk)?, Some(&hashes), None)?;
         }
+        Ok(())
+    }
+
+    fn append(&mut self, chunk: &Chunk) -> Result<()> {
+        match chunk.selection() {
+            None => {
+                hash_fields(chunk, &self.build.keys, &mut self.hashes)?;
+                self.build.adapt(&mut self.hashes);
+            }
+            Some(selection) => {
+                let keys =
+                    self.build.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
+                self.build.hash(&keys, chunk.rows(), &mut self.hashes)?;
+                // Appending goes by stored positions.
+                let mut stored = vec![0; chunk.rows_stored()];
+                let places = selection.values().iter().zip(&self.hashes);
+                places.for_each(|(place, hash)| stored[*place as usize] = *hash);
+                self.hashes = stored;
+            }
+        }
+        if self.keeps(chunk) {
+            let mut memory = Reservation::new(self.build.context.clone());
+            memory.grow(chunk.rows() * HASH_BYTES)?;
+            let hashes = std::mem::take(&mut self.hashes);
+            self.kept.push(Kept { chunk: chunk.clone(), hashes, _memory: memory });
+            return Ok(());
+        }
+        self.put_together()?;
         let incoming = Incoming::of_chunk(chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         if self.partitions.is_empty() && self.together.len() + chunk.rows() <= UNPARTITIONED_ROWS_MOST {
@@ -290,16 +354,24 @@ impl PendingTable {
             }
         }
         let partitioned = buffers.iter().any(|buffer| !buffer.partitions.is_empty());
+        if partitioned {
+            buffers.iter_mut().try_for_each(BuildBuffers::put_together)?;
+        }
         let partition_bits = if partitioned { PARTITION_BITS } else { 0 };
         let mut shares: Vec<Vec<Share>> = (0..1 << partition_bits).map(|_| Vec::new()).collect();
         let (mut heap, mut sides) = (HeapJoiner::default(), Vec::new());
         let mut has_nulls = vec![false; build.layout.fields.len()];
-        let mut take = |builder: RowsBuilder| -> Share {
+        for kept in buffers.iter_mut().flat_map(|buffer| buffer.kept.drain(..)) {
+            let parts = kept.chunk.elsewhere::<RowRange>().map(|range| &range.part.has_nulls);
+            has_nulls.iter_mut().zip(parts.into_iter().flatten()).for_each(|(any, one)| *any |= one);
+            shares[0].push(Share::Kept(kept));
+        }
+        let mut take = |builder: RowsBuilder| -> PartShare {
             let part = builder.seal_part();
             let (moved, side_base) = (heap.add(&part.heap), sides.len() as u32);
             sides.extend(part.sides.iter().cloned());
             has_nulls.iter_mut().zip(&part.has_nulls).for_each(|(any, one)| *any |= one);
-            Share { part: Arc::new(part), rows: None, moved, side_base }
+            PartShare { part: Arc::new(part), rows: None, moved, side_base }
         };
         for buffer in buffers {
             let together = take(buffer.together);
@@ -311,13 +383,14 @@ impl PendingTable {
                 }
                 for (list, shares) in lists.into_iter().zip(&mut shares) {
                     let (part, moved) = (together.part.clone(), together.moved.clone());
-                    shares.push(Share { part, rows: Some(list), moved, side_base: together.side_base });
+                    let side_base = together.side_base;
+                    shares.push(Share::Part(PartShare { part, rows: Some(list), moved, side_base }));
                 }
             } else {
-                shares[0].push(together);
+                shares[0].push(Share::Part(together));
             }
             for (builder, shares) in buffer.partitions.into_iter().zip(&mut shares) {
-                shares.push(take(builder));
+                shares.push(Share::Part(take(builder)));
             }
         }
         let counts: Vec<usize> =
@@ -365,8 +438,19 @@ impl PendingTable {
         let mut reservation = Reservation::new(self.build.context.clone());
         reservation.grow(shares.iter().map(Share::len).sum::<usize>() * self.build.layout.stride_bytes())?;
         for share in &shares {
-            let hashes = share.part.pages.field::<u64>(HASH_OFFSET);
-            share.each_row(&*self.build.context, |row| self.directory.count(hashes.get(row)))?;
+            match share {
+                Share::Kept(kept) => {
+                    let ahead = kept.hashes.iter().skip(COUNTED_AHEAD).chain(&kept.hashes);
+                    for (hash, ahead) in kept.hashes.iter().zip(ahead) {
+                        self.directory.prefetch(*ahead);
+                        self.directory.count(*hash);
+                    }
+                }
+                Share::Part(share) => {
+                    let hashes = share.part.pages.field::<u64>(HASH_OFFSET);
+                    share.each_row(&*self.build.context, |row| self.directory.count(hashes.get(row)))?;
+                }
+            }
         }
         self.directory.sum_up(slots, first_row);
         let patches: Vec<(usize, bool)> = self
@@ -378,6 +462,13 @@ impl PendingTable {
             .map(|field| (field.offset, field.in_heap()))
             .collect();
         for share in &shares {
+            let share = match share {
+                Share::Part(share) => share,
+                Share::Kept(kept) => {
+                    self.copy_kept(kept, &mut writer, first_row)?;
+                    continue;
+                }
+            };
             let pages = &share.part.pages;
             let hashes = pages.field::<u64>(HASH_OFFSET);
             share.each_row(&*self.build.context, |row| {
@@ -391,6 +482,7 @@ impl PendingTable {
         let mut reservations = lock(&self.reservations);
         reservations.push(reservation);
         for share in shares {
+            let Share::Part(share) = share else { continue };
             // The rows go, what they refer to stays; parts that other tasks read too go with the last of them.
             if let Ok(mut part) = Arc::try_unwrap(share.part) {
                 let pages = part.pages.memory_bytes();
@@ -402,6 +494,18 @@ impl PendingTable {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Copies rows from where they lie, each behind its hash.
+    fn copy_kept(&self, kept: &Kept, writer: &mut SharedWriter, first_row: u64) -> Result<()> {
+        self.build.context.check()?;
+        let lost = || Error::internal("rows that were kept are gone");
+        let range = kept.chunk.elsewhere::<RowRange>().ok_or_else(lost)?;
+        let (_, theirs) = self.build.layout.alike(&range.layout).ok_or_else(lost)?;
+        let place = |hash: u64| (self.directory.place(hash) - first_row) as usize;
+        let rows = range.first..range.first + range.rows;
+        writer.copy_behind((&range.part.pages, theirs), rows, &kept.hashes, place);
         Ok(())
     }
 
@@ -431,6 +535,15 @@ impl PendingTable {
 }
 
 impl Share {
+    fn len(&self) -> usize {
+        match self {
+            Share::Part(share) => share.len(),
+            Share::Kept(kept) => kept.hashes.len(),
+        }
+    }
+}
+
+impl PartShare {
     fn len(&self) -> usize {
         self.rows.as_ref().map_or(self.part.rows, Vec::len)
     }

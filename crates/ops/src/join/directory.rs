@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::code::RawTable;
 use crate::rows::prefetch;
 
 /// Ways to choose 4 of 16 bits.
@@ -104,6 +105,17 @@ impl Directory {
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(self.entries.as_ptr().wrapping_add(self.slot(hash)));
+    }
+
+    /// The table as compiled code reads it, whose first row is there.
+    pub(crate) fn raw(&self, rows: *const u8, room: usize) -> RawTable {
+        RawTable {
+            entries: self.entries.as_ptr().cast(),
+            shift: self.shift.into(),
+            tags: TAG_OF.as_ptr(),
+            rows,
+            room: room as u64,
+        }
     }
 
     /// The rows whose hash may be this one: first, and behind the last. Equal when the tag rules all out.

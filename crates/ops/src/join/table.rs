@@ -6,10 +6,12 @@ use std::sync::{Arc, OnceLock};
 use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result, Tuple};
 
+use crate::code::{InputPlace, RawInput, RawTable};
 use crate::physical::Physical;
 use crate::rows::{Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLayout, Values, Which};
 
 use super::buffers::TableBuild;
+use super::compiled::CompiledLookup;
 use super::directory::Directory;
 use super::spilled::SpilledBuild;
 
@@ -35,6 +37,9 @@ pub struct Lookup {
     positions: Vec<u32>,
     ranges: Vec<(u64, u64)>,
     next: usize,
+    /// All pairs, where compiled code has found them, and how many were given out.
+    all: Candidates,
+    given: Option<usize>,
 }
 
 impl JoinTable {
@@ -86,8 +91,49 @@ impl JoinTable {
         self.part.gather(&self.build.layout, field, Which::Listed(rows))
     }
 
-    /// Starts looking up the tuples of a chunk that count; `keys` are the positions of its key columns.
-    pub fn lookup(&self, chunk: &Chunk, keys: &[usize], lookup: &mut Lookup) -> Result<()> {
+    /// Where the keys stand in a row, if compiled code can look them up: whole numbers of at most 64 bits.
+    pub(super) fn coded_offsets(&self) -> Option<Vec<usize>> {
+        let offset = |key: &usize| {
+            let place = &self.layout().fields[*key];
+            let is_word = |physical| {
+                matches!(physical, Physical::Bits8 | Physical::Bits16 | Physical::Bits32 | Physical::Bits64)
+            };
+            matches!(place.kind, Kind::Value(physical, _) if is_word(physical)).then_some(place.offset)
+        };
+        self.keys().iter().map(offset).collect()
+    }
+
+    /// The table as compiled code reads it, with room for so many pairs; none where it has keys that are NULL, or hashes of its own.
+    pub(super) fn raw(&self, room: usize) -> Option<RawTable> {
+        let has_nulls = self.keys().iter().any(|key| self.part.has_nulls[*key]);
+        if has_nulls || self.build.hash_mask != u64::MAX || self.build.depth > 0 {
+            return None;
+        }
+        Some(self.directory.raw(self.part.pages.address(0, self.part.rows)?, room))
+    }
+
+    /// How compiled code finds a field of these rows, and where.
+    pub(super) fn input(&self, field: usize, rows: &[u64]) -> Option<(InputPlace, RawInput)> {
+        let first = self.part.pages.address(0, self.part.rows)?;
+        self.part.input(self.layout(), field, first, (64, rows.as_ptr().cast()))
+    }
+
+    /// Starts looking up the tuples of a chunk that count; `keys` are the positions of its key columns. Compiled code, where there is
+    /// some, finds all matches at once.
+    pub(crate) fn lookup(
+        &self,
+        chunk: &Chunk,
+        keys: &[usize],
+        compiled: Option<&CompiledLookup>,
+        lookup: &mut Lookup,
+    ) -> Result<()> {
+        lookup.given = None;
+        if let Some(compiled) = compiled
+            && compiled.run(self, chunk, &mut lookup.all)?
+        {
+            lookup.given = Some(0);
+            return Ok(());
+        }
         let columns = keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<_>>>()?;
         let rows = chunk.rows();
         let incoming = Incoming::new(&columns, rows)?;
@@ -124,6 +170,9 @@ impl JoinTable {
     /// fewer, even none; [`Lookup::is_done`] says whether that was all.
     pub fn next_pairs(&self, lookup: &mut Lookup, limit: usize, pairs: &mut Candidates) -> Result<()> {
         pairs.clear();
+        if lookup.give(limit, pairs) {
+            return Ok(());
+        }
         self.expand(lookup, pairs, InOrder { limit })
     }
 
@@ -137,6 +186,9 @@ impl JoinTable {
         pairs: &mut Candidates,
     ) -> Result<()> {
         pairs.clear();
+        if lookup.give(limit, pairs) {
+            return Ok(());
+        }
         let mut kept = 0;
         for i in 0..lookup.positions.len() {
             lookup.positions[kept] = lookup.positions[i];
@@ -154,10 +206,10 @@ impl JoinTable {
     /// Expands candidates with the cheapest test of a candidate (a single integer key: the key itself, which decides; else the
     /// hash), then compares keys where the test did not decide.
     fn expand(&self, lookup: &mut Lookup, pairs: &mut Candidates, expand: impl Expand) -> Result<()> {
-        let Lookup { hashes, keys, positions, ranges, next } = lookup;
+        let Lookup { hashes, keys, positions, ranges, next, .. } = lookup;
         let Some(keys) = keys else { return Err(Error::internal("matches asked for before a lookup")) };
         let pages = &self.part.pages;
-        if let ([field], [column]) = (&self.build.keys[..], &keys.columns[..])
+        if let ([field], [column]) = (&self.build.keys[..], keys.columns())
             && !self.part.has_nulls[*field]
             && column.nulls.is_none()
             && column.index.is_none()
@@ -226,12 +278,31 @@ impl JoinTable {
 impl Lookup {
     /// Whether all matches have been given out.
     pub fn is_done(&self) -> bool {
-        self.next >= self.positions.len()
+        self.given.map_or(self.next >= self.positions.len(), |given| given >= self.all.len())
     }
 
     /// Whether no position is left in rounds.
     pub fn is_exhausted(&self) -> bool {
-        self.ranges.iter().all(|(begin, end)| begin >= end)
+        match self.given {
+            Some(given) => given >= self.all.len(),
+            None => self.ranges.iter().all(|(begin, end)| begin >= end),
+        }
+    }
+
+    /// Gives out more of what compiled code has found, at most `limit` pairs; whether it was that which found them.
+    fn give(&mut self, limit: usize, pairs: &mut Candidates) -> bool {
+        let Some(given) = &mut self.given else { return false };
+        if *given == 0 && self.all.len() <= limit {
+            *given = self.all.len();
+            std::mem::swap(&mut self.all, pairs);
+            self.all.clear();
+            return true;
+        }
+        let end = (*given + limit).min(self.all.len());
+        pairs.rows.extend_from_slice(&self.all.rows[*given..end]);
+        pairs.positions.extend_from_slice(&self.all.positions[*given..end]);
+        *given = end;
+        true
     }
 
     /// Whether a position has a NULL in its keys.

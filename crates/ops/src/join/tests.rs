@@ -438,7 +438,7 @@ fn every_row_is_found_whatever_its_hash() {
         let (mut lookup, mut pairs) = (Lookup::default(), Candidates::default());
         for keys in keys.chunks(2048) {
             let chunk = Chunk::from_arrays(vec![Arc::new(Int64Array::from(keys.to_vec()))]);
-            table.lookup(&chunk, &[0], &mut lookup).unwrap();
+            table.lookup(&chunk, &[0], None, &mut lookup).unwrap();
             let mut found = Vec::new();
             while !lookup.is_done() {
                 table.next_pairs(&mut lookup, 100, &mut pairs).unwrap();

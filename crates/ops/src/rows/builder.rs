@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::buffer::Buffer;
 
-use tessera_encodings::{Chunk, Column};
+use tessera_encodings::Chunk;
 use tessera_types::{Code, Error, Result};
 
 use crate::context::Reservation;
-use crate::hash::hash_columns;
+use crate::hash::hash_fields;
 use crate::physical::interval_to_bits;
 
 use super::compare::{Candidates, Heap, NullKeys, RowsRef};
@@ -18,6 +18,7 @@ use super::incoming::{Incoming, Resolved, Values, long_bytes, view_buffers};
 use super::layout::{HASH_OFFSET, Kind, RowLayout};
 use super::memory::{Fixed, Pages};
 use super::packing::Packed;
+use super::range::RowRange;
 use super::sealed::{Part, Rows, Side};
 
 /// Bytes of a full page of rows, roughly.
@@ -154,8 +155,7 @@ impl RowsBuilder {
         let incoming = Incoming::of_chunk(chunk)?;
         let mut hashes = Vec::new();
         if !keys.is_empty() {
-            let columns: Vec<Column> = keys.iter().map(|key| chunk.stored()[*key].clone()).collect();
-            hash_columns(&columns, chunk.rows_stored(), &mut hashes)?;
+            hash_fields(chunk, keys, &mut hashes)?;
         }
         let hashes = (!keys.is_empty()).then_some(&hashes[..]);
         self.append(&incoming, hashes, chunk.selection().map(|selection| &selection.values()[..]))
@@ -172,9 +172,6 @@ impl RowsBuilder {
         hashes: Option<&[u64]>,
         selection: Option<&[u32]>,
     ) -> Result<Range<u64>> {
-        if incoming.columns.len() != self.layout.fields.len() {
-            return Err(Error::internal("a tuple of another width was packed into rows"));
-        }
         if selection.is_some_and(|selection| selection.iter().any(|p| *p as usize >= incoming.rows)) {
             return Err(Error::internal("a selection beyond its columns"));
         }
@@ -182,19 +179,37 @@ impl RowsBuilder {
         let bytes = self.pages.bytes_to_allocate(start + len);
         self.reservation.grow(bytes)?;
         self.pages.allocate(start + len);
-        if self.layout.has_packed() {
-            self.pages.clear(start, len);
-        }
         if let Some(hashes) = hashes.filter(|_| self.layout.is_hashed()) {
             let hash = |p: usize| hashes.get(p).copied().unwrap_or_default();
             put(&mut self.pages, start, len, HASH_OFFSET, selection, hash);
+        }
+        let alike = |range: &RowRange| self.layout.alike(&range.layout).filter(|_| range.is_whole());
+        if let Some((range, (own, theirs))) = incoming.range().and_then(|range| Some((range, alike(range)?)))
+        {
+            let from = (&range.part.pages, theirs);
+            match selection {
+                None => self.pages.copy_rows(start, own, from, range.first..range.first + len),
+                Some(selection) => {
+                    let rows = selection.iter().map(|position| range.first + *position as usize);
+                    self.pages.copy_rows(start, own, from, rows);
+                }
+            }
+            self.has_nulls.iter_mut().zip(&range.part.has_nulls).for_each(|(any, more)| *any |= more);
+            self.rows += len;
+            return Ok(start as u64..(start + len) as u64);
+        }
+        if incoming.columns().len() != self.layout.fields.len() {
+            return Err(Error::internal("a tuple of another width was packed into rows"));
+        }
+        if self.layout.has_packed() {
+            self.pages.clear(start, len);
         }
         if let Some(validity) = self.layout.validity_offset() {
             for byte in 0..self.layout.fields.len().div_ceil(8) {
                 put(&mut self.pages, start, len, validity + byte, selection, |_| u8::MAX);
             }
         }
-        for (field, column) in incoming.columns.iter().enumerate() {
+        for (field, column) in incoming.columns().iter().enumerate() {
             self.append_field(field, column, start, len, selection)?;
         }
         self.rows += len;

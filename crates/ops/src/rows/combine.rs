@@ -3,6 +3,9 @@
 
 use tessera_types::Result;
 
+use super::incoming::{Incoming, Values};
+use super::layout::{Kind, RowLayout};
+
 /// What takes the rows of a full buffer, with its partition.
 pub(crate) type Full<'a> = &'a mut dyn FnMut(usize, &[u64]) -> Result<()>;
 
@@ -50,11 +53,54 @@ impl Combiner {
         }
     }
 
+    /// Moves rows whose words are just values in columns, without making them rows first; whether they are such.
+    ///
+    /// # Errors
+    /// Those of `full`.
+    pub(crate) fn put_values(
+        &mut self,
+        layout: &RowLayout,
+        incoming: &Incoming,
+        partitions: impl Iterator<Item = usize>,
+        full: Full<'_>,
+    ) -> Result<bool> {
+        if incoming.range().is_some() {
+            return Ok(false);
+        }
+        let columns = incoming.columns();
+        let mut words: Vec<&[u64]> = vec![&[]; self.stride];
+        for (field, column) in layout.fields.iter().zip(columns) {
+            match &column.values {
+                Values::Bits64(values) if column.index.is_none() && matches!(field.kind, Kind::Value(..)) => {
+                    words[field.offset / 8] = values;
+                }
+                _ => return Ok(false),
+            }
+        }
+        if layout.validity_offset().is_some() || columns.len() != self.stride {
+            return Ok(false);
+        }
+        match words[..] {
+            [a] => self.put_rows(a.iter().map(|a| [*a]), partitions, full)?,
+            [a, b] => self.put_rows(a.iter().zip(b).map(|(a, b)| [*a, *b]), partitions, full)?,
+            [a, b, c] => {
+                let rows = a.iter().zip(b).zip(c).map(|((a, b), c)| [*a, *b, *c]);
+                self.put_rows(rows, partitions, full)?;
+            }
+            [a, b, c, d] => {
+                let rows = a.iter().zip(b).zip(c.iter().zip(d)).map(|((a, b), (c, d))| [*a, *b, *c, *d]);
+                self.put_rows(rows, partitions, full)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// Generic, so that the copy of a short row is a few moves.
     #[inline(always)]
-    fn put_rows<'a, R: AsRef<[u64]> + ?Sized + 'a>(
+    fn put_rows<R: AsRef<[u64]>>(
         &mut self,
-        rows: impl Iterator<Item = &'a R>,
+        rows: impl Iterator<Item = R>,
         partitions: impl Iterator<Item = usize>,
         full: Full<'_>,
     ) -> Result<()> {

@@ -114,10 +114,10 @@ impl RowsRef<'_> {
         nulls: NullKeys,
         candidates: &mut Candidates,
     ) -> Result<()> {
-        if fields.len() != keys.columns.len() {
+        if fields.len() != keys.columns().len() {
             return Err(Error::internal("keys of different widths were compared"));
         }
-        for (field, column) in fields.iter().zip(&keys.columns) {
+        for (field, column) in fields.iter().zip(keys.columns()) {
             if candidates.is_empty() {
                 return Ok(());
             }

@@ -1,6 +1,6 @@
 //! Columns about to be packed into rows or compared with them: encodings resolved once per chunk.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
@@ -13,12 +13,15 @@ use crate::physical::{Physical, interval_values, raw_values};
 
 use super::nested::encode;
 use super::packing::Bounds;
+use super::range::RowRange;
 
 /// Columns of `rows` values each, ready to be read value by value.
 #[derive(Debug)]
 pub struct Incoming {
     pub(crate) rows: usize,
-    pub(crate) columns: Vec<Resolved>,
+    columns: OnceLock<Vec<Resolved>>,
+    /// A chunk whose tuples lie in rows: its columns are resolved when somebody asks for them.
+    lying: Option<Chunk>,
 }
 
 /// One column: position `p` is NULL where `nulls` says so, else value `index[p]` (or `p`) of `values`.
@@ -54,19 +57,39 @@ impl Incoming {
         if columns.iter().any(|column| column.len() != rows) {
             return Err(Error::internal("columns of different lengths were packed together"));
         }
-        let columns = columns.iter().map(Resolved::new).collect::<Result<_>>()?;
-        Ok(Incoming { rows, columns })
+        let columns = columns.iter().map(Resolved::new).collect::<Result<Vec<_>>>()?;
+        Ok(Incoming { rows, columns: columns.into(), lying: None })
+    }
+
+    /// The columns.
+    pub(crate) fn columns(&self) -> &[Resolved] {
+        self.columns.get_or_init(|| {
+            let resolved = |column| Resolved::new(column).expect("a range of rows has plain columns");
+            self.lying.iter().flat_map(|chunk| chunk.stored().iter().map(resolved)).collect()
+        })
+    }
+
+    /// Where the tuples lie, if that is in rows.
+    pub(crate) fn range(&self) -> Option<&RowRange> {
+        self.lying.as_ref().and_then(Chunk::elsewhere)
     }
 
     /// Resolves the stored columns of a chunk; its selection is for the caller to apply.
     pub fn of_chunk(chunk: &Chunk) -> Result<Incoming> {
-        Incoming::new(chunk.stored(), chunk.rows_stored())
+        match chunk.elsewhere::<RowRange>() {
+            None => Incoming::new(chunk.stored(), chunk.rows_stored()),
+            Some(_) => {
+                let (rows, lying) = (chunk.rows_stored(), Some(chunk.clone()));
+                Ok(Incoming { rows, columns: OnceLock::new(), lying })
+            }
+        }
     }
 
     /// As [`Incoming::of_chunk`], with lists, structs and maps as the bytes that are sent for them.
     pub(crate) fn of_sent(chunk: &Chunk) -> Result<Incoming> {
         let mut incoming = Incoming::of_chunk(chunk)?;
-        for column in &mut incoming.columns {
+        // What lies in rows has no such values.
+        for column in incoming.columns.get_mut().into_iter().flatten() {
             if let Values::Nested(array) = &column.values {
                 let encoded = encode(array)?;
                 column.values = Values::View(encoded.views().clone(), Arc::new(encoded));
@@ -82,12 +105,12 @@ impl Incoming {
 
     /// Whether a position is NULL in any of the columns.
     pub fn any_null(&self, position: usize) -> bool {
-        self.columns.iter().any(|column| column.is_null(position))
+        self.columns().iter().any(|column| column.is_null(position))
     }
 
     /// Bounds of the values of a column at the positions that count.
     pub(crate) fn bounds(&self, column: usize, selection: Option<&[u32]>) -> Bounds {
-        self.columns.get(column).map_or(Bounds::NONE, |column| Bounds::of(column, self.rows, selection))
+        self.columns().get(column).map_or(Bounds::NONE, |column| Bounds::of(column, self.rows, selection))
     }
 
     /// Bytes that the strings at a position take beside their row: those of more than 12.
@@ -99,12 +122,12 @@ impl Incoming {
             }
             _ => 0,
         };
-        self.columns.iter().map(bytes).sum()
+        self.columns().iter().map(bytes).sum()
     }
 
     /// Whether any column has a NULL.
     pub fn has_nulls(&self) -> bool {
-        self.columns.iter().any(|column| column.nulls.is_some())
+        self.columns().iter().any(|column| column.nulls.is_some())
     }
 }
 

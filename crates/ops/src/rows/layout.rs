@@ -141,6 +141,31 @@ impl RowLayout {
         RowLayout { fields, stride_bytes, ..self.clone() }
     }
 
+    /// Whether all values stand whole in their row: none in a heap, beside the rows, or in some bits of a word.
+    pub(super) fn is_whole(&self) -> bool {
+        let is_whole = |field: &FieldLayout| {
+            matches!(&field.kind, Kind::Value(..)) && !field.in_heap() && !field.in_sides()
+        };
+        self.fields.iter().all(is_whole)
+    }
+
+    /// The first bytes in which rows of this layout and of another are alike to their ends, here and there: behind a hash, which either may
+    /// have; none where they are not.
+    pub(crate) fn alike(&self, other: &RowLayout) -> Option<(usize, usize)> {
+        let start = |layout: &RowLayout| if layout.hashed { VALIDITY_OFFSET } else { 0 };
+        let (own, others) = (start(self), start(other));
+        let same = |(one, other): (&FieldLayout, &FieldLayout)| {
+            one.kind == other.kind && one.offset - own == other.offset - others
+        };
+        let alike = self.fields.len() == other.fields.len()
+            && self.fields.iter().zip(&other.fields).all(same)
+            && self.validity.map(|at| at - own) == other.validity.map(|at| at - others)
+            && self.states.is_empty()
+            && other.states.is_empty()
+            && self.stride_bytes - own == other.stride_bytes - others;
+        alike.then_some((own, others))
+    }
+
     /// Whether fields share words.
     pub(super) fn has_packed(&self) -> bool {
         self.fields.iter().any(|field| matches!(field.kind, Kind::Packed(_)))

@@ -20,6 +20,8 @@ use tessera_types::{Error, Result};
 
 use crate::lock;
 
+/// Rows whose places are asked for before they are written.
+const PREFETCHED_ROWS: usize = 64;
 /// Rows of the first allocation of a page that grows.
 const FIRST_ROWS: usize = 16;
 
@@ -398,21 +400,67 @@ impl Pages {
     /// # Panics
     /// There are not so many.
     pub(crate) fn gather_range<T: Fixed>(&self, offset: usize, rows: Range<usize>) -> Vec<T> {
-        self.check(rows.end, offset, size_of::<T>());
         let mut out = Vec::with_capacity(rows.len());
-        let mut row = rows.start;
-        while row < rows.end {
-            let page_end = ((row >> self.shift) + 1) << self.shift;
-            let run = page_end.min(rows.end) - row;
-            // SAFETY: the rows `row..row + run` are below `allocated`, checked above, and in one page.
-            unsafe {
-                let first = self.row_unchecked(row).add(offset);
-                let value = |at: usize| first.add(at * self.stride * 8).cast::<T>().read_unaligned();
-                out.extend((0..run).map(value));
-            }
-            row += run;
-        }
+        self.value_runs::<T>(offset, rows).for_each(|run| out.extend(run));
         out
+    }
+
+    /// The values at `offset` of consecutive rows, page by page.
+    ///
+    /// # Panics
+    /// There are not so many.
+    pub(crate) fn value_runs<T: Fixed>(
+        &self,
+        offset: usize,
+        rows: Range<usize>,
+    ) -> impl Iterator<Item = impl ExactSizeIterator<Item = T>> {
+        self.check(rows.end, offset, size_of::<T>());
+        let mut row = rows.start;
+        std::iter::from_fn(move || {
+            let page_end = ((row >> self.shift) + 1) << self.shift;
+            let (start, run) = (row, page_end.min(rows.end).saturating_sub(row));
+            row += run;
+            // SAFETY: the rows `start..start + run` are below `allocated`, checked above, and in one page.
+            let value = move |at: usize| unsafe {
+                self.row_unchecked(start).add(offset + at * self.stride * 8).cast::<T>().read_unaligned()
+            };
+            (run > 0).then(|| (0..run).map(value))
+        })
+    }
+
+    /// Where consecutive rows lie in memory; none where they are on several pages.
+    ///
+    /// # Panics
+    /// There are not so many.
+    pub(crate) fn address(&self, first: usize, rows: usize) -> Option<*const u8> {
+        self.check(first + rows, 0, 0);
+        let last = first + rows.max(1) - 1;
+        // SAFETY: the rows were checked.
+        (rows > 0 && first >> self.shift == last >> self.shift).then(|| unsafe { self.row_unchecked(first) })
+    }
+
+    /// Copies rows of other pages, from their byte `theirs` on, to consecutive rows from `start`, from byte `own` on, each to its end.
+    ///
+    /// # Panics
+    /// There are not so many rows, or rows do not end alike.
+    pub(crate) fn copy_rows(
+        &mut self,
+        start: usize,
+        own: usize,
+        (other, theirs): (&Pages, usize),
+        rows: impl ExactSizeIterator<Item = usize>,
+    ) {
+        let bytes = self.stride * 8 - own;
+        assert!(start + rows.len() <= self.allocated && other.stride * 8 - theirs == bytes, "other rows");
+        for (to, from) in (start..).zip(rows) {
+            assert!(from < other.allocated, "a row outside its pages");
+            // SAFETY: both rows were checked, and both have `bytes` bytes from there to their ends; a page that is written belongs to
+            // `self` alone.
+            unsafe {
+                let (to, from) = (self.row_unchecked_mut(to).add(own), other.row_unchecked(from).add(theirs));
+                copy_short(to, from, bytes);
+            }
+        }
     }
 
     /// The words of the first `rows` rows, page by page.
@@ -469,6 +517,26 @@ impl<T: Fixed> FieldReader<'_, T> {
         assert!(row < self.pages.allocated, "a row outside its pages");
         // SAFETY: the row was checked here, the offset when the reader was made.
         unsafe { self.pages.row_unchecked(row).add(self.offset).cast::<T>().read_unaligned() }
+    }
+}
+
+/// Copies a row: of short ones the copy is a few moves, not a call.
+///
+/// # Safety
+/// As of `copy_from_nonoverlapping`.
+#[inline(always)]
+unsafe fn copy_short(to: *mut u8, from: *const u8, bytes: usize) {
+    // SAFETY: by the contract.
+    unsafe {
+        match bytes {
+            8 => to.copy_from_nonoverlapping(from, 8),
+            16 => to.copy_from_nonoverlapping(from, 16),
+            24 => to.copy_from_nonoverlapping(from, 24),
+            32 => to.copy_from_nonoverlapping(from, 32),
+            40 => to.copy_from_nonoverlapping(from, 40),
+            48 => to.copy_from_nonoverlapping(from, 48),
+            length => to.copy_from_nonoverlapping(from, length),
+        }
     }
 }
 
@@ -543,16 +611,38 @@ impl SharedWriter {
         // the pages are not readable while a writer is left.
         unsafe {
             let target = self.base.add(place * self.stride_bytes);
-            // Of these lengths a copy is a few moves, not a call.
-            match bytes.len() {
-                16 => target.copy_from_nonoverlapping(bytes.as_ptr(), 16),
-                24 => target.copy_from_nonoverlapping(bytes.as_ptr(), 24),
-                32 => target.copy_from_nonoverlapping(bytes.as_ptr(), 32),
-                40 => target.copy_from_nonoverlapping(bytes.as_ptr(), 40),
-                48 => target.copy_from_nonoverlapping(bytes.as_ptr(), 48),
-                length => target.copy_from_nonoverlapping(bytes.as_ptr(), length),
-            }
+            copy_short(target, bytes.as_ptr(), bytes.len());
             std::slice::from_raw_parts_mut(target, self.stride_bytes)
+        }
+    }
+
+    /// Copies consecutive rows, from their byte `theirs` on, each behind its word and to the place of that.
+    pub(crate) fn copy_behind(
+        &mut self,
+        (pages, theirs): (&Pages, usize),
+        rows: Range<usize>,
+        words: &[u64],
+        place: impl Fn(u64) -> usize,
+    ) {
+        let bytes = pages.stride * 8 - theirs;
+        assert!(rows.end <= pages.allocated && bytes + 8 == self.stride_bytes, "rows that do not fit");
+        let (base, stride_bytes, count) = (self.base, self.stride_bytes, self.rows);
+        let mut places = [0; PREFETCHED_ROWS];
+        let blocks = words.chunks(PREFETCHED_ROWS).zip(rows.step_by(PREFETCHED_ROWS));
+        for (words, first) in blocks {
+            for (slot, word) in places.iter_mut().zip(words) {
+                *slot = place(*word);
+                prefetch(base.wrapping_add(*slot * stride_bytes));
+            }
+            for ((place, word), row) in places.iter().zip(words).zip(first..) {
+                assert!(*place < count && row < pages.allocated, "a row outside its range");
+                // SAFETY: the row was checked; for the place as in `copy_row`.
+                unsafe {
+                    let target = base.add(place * stride_bytes);
+                    target.cast::<u64>().write_unaligned(*word);
+                    copy_short(target.add(8), pages.row_unchecked(row).add(theirs), bytes);
+                }
+            }
         }
     }
 }

@@ -348,7 +348,7 @@ mod tests {
         let bounds = |tuple: &str, text: &str, selection: Option<&[u32]>| {
             let chunk = Chunk::from_arrays(batch(tuple, text).columns().to_vec());
             let incoming = Incoming::of_chunk(&chunk).unwrap();
-            let found = Bounds::of(&incoming.columns[0], chunk.rows_stored(), selection);
+            let found = Bounds::of(&incoming.columns()[0], chunk.rows_stored(), selection);
             range_of(found.least, found.greatest)
         };
         assert_eq!(bounds("<k: int64>", "4|-7|9", None), Some((-7, 9)));

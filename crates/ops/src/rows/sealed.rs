@@ -15,6 +15,7 @@ use super::compare::{Heap, RowsRef};
 use super::gather::Which;
 use super::layout::{HASH_OFFSET, RowLayout};
 use super::memory::{Fixed, Pages};
+use super::range::RowRange;
 
 /// Rows that no longer change; cheap to clone.
 #[derive(Debug, Clone)]
@@ -137,12 +138,16 @@ impl Rows {
         (0..self.tuple().len()).map(|field| self.gather(field, rows)).collect()
     }
 
-    /// The rows of a range as a chunk; keep ranges within the context's `chunk_rows`.
+    /// The rows of a range as a chunk, where they lie if they can; keep ranges within the context's `chunk_rows`.
     pub fn chunk(&self, rows: Range<u64>) -> Result<Chunk> {
         let (index, len) = (self.part_of(rows.start), (rows.end - rows.start) as usize);
         // A range in one part, as most are, needs no list of its rows.
         if let Some(part) = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]) {
-            let run = Which::Run((rows.start - self.starts[index]) as usize, len);
+            let first = (rows.start - self.starts[index]) as usize;
+            if let Some(chunk) = RowRange::chunk(&self.layout, part, first, len) {
+                return Ok(chunk);
+            }
+            let run = Which::Run(first, len);
             let columns = (0..self.tuple().len()).map(|field| part.gather(&self.layout, field, run));
             return Ok(Chunk::new(columns.collect::<Result<_>>()?, len));
         }

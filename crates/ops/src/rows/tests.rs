@@ -303,9 +303,9 @@ fn every_atom_crosses_to_another_process() {
     let mut outgoing = Outgoing::new(&layout, &vec![].into(), (0, 0), &context).unwrap();
     let words = outgoing.heap_words().clone();
     let (mut rows, mut heap) = (Vec::new(), Vec::new());
-    let mut send = |_, mut packet: Packet| {
+    let mut send = |_, mut packet: Packet<'_>| {
         packet.relocate(&layout, &words, heap.len() as u64);
-        rows.extend(packet.rows);
+        rows.extend_from_slice(&packet.rows);
         heap.extend(packet.heap);
         Ok(())
     };

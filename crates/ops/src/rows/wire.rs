@@ -4,15 +4,16 @@
 //! lie among the partition's rows and strings is known only when it is full; [`Packet::relocate`] then rewrites the headers of
 //! its strings. The receiver reads rows and strings where they arrived ([`Rows::arrived`]), whoever sent them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::buffer::Buffer;
 
-use tessera_encodings::{Chunk, Column};
+use tessera_encodings::Chunk;
 use tessera_types::{Error, Result};
 
 use crate::context::{Context, Reservation};
-use crate::hash::hash_columns;
+use crate::hash::{hash_fields, hash_of_word, words_of_key};
 
 use super::builder::RowsBuilder;
 use super::combine::{Combiner, Full};
@@ -35,9 +36,9 @@ const HEAP_BUFFER_BYTES: usize = (1 << 31) - 1;
 
 /// Rows of one partition, in the bare layout, and the strings they refer to.
 #[derive(Debug, Default)]
-pub struct Packet {
+pub struct Packet<'a> {
     /// The rows.
-    pub rows: Vec<u64>,
+    pub rows: Cow<'a, [u64]>,
     /// Strings of more than 12 bytes, of each row its own.
     pub heap: Vec<u8>,
     /// Where the pages of the heap begin that the rows' headers name.
@@ -95,7 +96,7 @@ pub fn heap_words(layout: &RowLayout) -> Result<Arc<[usize]>> {
 }
 
 /// What takes a packet of a partition.
-type Send<'a> = &'a mut dyn FnMut(usize, Packet) -> Result<()>;
+type Send<'a> = &'a mut dyn FnMut(usize, Packet<'_>) -> Result<()>;
 
 impl Outgoing {
     /// Nothing yet. Partitions are the values of `bits` bits of the hash of `keys`, `shift` bits from the top; `layout` is bare.
@@ -144,18 +145,30 @@ impl Outgoing {
         self.context.check()?;
         let incoming = Incoming::of_sent(chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
+        if let (Filling::Plain { combiner, .. }, None) = (&mut self.filling, selection)
+            && let Some(words) = words_of_key(chunk, &self.keys)
+        {
+            let of = |word: &u64| partition_of(hash_of_word(*word), self.bits, self.shift);
+            let full: Full<'_> = &mut |partition, words| send(partition, Packet::plain(words));
+            if combiner.put_values(&self.layout, &incoming, words.iter().map(of), full)? {
+                return Ok(());
+            }
+        }
         self.hashes.clear();
         if self.bits > 0 {
-            let columns: Vec<Column> = self.keys.iter().map(|key| chunk.stored()[*key].clone()).collect();
-            hash_columns(&columns, chunk.rows_stored(), &mut self.hashes)?;
+            hash_fields(chunk, &self.keys, &mut self.hashes)?;
         }
         let (hashes, bits, shift) = (&self.hashes, self.bits, self.shift);
         // Without bits there are no hashes, and all is one partition.
         let of = |position: usize| if bits == 0 { 0 } else { partition_of(hashes[position], bits, shift) };
         match &mut self.filling {
             Filling::Plain { stage, combiner, .. } => {
-                stage.append(&incoming, None, selection)?;
                 let full: Full<'_> = &mut |partition, words| send(partition, Packet::plain(words));
+                let all = (0..incoming.rows()).map(of);
+                if selection.is_none() && combiner.put_values(&self.layout, &incoming, all, full)? {
+                    return Ok(());
+                }
+                stage.append(&incoming, None, selection)?;
                 let mut first = 0;
                 for words in stage.runs() {
                     let here = words.len() * 8 / self.layout.stride_bytes();
@@ -276,12 +289,17 @@ fn builder(
     RowsBuilder::unshared(layout.clone(), rows, Reservation::new(context.clone()))
 }
 
-impl Packet {
-    fn plain(rows: &[u64]) -> Packet {
-        Packet { rows: rows.to_vec(), ..Packet::default() }
+impl<'a> Packet<'a> {
+    fn plain(rows: &'a [u64]) -> Packet<'a> {
+        Packet { rows: rows.into(), ..Packet::default() }
     }
 
-    fn new(filled: RowsBuilder) -> Packet {
+    /// The same, to be kept.
+    pub fn into_owned(self) -> Packet<'static> {
+        Packet { rows: self.rows.into_owned().into(), heap: self.heap, pages: self.pages }
+    }
+
+    fn new(filled: RowsBuilder) -> Packet<'static> {
         let (rows, mut heap) = filled.into_words();
         let mut end = 0;
         let mut pages = Vec::with_capacity(heap.len());
@@ -290,12 +308,12 @@ impl Packet {
             end += page.len() as u64;
         }
         let heap = if heap.len() == 1 { heap.remove(0) } else { heap.concat() };
-        Packet { rows, heap, pages }
+        Packet { rows: rows.into(), heap, pages }
     }
 
     /// A packet that came from another process, before it was relocated there.
-    pub fn came(rows: Vec<u64>, heap: Vec<u8>) -> Packet {
-        Packet { rows, heap, pages: Vec::new() }
+    pub fn came(rows: Vec<u64>, heap: Vec<u8>) -> Packet<'static> {
+        Packet { rows: rows.into(), heap, pages: Vec::new() }
     }
 
     /// Makes the rows refer to their strings as of their place in the partition: `base` bytes from the start of its heap.
@@ -303,7 +321,7 @@ impl Packet {
         if heap_words.is_empty() || self.heap.is_empty() {
             return;
         }
-        for row in self.rows.chunks_exact_mut(layout.stride_bytes() / 8) {
+        for row in self.rows.to_mut().chunks_exact_mut(layout.stride_bytes() / 8) {
             for &word in heap_words {
                 if row[word] as u32 > 12 {
                     let (page, offset) = (row[word + 1] as u32, row[word + 1] >> 32);
@@ -369,12 +387,12 @@ mod tests {
         let context: Arc<dyn Context> = TestContext::new(2048, 1);
         let mut outgoing = Outgoing::new(&layout, &vec![0].into(), (2, 40), &context).unwrap();
         let words = outgoing.heap_words().clone();
-        let mut arrived: Vec<Packet> = (0..4).map(|_| Packet::default()).collect();
-        let mut send = |partition: usize, mut packet: Packet| {
-            let into = &mut arrived[partition];
-            packet.relocate(&layout, &words, into.heap.len() as u64);
-            into.rows.extend(packet.rows);
-            into.heap.extend(packet.heap);
+        let mut arrived: Vec<(Vec<u64>, Vec<u8>)> = vec![Default::default(); 4];
+        let mut send = |partition: usize, mut packet: Packet<'_>| {
+            let (rows, heap) = &mut arrived[partition];
+            packet.relocate(&layout, &words, heap.len() as u64);
+            rows.extend_from_slice(&packet.rows);
+            heap.extend(packet.heap);
             Ok(())
         };
         for part in lines.chunks(700) {
@@ -384,10 +402,10 @@ mod tests {
         }
         outgoing.flush(&mut send).unwrap();
         let mut found = Vec::new();
-        for packet in arrived {
-            assert!(!packet.rows.is_empty());
-            let (bytes, heap) = (packet.heap.len(), Region::of_bytes(&packet.heap));
-            let there = Rows::arrived(&layout, Region::owned(packet.rows), &heap, bytes, Vec::new()).unwrap();
+        for (words, heap) in arrived {
+            assert!(!words.is_empty());
+            let (bytes, heap) = (heap.len(), Region::of_bytes(&heap));
+            let there = Rows::arrived(&layout, Region::owned(words), &heap, bytes, Vec::new()).unwrap();
             let chunk = there.chunk(0..there.len() as u64).unwrap();
             let columns = (0..3).map(|field| chunk.column(field).unwrap().plain().unwrap()).collect();
             found.extend(rows(&RecordBatch::try_new(schema.clone(), columns).unwrap()));

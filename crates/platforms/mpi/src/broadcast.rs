@@ -85,7 +85,7 @@ struct Worker {
 }
 
 /// Packets with the positions of their morsels.
-type Parts = Vec<(u64, Packet)>;
+type Parts = Vec<(u64, Packet<'static>)>;
 
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
@@ -160,16 +160,15 @@ impl SinkWorker for Worker {
     }
 }
 
-fn keep(position: u64, mut packet: Packet, parts: &mut Parts, memory: &mut Reservation) -> Result<()> {
-    packet.rows.shrink_to_fit();
+fn keep(position: u64, packet: Packet<'_>, parts: &mut Parts, memory: &mut Reservation) -> Result<()> {
     memory.grow(packet.rows.len() * 8 + packet.heap.len())?;
-    parts.push((position, packet));
+    parts.push((position, packet.into_owned()));
     Ok(())
 }
 
 /// Packets as bytes: position, words of rows, bytes of strings of each, and then those.
 fn encode(parts: &Parts) -> Vec<u8> {
-    let size = |(_, packet): &(u64, Packet)| 24 + packet.rows.len() * 8 + packet.heap.len();
+    let size = |(_, packet): &(u64, Packet<'_>)| 24 + packet.rows.len() * 8 + packet.heap.len();
     let mut out = Vec::with_capacity(parts.iter().map(size).sum());
     for (position, packet) in parts {
         for number in [*position, packet.rows.len() as u64, packet.heap.len() as u64] {

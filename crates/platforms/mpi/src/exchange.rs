@@ -14,7 +14,7 @@ use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits
 use tessera_types::{Error, Result};
 
 use crate::answer::answer;
-use crate::link::{Buffer, Bytes, Link, Outcome, Request, Work};
+use crate::link::{Buffer, Bytes, Link, Outcome, Put, Request, Work};
 use crate::region::{Owner, Regions, Slot};
 use crate::window::{WINDOW, missing};
 
@@ -135,6 +135,17 @@ struct Worker {
     shared: Arc<Shared>,
     outgoing: Outgoing,
     heap_words: Arc<[usize]>,
+    held: Held,
+}
+
+/// Bytes of puts that are handed on together: each time wakes the communication worker.
+const TOGETHER_BYTES: usize = 1 << 20;
+
+/// Puts that were not handed on yet.
+#[derive(Default)]
+struct Held {
+    puts: Vec<Put>,
+    bytes: usize,
 }
 
 impl SinkRun for ExchangeRun {
@@ -143,13 +154,17 @@ impl SinkRun for ExchangeRun {
         let bits = (self.partitioning.bits, self.partitioning.shift);
         let outgoing = Outgoing::new(shared.window.layout()?, keys, bits, &shared.run.context)?;
         let heap_words = outgoing.heap_words().clone();
-        Ok(Box::new(Worker { shared, outgoing, heap_words }))
+        Ok(Box::new(Worker { shared, outgoing, heap_words, held: Held::default() }))
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         for mut worker in downcast_workers::<Worker>(workers)? {
             let (shared, heap_words) = (worker.shared.clone(), worker.heap_words.clone());
-            worker.outgoing.flush(&mut |partition, packet| shared.send(partition, packet, &heap_words))?;
+            let held = &mut worker.held;
+            worker
+                .outgoing
+                .flush(&mut |partition, packet| shared.send(partition, packet, &heap_words, held))?;
+            shared.hand_on(held);
         }
         let Shared { link, window, run } = &*self.shared;
         window.check_full()?;
@@ -177,15 +192,23 @@ pub(crate) fn partitions_chunk(partitions: Vec<(i64, Rows)>) -> Chunk {
 }
 
 impl Shared {
-    fn send(&self, partition: usize, mut packet: Packet, heap_words: &[usize]) -> Result<()> {
+    fn send(
+        &self,
+        partition: usize,
+        mut packet: Packet<'_>,
+        heap_words: &[usize],
+        held: &mut Held,
+    ) -> Result<()> {
         let slot = self.window.claim(partition, packet.rows.len(), packet.heap.len())?;
         packet.relocate(self.window.layout()?, heap_words, slot.heap_base);
         let here = self.link.rank();
         match slot.owner {
-            Owner::Rank(rank) if rank != here => return self.put(rank, &slot, packet.rows, packet.heap),
+            Owner::Rank(rank) if rank != here => {
+                return self.put(rank, &slot, (packet.rows.into_owned(), packet.heap), held);
+            }
             Owner::All => {
                 for rank in (0..self.link.ranks()).filter(|rank| *rank != here) {
-                    self.put(rank, &slot, packet.rows.clone(), packet.heap.clone())?;
+                    self.put(rank, &slot, (packet.rows.to_vec(), packet.heap.clone()), held)?;
                 }
             }
             Owner::Rank(_) | Owner::Sender => {}
@@ -193,23 +216,42 @@ impl Shared {
         self.window.fill(slot, &packet.rows, &packet.heap)
     }
 
-    fn put(&self, rank: usize, slot: &Slot, rows: Vec<u64>, heap: Vec<u8>) -> Result<()> {
+    fn put(
+        &self,
+        rank: usize,
+        slot: &Slot,
+        (rows, heap): (Vec<u64>, Vec<u8>),
+        held: &mut Held,
+    ) -> Result<()> {
         self.run.counters.add("sent_bytes", (rows.len() * 8 + heap.len()) as u64);
-        let put = |byte: usize, length: usize, bytes: Bytes| -> Result<()> {
+        let mut put = |byte: usize, length: usize, bytes: Bytes| -> Result<()> {
             let under_way = self.link.count(length, &self.run.context)?;
-            let buffer = Buffer { bytes, under_way };
-            self.link.request(Request::Put(self.window.clone(), rank, byte, buffer));
+            held.puts.push(Put { rank, byte, buffer: Buffer { bytes, under_way } });
+            held.bytes += length;
             Ok(())
         };
         put(slot.word * 8, rows.len() * 8, Bytes::Words(rows))?;
         if heap.is_empty() { Ok(()) } else { put(slot.byte, heap.len(), Bytes::Bytes(heap)) }
     }
+
+    /// Hands puts to the communication worker.
+    fn hand_on(&self, held: &mut Held) {
+        let Held { puts, .. } = std::mem::take(held);
+        if !puts.is_empty() {
+            self.link.request(Request::Puts(self.window.clone(), puts));
+        }
+    }
 }
 
 impl SinkWorker for Worker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        let (shared, heap_words) = (&self.shared, &self.heap_words);
-        self.outgoing.append(&chunk, &mut |partition, packet| shared.send(partition, packet, heap_words))
+        let Worker { shared, outgoing, heap_words, held } = self;
+        outgoing.append(&chunk, &mut |partition, packet| shared.send(partition, packet, heap_words, held))?;
+        // Who waits for room has held nothing back, and nobody else holds back much.
+        if held.bytes >= TOGETHER_BYTES || shared.link.is_filling() {
+            shared.hand_on(held);
+        }
+        Ok(())
     }
 
     fn blocked(&self) -> Option<Token> {

@@ -87,8 +87,8 @@ pub enum Request {
     Budget(Arc<dyn Context>),
     /// Takes part in a step.
     Step(StepId, Work, Arc<Reply>),
-    /// Puts into the window of a rank, from a byte on; the buffer goes to the window's pool afterwards.
-    Put(Arc<Regions>, usize, usize, Buffer),
+    /// Puts into the windows of ranks.
+    Puts(Arc<Regions>, Vec<Put>),
     /// Sends a packet to a rank, two-sided: its words, of which the first will be the plan's number and the second names the step.
     Packet(usize, Vec<u64>, UnderWay),
     /// Packets of a step go there from now on, and those that have come.
@@ -101,6 +101,17 @@ pub enum Request {
     End(Arc<Reply>),
     /// No plan will come any more (of the first rank only).
     Quit,
+}
+
+/// Bytes to be put into the window of a rank, from a byte on.
+#[derive(Debug)]
+pub struct Put {
+    /// Whose window.
+    pub rank: usize,
+    /// Where in it.
+    pub byte: usize,
+    /// What.
+    pub buffer: Buffer,
 }
 
 /// Bytes to be put, counted until they have been.
@@ -283,6 +294,11 @@ impl Link {
             token.set_ready();
         }
         Some(token)
+    }
+
+    /// Whether so much is under way that nothing should be held back.
+    pub fn is_filling(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) >= UNDER_WAY_BYTES / 4
     }
 
     /// Whether workers wait for room.

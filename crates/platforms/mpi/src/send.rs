@@ -192,7 +192,7 @@ impl SinkRun for SendRun {
 }
 
 impl Shared {
-    fn send(&self, partition: usize, mut packet: Packet, heap_words: &[usize]) -> Result<()> {
+    fn send(&self, partition: usize, mut packet: Packet<'_>, heap_words: &[usize]) -> Result<()> {
         let Lowered { link, roles, partitioning, layout, step, .. } = &self.lowered;
         packet.relocate(layout, heap_words, 0);
         let Packet { rows, heap, .. } = packet;
@@ -201,7 +201,7 @@ impl Shared {
         let under_way = link.count(length * 8, &self.run.context)?;
         let mut words = Vec::with_capacity(length);
         words.extend([0, *step as u64, partition as u64, rows.len() as u64, heap.len() as u64]);
-        words.extend(rows);
+        words.extend_from_slice(&rows);
         words.extend(heap.chunks(8).map(|bytes| {
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);

@@ -235,7 +235,7 @@ impl SinkRun for ExchangeRun {
 }
 
 impl Sorting {
-    fn keep(&mut self, partition: usize, packet: Packet) -> Result<()> {
+    fn keep(&mut self, partition: usize, packet: Packet<'_>) -> Result<()> {
         let group = &mut self.groups[self.parts.group(partition)];
         let before = group.len();
         group.add(self.position, packet, &self.layout, &self.heap_words);

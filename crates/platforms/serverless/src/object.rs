@@ -58,7 +58,7 @@ impl Group {
     pub(crate) fn add(
         &mut self,
         position: u64,
-        mut packet: Packet,
+        mut packet: Packet<'_>,
         layout: &RowLayout,
         heap_words: &[usize],
     ) {

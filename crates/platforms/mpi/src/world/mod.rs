@@ -11,7 +11,7 @@ mod steps;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tessera_exec::Sent;
 use tessera_plan::text;
@@ -42,9 +42,12 @@ const QUIET: u64 = 1 << 62;
 /// The most windows that are kept track of.
 const WINDOWS_MAX: usize = 62;
 
-/// How often something is asked again at once, and how long it is waited between two times after that.
-const ASKED_AT_ONCE: u32 = 64;
-const PAUSE: Duration = Duration::from_micros(50);
+/// How often something is asked again at once, and how long it is waited between two times after that: an eighth of the time since there
+/// was anything last, within bounds. Who asks more often takes the core from the rank's worker where there is no other.
+const ASKED_AT_ONCE: u32 = 16;
+const PAUSE_SHARE: u32 = 8;
+const PAUSE_MIN: Duration = Duration::from_micros(50);
+const PAUSE_MAX: Duration = Duration::from_micros(500);
 /// The same while no plan runs.
 const PAUSE_IDLE: Duration = Duration::from_millis(1);
 
@@ -126,16 +129,39 @@ struct Running {
     failed: bool,
     windows: Vec<Option<RawWindow>>,
     packets: Inboxes,
+    /// Windows that nobody used any more, on any rank, when all had come to the last step: a bit for each.
+    unused: u64,
     doing: Doing,
+}
+
+impl Running {
+    /// Whether only a request of this rank can make it go on, which is heard at once.
+    fn only_requests(&self) -> bool {
+        matches!(self.doing, Doing::Nothing) && self.packets.has_sent_none()
+    }
+
+    /// Frees the windows that nobody uses any more on any rank. That takes long (100 ms for 512 MiB of shared memory): it is done where their
+    /// memory is wanted, and when nobody waits.
+    fn free_windows(&mut self) {
+        let unused = std::mem::take(&mut self.unused);
+        for (position, window) in self.windows.iter_mut().enumerate().take(WINDOWS_MAX) {
+            if unused & (1 << position) != 0
+                && let Some(window) = window.take()
+            {
+                window.free();
+            }
+        }
+    }
 }
 
 impl Worker {
     fn run(&mut self) {
-        let mut idle = 0;
+        let (mut idle, mut busy_at) = (0, Instant::now());
         loop {
             let pause = match &self.plan {
                 _ if idle < ASKED_AT_ONCE => Duration::ZERO,
-                Some(_) => PAUSE,
+                Some(plan) if plan.only_requests() => PAUSE_MAX,
+                Some(_) => (busy_at.elapsed() / PAUSE_SHARE).clamp(PAUSE_MIN, PAUSE_MAX),
                 None => PAUSE_IDLE,
             };
             let requests = self.link.requests(pause);
@@ -154,6 +180,9 @@ impl Worker {
                 return;
             }
             idle = if busy { 0 } else { idle + 1 };
+            if busy {
+                busy_at = Instant::now();
+            }
             if !busy && idle < ASKED_AT_ONCE {
                 std::thread::yield_now();
             }
@@ -181,11 +210,11 @@ impl Worker {
                 ))),
                 None => reply.set(self.link.check().and(Err(Error::internal("a step of no plan")))),
             },
-            Request::Put(regions, rank, byte, buffer) => {
+            Request::Puts(regions, puts) => {
                 let windows = self.plan.iter_mut().flat_map(|plan| plan.windows.iter_mut().flatten());
                 if let Some(window) = windows.into_iter().find(|window| Arc::ptr_eq(&window.regions, &regions)) {
                     drop(regions);
-                    window.put(rank, byte, buffer);
+                    puts.into_iter().for_each(|put| window.put(put));
                 }
             }
             Request::Packet(rank, packet, under_way) => self.send_packet(rank, packet, under_way),
@@ -219,6 +248,7 @@ impl Worker {
             failed: false,
             windows: Vec::new(),
             packets: Inboxes::new(self.world.ranks()),
+            unused: 0,
             doing: Doing::Nothing,
         });
         self.deliver_early();

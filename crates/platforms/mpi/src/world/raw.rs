@@ -14,7 +14,7 @@ use mpi::environment::Universe;
 use mpi::ffi;
 use mpi::traits::{AsRaw, Communicator};
 
-use crate::link::{Buffer, Bytes, UnderWay};
+use crate::link::{Buffer, Bytes, Put, UnderWay};
 use crate::region::Regions;
 
 /// Messages are sent in pieces of at most this many bytes: counts are C integers.
@@ -366,7 +366,8 @@ pub(crate) struct RawWindow {
 
 impl RawWindow {
     /// Starts a put.
-    pub(crate) fn put(&mut self, rank: usize, byte: usize, buffer: Buffer) {
+    pub(crate) fn put(&mut self, put: Put) {
+        let Put { rank, byte, buffer } = put;
         let (start, length) = match &buffer.bytes {
             Bytes::Words(words) => (words.as_ptr().cast::<u8>(), words.len() * 8),
             Bytes::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),

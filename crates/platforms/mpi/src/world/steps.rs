@@ -76,7 +76,7 @@ impl Worker {
                 Doing::Greeting(mut greeting, step) => match greeting.test() {
                     None => (Doing::Greeting(greeting, step), false),
                     Some((_, all)) => {
-                        self.free_windows(all);
+                        plan.unused = all;
                         let is_quiet = all & QUIET != 0;
                         match (step, all & WELL != 0) {
                             (Some(step), true) => (self.start(step), true),
@@ -153,18 +153,6 @@ impl Worker {
         (Doing::Greeting(self.world.all_and(word), step), true)
     }
 
-    /// Frees the windows that nobody uses any more on any rank.
-    fn free_windows(&mut self, unused: u64) {
-        let Some(plan) = &mut self.plan else { return };
-        for (position, window) in plan.windows.iter_mut().enumerate().take(WINDOWS_MAX) {
-            if unused & (1 << position) != 0
-                && let Some(window) = window.take()
-            {
-                window.free();
-            }
-        }
-    }
-
     fn start(&mut self, step: StepId) -> Doing {
         let world = &self.world;
         let Some(plan) = &mut self.plan else { return Doing::Nothing };
@@ -176,6 +164,7 @@ impl Worker {
                 Stepping::Sums { before, total: world.all_sum(own), done: [None, None] }
             }
             Work::Open(sizes) => {
+                plan.free_windows();
                 let bytes = sizes.iter().sum();
                 let windows: Vec<RawWindow> = sizes.into_iter().map(|bytes| world.window(bytes)).collect();
                 let has_memory = windows.iter().all(|window| window.has_memory);
@@ -326,12 +315,15 @@ impl Worker {
 
     /// The plan is over on all ranks.
     fn end(&mut self) {
-        let Some(plan) = self.plan.take() else { return };
+        let Some(mut plan) = self.plan.take() else { return };
+        if let Some(reply) = plan.end.take() {
+            let figures = std::mem::take(&mut plan.figures);
+            reply.set(self.link.check().map(|()| Outcome::Ended(figures)));
+        }
+        // That takes time, and nobody waits for it now.
+        plan.free_windows();
         // Windows that somebody still uses cannot be freed: that takes all ranks.
         self.kept.extend(plan.windows.into_iter().flatten());
-        if let Some(reply) = plan.end {
-            reply.set(self.link.check().map(|()| Outcome::Ended(plan.figures)));
-        }
     }
 }
 

@@ -1,0 +1,296 @@
+//! Look-ups in join tables: a function that writes a pair for each tuple and each row of the table with the same keys.
+//!
+//! Tuples go through it in blocks, and each block three times: first their hashes, which ask for their slots of the directory; then the
+//! slots, which ask for the first of their rows; then the rows. So what is asked for is on its way while others are worked on, and what is
+//! between the three stays in the first-level cache (Chen et al., ICDE 2004; Menon et al., VLDB 2017).
+
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+use inkwell::builder::BuilderError;
+use inkwell::context::Context;
+use inkwell::intrinsics::Intrinsic;
+use inkwell::module::Module;
+use inkwell::types::IntType;
+use inkwell::values::{BasicValue, IntValue, PointerValue};
+use tessera_ops::code::{LookupCode, Machine};
+use tessera_ops::hash::{MULTIPLIER, SEED};
+
+use super::NONE;
+use super::parts::{Parts, Row, Steps};
+use super::provider::{Provider, Sharing};
+use super::value::Built;
+
+/// The name of the function.
+pub(crate) const LOOKUP: &str = "lookup";
+
+/// Its own parameters.
+const TABLE: usize = 0;
+const TUPLES: usize = 1;
+const FOUND: usize = 2;
+
+/// Tuples of a block: enough for what is asked for to come meanwhile. On 2^23 tuples and a table of 2^15 rows 64, 128 and 256 are alike.
+const BLOCK_ROWS: u64 = 128;
+/// The bits of a hash that choose its tag, and those of a directory's entry that are tags.
+const TAG_MASK: u64 = 2_047;
+const ENTRY_TAG_BITS: u64 = 16;
+
+/// Adds the function of look-ups to a module, as [`tessera_ops::code::Lookup::run`] has it; a processor's.
+pub(crate) fn lower_lookup<'ctx>(
+    of: (&'ctx Context, &Module<'ctx>),
+    provider: Provider,
+    code: &LookupCode,
+) -> Built<()> {
+    let parts = Parts::begin(of, (provider, LOOKUP), (&code.keys, &[]), 3)?;
+    let (builder, wide, context) = (&parts.builder, parts.context.i64_type(), parts.context);
+    let word = |number| {
+        let at = parts.word(parts.other(TABLE), parts.number(number))?;
+        Built::Ok(builder.build_load(wide, at, "")?.into_int_value())
+    };
+    let pointer = |number| {
+        let of = context.ptr_type(inkwell::AddressSpace::default());
+        let at = parts.word(parts.other(TABLE), parts.number(number))?;
+        Built::Ok(builder.build_load(of, at, "")?.into_pointer_value())
+    };
+    let array = |of: IntType<'ctx>| builder.build_alloca(of.array_type(BLOCK_ROWS as u32), "block");
+    let lookup = Lookup {
+        code,
+        entries: pointer(0)?,
+        shift: word(1)?,
+        tags: pointer(2)?,
+        rows: pointer(3)?,
+        room: word(4)?,
+        hashes: array(wide)?,
+        valid: array(context.i8_type())?,
+        numbers: array(wide)?,
+        begins: array(wide)?,
+        ends: array(wide)?,
+        found: parts.variable(parts.number(0))?,
+        candidates: parts.variable(parts.number(0))?,
+        full: parts.block("full"),
+        parts: &parts,
+    };
+    let (at_positions, at_all) = (parts.block("at_positions"), parts.block("at_all"));
+    builder.build_conditional_branch(parts.are_all()?, at_all, at_positions)?;
+    for (block, has_positions) in [(at_positions, true), (at_all, false)] {
+        builder.position_at_end(block);
+        lookup.blocks(has_positions)?;
+    }
+    builder.position_at_end(lookup.full);
+    builder.build_return(Some(&parts.number(NONE) as &dyn BasicValue<'ctx>))?;
+    Ok(())
+}
+
+struct Lookup<'a, 'ctx> {
+    parts: &'a Parts<'a, 'ctx>,
+    code: &'a LookupCode,
+    entries: PointerValue<'ctx>,
+    shift: IntValue<'ctx>,
+    tags: PointerValue<'ctx>,
+    rows: PointerValue<'ctx>,
+    room: IntValue<'ctx>,
+    /// Of the tuples of a block: hashes, and whether no key is NULL.
+    hashes: PointerValue<'ctx>,
+    valid: PointerValue<'ctx>,
+    /// Of those that have rows in their slots: which they are, the first row, and that behind the last.
+    numbers: PointerValue<'ctx>,
+    begins: PointerValue<'ctx>,
+    ends: PointerValue<'ctx>,
+    /// How many pairs there are, and how many of the block may have some.
+    found: PointerValue<'ctx>,
+    candidates: PointerValue<'ctx>,
+    /// Where the function ends for want of room.
+    full: BasicBlock<'ctx>,
+}
+
+impl<'ctx> Lookup<'_, 'ctx> {
+    /// All blocks, and the function's end.
+    fn blocks(&self, has_positions: bool) -> Built<()> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        let all = Steps { first: parts.number(0), below: parts.rows, step: parts.number(BLOCK_ROWS) };
+        parts.each(all, |first, next, _| {
+            let rest = builder.build_int_sub(parts.rows, first, "")?;
+            let is_last = builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
+            let rows = builder.build_select(is_last, rest, parts.number(BLOCK_ROWS), "")?.into_int_value();
+            self.hash(first, rows, has_positions)?;
+            let candidates = self.slots(rows)?;
+            self.compare(first, candidates, has_positions)?;
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        let found = builder.build_load(parts.context.i64_type(), self.found, "")?;
+        builder.build_return(Some(&found as &dyn BasicValue<'ctx>))?;
+        Ok(())
+    }
+
+    fn steps(&self, below: IntValue<'ctx>) -> Steps<'ctx> {
+        Steps { first: self.parts.number(0), below, step: self.parts.number(1) }
+    }
+
+    /// The keys of a tuple as words, and whether all are there.
+    fn keys(
+        &self,
+        number: IntValue<'ctx>,
+        has_positions: bool,
+        (next, end): (BasicBlock<'ctx>, BasicBlock<'ctx>),
+    ) -> Built<(Vec<IntValue<'ctx>>, Option<IntValue<'ctx>>)> {
+        let position = if has_positions { self.parts.position(number)? } else { number };
+        let mut values = self.parts.values(&Row { number, position, next, end });
+        let keys = (0..self.code.keys.len()).map(|key| values.input(key)).collect::<Built<Vec<_>>>()?;
+        Ok((keys.iter().map(|key| key.value.into_int_value()).collect(), values.all_valid(&keys)?))
+    }
+
+    /// The first time: hashes.
+    fn hash(&self, first: IntValue<'ctx>, rows: IntValue<'ctx>, has_positions: bool) -> Built<()> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        let (wide, byte) = (parts.context.i64_type(), parts.context.i8_type());
+        parts.each(self.steps(rows), |number, next, end| {
+            let at = builder.build_int_add(first, number, "")?;
+            let (keys, valid) = self.keys(at, has_positions, (next, end))?;
+            let mut state = parts.number(SEED);
+            for key in keys {
+                let word = builder.build_int_z_extend_or_bit_cast(key, wide, "")?;
+                state = self.fold(builder.build_xor(state, word, "")?, parts.number(MULTIPLIER))?;
+            }
+            builder.build_store(parts.word(self.hashes, number)?, state)?;
+            if let Some(valid) = valid {
+                let valid = builder.build_int_z_extend(valid, byte, "")?;
+                builder.build_store(self.element(byte, self.valid, number)?, valid)?;
+            }
+            self.prefetch(parts.word(self.entries, self.slot(state)?)?)?;
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// The 128-bit product, upper half exclusive-or lower half ([`tessera_ops::hash::fold`]).
+    fn fold(&self, a: IntValue<'ctx>, b: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
+        let (builder, long) = (&self.parts.builder, self.parts.context.i128_type());
+        let wide = self.parts.context.i64_type();
+        let (a, b) = (builder.build_int_z_extend(a, long, "")?, builder.build_int_z_extend(b, long, "")?);
+        let product = builder.build_int_mul(a, b, "")?;
+        let high = builder.build_right_shift(product, long.const_int(64, false), false, "")?;
+        let high = builder.build_int_truncate(high, wide, "")?;
+        builder.build_xor(high, builder.build_int_truncate(product, wide, "")?, "")
+    }
+
+    fn slot(&self, hash: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
+        self.parts.builder.build_right_shift(hash, self.shift, false, "")
+    }
+
+    fn element(
+        &self,
+        of: IntType<'ctx>,
+        first: PointerValue<'ctx>,
+        number: IntValue<'ctx>,
+    ) -> Built<PointerValue<'ctx>> {
+        // SAFETY: an address is computed; who reads or writes there says why he may.
+        unsafe { self.parts.builder.build_in_bounds_gep(of, first, &[number], "") }
+    }
+
+    /// A row of the table.
+    fn row(&self, number: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
+        let stride = self.parts.number(self.code.stride as u64);
+        let offset = self.parts.builder.build_int_nuw_mul(number, stride, "")?;
+        self.element(self.parts.context.i8_type(), self.rows, offset)
+    }
+
+    /// Asks the processor for a line of its cache.
+    fn prefetch(&self, address: PointerValue<'ctx>) -> Built<()> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        let prefetch = Intrinsic::find("llvm.prefetch")
+            .and_then(|intrinsic| intrinsic.get_declaration(parts.module, &[address.get_type().into()]))
+            .ok_or(BuilderError::UnsetPosition)?;
+        // For reading, with high locality, of data.
+        let [read, locality, data] =
+            [0, 3, 1].map(|number| parts.context.i32_type().const_int(number, false));
+        builder.build_call(prefetch, &[address.into(), read.into(), locality.into(), data.into()], "")?;
+        Ok(())
+    }
+
+    /// The second time: slots. Gives how many tuples have rows in theirs.
+    fn slots(&self, rows: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        let (wide, byte) = (parts.context.i64_type(), parts.context.i8_type());
+        let is_nullable = self.code.keys.iter().any(|key| key.nullable);
+        builder.build_store(self.candidates, parts.number(0))?;
+        parts.each(self.steps(rows), |number, next, _| {
+            let load = |at| Built::Ok(builder.build_load(wide, at, "")?.into_int_value());
+            let hash = load(parts.word(self.hashes, number)?)?;
+            let slot = self.slot(hash)?;
+            let before = load(parts.word(self.entries, slot)?)?;
+            let entry =
+                load(parts.word(self.entries, builder.build_int_nuw_add(slot, parts.number(1), "")?)?)?;
+            let of_tag = builder.build_and(hash, parts.number(TAG_MASK), "")?;
+            let short = parts.context.i16_type();
+            let tag =
+                builder.build_load(short, self.element(short, self.tags, of_tag)?, "")?.into_int_value();
+            let tag = builder.build_int_z_extend(tag, wide, "")?;
+            let missing = builder.build_and(tag, builder.build_not(entry, "")?, "")?;
+            // A slot without rows has no tags.
+            let mut is_one = builder.build_int_compare(IntPredicate::EQ, missing, parts.number(0), "")?;
+            if is_nullable {
+                let valid = builder.build_load(byte, self.element(byte, self.valid, number)?, "")?;
+                let valid = valid.into_int_value();
+                let valid = builder.build_int_compare(IntPredicate::NE, valid, byte.const_zero(), "")?;
+                is_one = builder.build_and(is_one, valid, "")?;
+            }
+            let row_of = |entry| builder.build_right_shift(entry, parts.number(ENTRY_TAG_BITS), false, "");
+            let (begin, end) = (row_of(before)?, row_of(entry)?);
+            let more = builder.build_int_z_extend(is_one, wide, "")?;
+            let at = parts.add(Sharing::Alone, self.candidates, more)?;
+            builder.build_store(parts.word(self.numbers, at)?, number)?;
+            builder.build_store(parts.word(self.begins, at)?, begin)?;
+            builder.build_store(parts.word(self.ends, at)?, end)?;
+            self.prefetch(self.row(begin)?)?;
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        Ok(builder.build_load(wide, self.candidates, "")?.into_int_value())
+    }
+
+    /// The third time: rows.
+    fn compare(&self, first: IntValue<'ctx>, candidates: IntValue<'ctx>, has_positions: bool) -> Built<()> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        let (wide, narrow) = (parts.context.i64_type(), parts.context.i32_type());
+        let load = |at| Built::Ok(builder.build_load(wide, at, "")?.into_int_value());
+        parts.each(self.steps(candidates), |candidate, next, end| {
+            let number = load(parts.word(self.numbers, candidate)?)?;
+            let begin = load(parts.word(self.begins, candidate)?)?;
+            let behind = load(parts.word(self.ends, candidate)?)?;
+            let at = builder.build_int_add(first, number, "")?;
+            let (keys, _) = self.keys(at, has_positions, (next, end))?;
+            let may_be = builder.build_int_sub(behind, begin, "")?;
+            let may_be = builder.build_int_add(load(self.found)?, may_be, "")?;
+            let fits = builder.build_int_compare(IntPredicate::ULE, may_be, self.room, "")?;
+            let pairs = parts.block("pairs");
+            builder.build_conditional_branch(fits, pairs, self.full)?;
+            builder.position_at_end(pairs);
+            let tuple = builder.build_int_truncate(at, narrow, "")?;
+            let steps = Steps { first: begin, below: behind, step: parts.number(1) };
+            parts.each(steps, |row, next, _| {
+                let mut equal = parts.context.bool_type().const_all_ones();
+                for ((key, offset), code) in keys.iter().zip(&self.code.offsets).zip(&self.code.keys) {
+                    let at =
+                        self.element(parts.context.i8_type(), self.row(row)?, parts.number(*offset as u64))?;
+                    let of = match code.machine {
+                        Machine::Integer { bits, .. } => parts.whole_type(bits),
+                        _ => key.get_type(),
+                    };
+                    let stored = builder.build_load(of, at, "")?.into_int_value();
+                    let same = builder.build_int_compare(IntPredicate::EQ, stored, *key, "")?;
+                    equal = builder.build_and(equal, same, "")?;
+                }
+                let more = builder.build_int_z_extend(equal, wide, "")?;
+                let place = parts.add(Sharing::Alone, self.found, more)?;
+                builder.build_store(self.element(narrow, parts.other(TUPLES), place)?, tuple)?;
+                builder.build_store(parts.word(parts.other(FOUND), place)?, row)?;
+                builder.build_unconditional_branch(next)?;
+                Ok(())
+            })?;
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
