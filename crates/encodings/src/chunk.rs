@@ -155,9 +155,11 @@ impl Chunk {
         }
     }
 
-    /// The same tuples without a selection vector.
+    /// The same tuples in columns, without a selection vector.
     pub fn compact(self) -> Result<Chunk> {
         match &self.selection {
+            // Kept as it is, it would keep what it lies in.
+            None if self.is_lying() => Ok(Chunk::new(self.stored().to_vec(), self.rows_stored)),
             None => Ok(self),
             Some(selection) => {
                 let columns = self.stored().iter().map(|c| c.take(selection)).collect::<Result<Vec<_>>>()?;

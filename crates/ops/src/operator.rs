@@ -161,6 +161,11 @@ pub trait StreamRun: Send + Sync + Debug {
         self.worker()
     }
 
+    /// As [`SinkRun::reads_lying`].
+    fn reads_lying(&self) -> bool {
+        false
+    }
+
     /// Whether it passes tuples on where they lie.
     fn passes_lying(&self) -> bool {
         false
@@ -198,7 +203,7 @@ pub fn stream_workers<'a>(
     let mut reads_lying = sink.reads_lying();
     let worker = |stream: &'a Arc<dyn StreamRun>| {
         let worker = stream.worker_before(reads_lying);
-        reads_lying &= stream.passes_lying();
+        reads_lying = stream.reads_lying() || reads_lying && stream.passes_lying();
         worker
     };
     let mut workers = streams.rev().map(worker).collect::<Result<Vec<_>>>()?;
@@ -222,7 +227,7 @@ pub trait SinkRun: Send + Sync + Debug {
     /// A worker's own state.
     fn worker(&self) -> Result<Box<dyn SinkWorker>>;
 
-    /// Whether it reads tuples that lie elsewhere than in columns.
+    /// Whether it reads tuples that lie elsewhere than in columns: without columns, and not for longer than needed.
     fn reads_lying(&self) -> bool {
         false
     }

@@ -119,6 +119,10 @@ impl SinkRun for BuildRun {
         Ok(Box::new(BuildWorker { buffers: BuildBuffers::new(self.build.clone()) }))
     }
 
+    fn reads_lying(&self) -> bool {
+        true
+    }
+
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let workers: Vec<BuildWorker> = downcast_workers(workers)?;
         let buffers = workers.into_iter().map(|worker| worker.buffers).collect();

@@ -131,6 +131,10 @@ impl SinkRun for PartitionRun {
         Ok(Box::new(PartitionWorker { keys, scatterer }))
     }
 
+    fn reads_lying(&self) -> bool {
+        true
+    }
+
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         for mut worker in downcast_workers::<PartitionWorker>(workers)? {
             worker.scatterer.flush()?;

@@ -285,6 +285,10 @@ impl StreamRun for ProbeRun {
         }))
     }
 
+    fn reads_lying(&self) -> bool {
+        self.shared.compiled.is_some()
+    }
+
     fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
         let shared = &self.shared;
         let rest = || BuildRest {

@@ -262,7 +262,7 @@ impl BuildBuffers {
         let count = rows.len() as u64;
         for first in (0..count).step_by(REPARTITIONED_ROWS as usize) {
             self.build.context.check()?;
-            self.append(&rows.chunk(first..(first + REPARTITIONED_ROWS).min(count))?)?;
+            self.append(&rows.lying(first..(first + REPARTITIONED_ROWS).min(count))?)?;
         }
         Ok(())
     }

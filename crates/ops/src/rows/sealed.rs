@@ -138,16 +138,23 @@ impl Rows {
         (0..self.tuple().len()).map(|field| self.gather(field, rows)).collect()
     }
 
-    /// The rows of a range as a chunk, where they lie if they can; keep ranges within the context's `chunk_rows`.
+    /// As [`Rows::chunk`], where the rows lie if they can, for who reads them there: as long as the chunk lives, so do they.
+    pub(crate) fn lying(&self, rows: Range<u64>) -> Result<Chunk> {
+        let (index, len) = (self.part_of(rows.start), (rows.end - rows.start) as usize);
+        let part = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]);
+        let first = (rows.start - self.starts[index]) as usize;
+        match part.and_then(|part| RowRange::chunk(&self.layout, part, first, len)) {
+            Some(chunk) => Ok(chunk),
+            None => self.chunk(rows),
+        }
+    }
+
+    /// The rows of a range as a chunk; keep ranges within the context's `chunk_rows`.
     pub fn chunk(&self, rows: Range<u64>) -> Result<Chunk> {
         let (index, len) = (self.part_of(rows.start), (rows.end - rows.start) as usize);
         // A range in one part, as most are, needs no list of its rows.
         if let Some(part) = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]) {
-            let first = (rows.start - self.starts[index]) as usize;
-            if let Some(chunk) = RowRange::chunk(&self.layout, part, first, len) {
-                return Ok(chunk);
-            }
-            let run = Which::Run(first, len);
+            let run = Which::Run((rows.start - self.starts[index]) as usize, len);
             let columns = (0..self.tuple().len()).map(|field| part.gather(&self.layout, field, run));
             return Ok(Chunk::new(columns.collect::<Result<_>>()?, len));
         }

@@ -26,6 +26,14 @@ pub(super) trait Scanned: Debug + Send + Sync + 'static {
     /// # Errors
     /// There is no memory for them.
     fn next(&self, place: &mut Self::Place, rows: usize) -> Result<Option<Chunk>>;
+
+    /// The same for who reads tuples where they lie.
+    ///
+    /// # Errors
+    /// As [`Scanned::next`].
+    fn next_lying(&self, place: &mut Self::Place, rows: usize) -> Result<Option<Chunk>> {
+        self.next(place, rows)
+    }
 }
 
 /// The edge out of a scan of collections.
@@ -70,15 +78,21 @@ struct ScanRun<C> {
 
 impl<C: Scanned> StreamRun for ScanRun<C> {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        self.worker_before(false)
+    }
+
+    fn worker_before(&self, lying: bool) -> Result<Box<dyn StreamWorker>> {
         let (field, context) = (self.field, self.context.clone());
         let pending = VecDeque::<Arc<C>>::new();
-        Ok(Box::new(ScanWorker { field, context, pending, place: Default::default() }))
+        Ok(Box::new(ScanWorker { field, context, lying, pending, place: Default::default() }))
     }
 }
 
 struct ScanWorker<C: Scanned> {
     field: usize,
     context: Arc<dyn Context>,
+    /// Whether tuples may stay where they lie.
+    lying: bool,
     /// Collections to be read; let go of as soon as they have been.
     pending: VecDeque<Arc<C>>,
     /// Where in the first of them.
@@ -96,7 +110,12 @@ impl<C: Scanned> StreamWorker for ScanWorker<C> {
     fn step(&mut self) -> Result<Step> {
         self.context.check()?;
         while let Some(collection) = self.pending.front() {
-            if let Some(chunk) = collection.next(&mut self.place, self.context.chunk_rows())? {
+            let rows = self.context.chunk_rows();
+            let next = match self.lying {
+                true => collection.next_lying(&mut self.place, rows)?,
+                false => collection.next(&mut self.place, rows)?,
+            };
+            if let Some(chunk) = next {
                 return Ok(Step::HasOutput(chunk));
             }
             self.pending.pop_front();

@@ -41,11 +41,17 @@ impl Scanned for Rows {
     type Place = usize;
 
     fn next(&self, row: &mut usize, rows: usize) -> Result<Option<Chunk>> {
-        let (start, end) = (*row, self.len().min(*row + rows));
-        if start == end {
-            return Ok(None);
-        }
-        *row = end;
-        self.chunk(start as u64..end as u64).map(Some)
+        next(self, row, rows).map(|rows| self.chunk(rows)).transpose()
     }
+
+    fn next_lying(&self, row: &mut usize, rows: usize) -> Result<Option<Chunk>> {
+        next(self, row, rows).map(|rows| self.lying(rows)).transpose()
+    }
+}
+
+/// At most so many rows from one on.
+fn next(all: &Rows, row: &mut usize, rows: usize) -> Option<std::ops::Range<u64>> {
+    let (start, end) = (*row, all.len().min(*row + rows));
+    *row = end;
+    (start < end).then_some(start as u64..end as u64)
 }

@@ -157,6 +157,10 @@ impl SinkRun for ExchangeRun {
         Ok(Box::new(Worker { shared, outgoing, heap_words, held: Held::default() }))
     }
 
+    fn reads_lying(&self) -> bool {
+        true
+    }
+
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         for mut worker in downcast_workers::<Worker>(workers)? {
             let (shared, heap_words) = (worker.shared.clone(), worker.heap_words.clone());
