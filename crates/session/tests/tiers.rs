@@ -347,6 +347,22 @@ fn rows_compiled(session: &mut Session, sql: &str) -> usize {
 }
 
 #[test]
+fn joins_are_looked_up_in_code() {
+    let mut session = session(Tier::Compiled, 8_192);
+    let mut probes = |sql: &str| {
+        let explained = session.execute(&format!("explain analyze {sql}")).map(|mut results| results.pop());
+        let Ok(Some(StatementResult::Text(text))) = explained else { panic!("{sql} is not explained") };
+        let lines: Vec<&str> = text.lines().collect();
+        let of_probe = |pair: &&[&str]| pair[1].contains(" = probe(");
+        lines.windows(2).filter(of_probe).map(|pair| pair[0].contains("compiled rows")).collect::<Vec<_>>()
+    };
+    assert_eq!(probes("select sum(weight * i) from t join u on middle = u_middle"), [true]);
+    assert_eq!(probes("select sum(weight) from t join u on large = u_large and small = u_small"), [true]);
+    // Keys that are strings have no code.
+    assert_eq!(probes("select sum(weight) from t join u on text = u_text"), [false]);
+}
+
+#[test]
 fn what_is_hot_is_compiled_meanwhile() {
     let mut session = session(Tier::Auto, 2_048);
     // Ten million tuples and more: enough for any compiler to have finished before them.

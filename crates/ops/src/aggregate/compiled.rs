@@ -87,7 +87,9 @@ impl Compiled {
     pub(crate) fn reads_lying(&self) -> bool {
         let Asked { states, origins, .. } = &*self.asked;
         let are_fields = origins.iter().all(|origin| matches!(origin, Origin::Field(_)));
-        are_fields && states.iter().all(|state| *state) && self.is_ready()
+        let reads_lists =
+            self.figures.run().context.compiler().is_some_and(|compiler| compiler.reads_lists());
+        are_fields && states.iter().all(|state| *state) && reads_lists && self.is_ready()
     }
 
     /// Whether each state of the program is one that code updates.

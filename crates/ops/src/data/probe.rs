@@ -223,6 +223,15 @@ impl ProbeRun {
     }
 }
 
+impl Shared {
+    /// Whether pairs can be yielded by number: all of them have a row.
+    fn may_lie(&self) -> bool {
+        self.how.kind == JoinKind::Inner
+            && Pairs::may_be_of(&self.how.stream)
+            && Pairs::may_be_of(self.table.tuple())
+    }
+}
+
 impl How {
     /// What is yielded.
     pub(super) fn kind(&self) -> JoinKind {
@@ -275,7 +284,7 @@ impl StreamRun for ProbeRun {
     fn worker_before(&self, reads_lying: bool) -> Result<Box<dyn StreamWorker>> {
         Ok(Box::new(ProbeWorker {
             shared: self.shared.clone(),
-            lying: reads_lying && self.shared.how.kind == JoinKind::Inner,
+            lying: reads_lying && self.shared.may_lie(),
             input: None,
             lookup: Lookup::default(),
             pairs: Candidates::default(),

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use arrow::array::UInt32Array;
 
 use tessera_encodings::{Chunk, Column, Elsewhere};
+use tessera_types::{Field, Tuple};
 
 use crate::code::{InputPlace, RawInput};
 use crate::expression::{lies_at, raw};
+use crate::physical::Physical;
 use crate::rows::{Candidates, RowRange};
 
 use super::output::stored_positions;
@@ -32,6 +34,15 @@ struct Numbers {
 }
 
 impl Pairs {
+    /// Whether tuples of this type can be paired by number: lists and the like cannot, of which as many copies may be too many for a column.
+    pub(crate) fn may_be_of(tuple: &Tuple) -> bool {
+        let is_flat = |field: &Field| {
+            let physical = field.atom().map(|atom| Physical::of(&atom.arrow()));
+            matches!(physical, Some(Ok(physical)) if physical != Physical::Nested)
+        };
+        tuple.fields().iter().all(is_flat)
+    }
+
     /// The pairs as a chunk; none of them without a row.
     pub(crate) fn chunk(stream: &Chunk, table: &Arc<JoinTable>, pairs: Candidates) -> Chunk {
         let rows = pairs.len();
