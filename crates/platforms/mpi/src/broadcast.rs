@@ -161,8 +161,10 @@ impl SinkWorker for Worker {
 }
 
 fn keep(position: u64, packet: Packet<'_>, parts: &mut Parts, memory: &mut Reservation) -> Result<()> {
+    let mut packet = packet.into_owned();
+    packet.rows.to_mut().shrink_to_fit();
     memory.grow(packet.rows.len() * 8 + packet.heap.len())?;
-    parts.push((position, packet.into_owned()));
+    parts.push((position, packet));
     Ok(())
 }
 
