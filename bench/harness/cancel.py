@@ -105,7 +105,7 @@ def main() -> int:
     parser.add_argument("--moments", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/examples/cancel")
+    parser.add_argument("--binary", type=Path, default=default_binary("examples/cancel"))
     parser.add_argument("--platform", choices=WHAT, default="local", help="other than local: TPC-H by the program itself")
     parser.add_argument("--workers", type=int, default=4, help="ranks, or serverless workers")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the program")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from .machine import describe
-from .suites import ROOT
+from .suites import ROOT, default_binary
 
 # Eight that differ: scans, joins, large and small groups, a sort. The first one is the short one.
 QUERIES = ["q06", "q01", "q03", "q05", "q09", "q13", "q18", "q21"]
@@ -64,7 +64,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="where the tables are (tessera generate tpch)")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/examples/concurrent")
+    parser.add_argument("--binary", type=Path, default=default_binary("examples/concurrent"))
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     options = parser.parse_args()
     machine = describe(options.binary)

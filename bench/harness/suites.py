@@ -51,12 +51,11 @@ def ensure_data(binary: Path, suite: str, scale: float, directory: Path) -> Path
     return directory
 
 
-def default_binary() -> Path:
-    """The tessera binary of this checkout's release build."""
+def default_binary(name: str = "tessera") -> Path:
+    """A program of this checkout's release build."""
     import os
 
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return target / "release" / "tessera"
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / name
 
 
 def check_binary(binary: Path) -> None:

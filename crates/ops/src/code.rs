@@ -401,6 +401,9 @@ pub struct LookupCode {
     pub stride: usize,
 }
 
+/// Pairs of a tuple that are written without a look at how many there are.
+pub const WRITTEN_AT_ONCE: usize = 4;
+
 /// A join table in memory, and how many pairs there is room for.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -413,7 +416,7 @@ pub struct RawTable {
     pub tags: *const u16,
     /// The first row.
     pub rows: *const u8,
-    /// How many pairs may be written.
+    /// How many pairs may be found; behind them there is room for [`WRITTEN_AT_ONCE`] more.
     pub room: u64,
 }
 

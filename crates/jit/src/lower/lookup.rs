@@ -1,8 +1,10 @@
 //! Look-ups in join tables: a function that writes a pair for each tuple and each row of the table with the same keys.
 //!
 //! Tuples go through it in blocks, and each block three times: first their hashes, which ask for their slots of the directory; then the
-//! slots, which ask for the first of their rows; then the rows. So what is asked for is on its way while others are worked on, and what is
-//! between the three stays in the first-level cache (Chen et al., ICDE 2004; Menon et al., VLDB 2017).
+//! slots, which ask for the first of their rows and list all; then the rows. So what is asked for is on its way while others are worked on,
+//! and what is between the three stays in the first-level cache (Chen et al., ICDE 2004; Menon et al., VLDB 2017). Rows are listed four at
+//! once and pairs packed in place, so that no branch depends on how many rows a slot has or on whether they match, which the processor
+//! could not foresee.
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
@@ -10,15 +12,15 @@ use inkwell::builder::BuilderError;
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
-use inkwell::types::IntType;
-use inkwell::values::{BasicValue, IntValue, PointerValue};
-use tessera_ops::code::{LookupCode, Machine};
+use inkwell::types::{IntType, VectorType};
+use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
+use tessera_ops::code::{LookupCode, Machine, WRITTEN_AT_ONCE};
 use tessera_ops::hash::{MULTIPLIER, SEED};
 
 use super::NONE;
 use super::parts::{Parts, Row, Steps};
 use super::provider::{Provider, Sharing};
-use super::value::Built;
+use super::value::{Built, aligned};
 
 /// The name of the function.
 pub(crate) const LOOKUP: &str = "lookup";
@@ -61,11 +63,8 @@ pub(crate) fn lower_lookup<'ctx>(
         room: word(4)?,
         hashes: array(wide)?,
         valid: array(context.i8_type())?,
-        numbers: array(wide)?,
-        begins: array(wide)?,
-        ends: array(wide)?,
         found: parts.variable(parts.number(0))?,
-        candidates: parts.variable(parts.number(0))?,
+        listed: parts.variable(parts.number(0))?,
         full: parts.block("full"),
         parts: &parts,
     };
@@ -91,13 +90,9 @@ struct Lookup<'a, 'ctx> {
     /// Of the tuples of a block: hashes, and whether no key is NULL.
     hashes: PointerValue<'ctx>,
     valid: PointerValue<'ctx>,
-    /// Of those that have rows in their slots: which they are, the first row, and that behind the last.
-    numbers: PointerValue<'ctx>,
-    begins: PointerValue<'ctx>,
-    ends: PointerValue<'ctx>,
-    /// How many pairs there are, and how many of the block may have some.
+    /// How many pairs there are, and how many with those that may be some.
     found: PointerValue<'ctx>,
-    candidates: PointerValue<'ctx>,
+    listed: PointerValue<'ctx>,
     /// Where the function ends for want of room.
     full: BasicBlock<'ctx>,
 }
@@ -112,8 +107,8 @@ impl<'ctx> Lookup<'_, 'ctx> {
             let is_last = builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
             let rows = builder.build_select(is_last, rest, parts.number(BLOCK_ROWS), "")?.into_int_value();
             self.hash(first, rows, has_positions)?;
-            let candidates = self.slots(rows)?;
-            self.compare(first, candidates, has_positions)?;
+            self.slots(first, rows)?;
+            self.compare(has_positions)?;
             builder.build_unconditional_branch(next)?;
             Ok(())
         })?;
@@ -208,12 +203,54 @@ impl<'ctx> Lookup<'_, 'ctx> {
         Ok(())
     }
 
-    /// The second time: slots. Gives how many tuples have rows in theirs.
-    fn slots(&self, rows: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
+    /// The same number as often as pairs are written at once.
+    fn repeated(&self, number: IntValue<'ctx>) -> Built<VectorValue<'ctx>> {
+        let (builder, of) = (&self.parts.builder, number.get_type().vec_type(WRITTEN_AT_ONCE as u32));
+        let one = builder.build_insert_element(of.get_undef(), number, self.parts.number(0), "")?;
+        let first = self.parts.context.i32_type().vec_type(WRITTEN_AT_ONCE as u32).const_zero();
+        builder.build_shuffle_vector(one, of.get_undef(), first, "")
+    }
+
+    /// A tuple and the rows from `begin` on, of which `count` may be its own, are listed from `at` on.
+    fn list(
+        &self,
+        (tuple, begin): (IntValue<'ctx>, IntValue<'ctx>),
+        (at, count): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Built<()> {
+        let (parts, builder) = (self.parts, &self.parts.builder);
+        let (wide, narrow) = (parts.context.i64_type(), parts.context.i32_type());
+        let place = |at| {
+            let tuple = self.element(narrow, parts.other(TUPLES), at)?;
+            Built::Ok((tuple, parts.word(parts.other(FOUND), at)?))
+        };
+        let following: Vec<IntValue<'ctx>> =
+            (0..WRITTEN_AT_ONCE as u64).map(|number| wide.const_int(number, false)).collect();
+        let tuples = self.repeated(tuple)?;
+        let rows = builder.build_int_add(self.repeated(begin)?, VectorType::const_vector(&following), "")?;
+        let (tuples_at, rows_at) = place(at)?;
+        aligned(Some(builder.build_store(tuples_at, tuples)?), 4);
+        aligned(Some(builder.build_store(rows_at, rows)?), 8);
+        let at_once = parts.number(WRITTEN_AT_ONCE as u64);
+        let are_more = builder.build_int_compare(IntPredicate::UGT, count, at_once, "")?;
+        parts.only_if(Some(are_more), || {
+            let rest = Steps { first: at_once, below: count, step: parts.number(1) };
+            parts.each(rest, |number, next, _| {
+                let (tuple_at, row_at) = place(builder.build_int_nuw_add(at, number, "")?)?;
+                builder.build_store(tuple_at, tuple)?;
+                builder.build_store(row_at, builder.build_int_nuw_add(begin, number, "")?)?;
+                builder.build_unconditional_branch(next)?;
+                Ok(())
+            })?;
+            Ok(())
+        })
+    }
+
+    /// The second time: slots.
+    fn slots(&self, first: IntValue<'ctx>, rows: IntValue<'ctx>) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
         let (wide, byte) = (parts.context.i64_type(), parts.context.i8_type());
         let is_nullable = self.code.keys.iter().any(|key| key.nullable);
-        builder.build_store(self.candidates, parts.number(0))?;
+        builder.build_store(self.listed, builder.build_load(wide, self.found, "")?)?;
         parts.each(self.steps(rows), |number, next, _| {
             let load = |at| Built::Ok(builder.build_load(wide, at, "")?.into_int_value());
             let hash = load(parts.word(self.hashes, number)?)?;
@@ -228,66 +265,60 @@ impl<'ctx> Lookup<'_, 'ctx> {
             let tag = builder.build_int_z_extend(tag, wide, "")?;
             let missing = builder.build_and(tag, builder.build_not(entry, "")?, "")?;
             // A slot without rows has no tags.
-            let mut is_one = builder.build_int_compare(IntPredicate::EQ, missing, parts.number(0), "")?;
+            let mut may_be = builder.build_int_compare(IntPredicate::EQ, missing, parts.number(0), "")?;
             if is_nullable {
                 let valid = builder.build_load(byte, self.element(byte, self.valid, number)?, "")?;
                 let valid = valid.into_int_value();
                 let valid = builder.build_int_compare(IntPredicate::NE, valid, byte.const_zero(), "")?;
-                is_one = builder.build_and(is_one, valid, "")?;
+                may_be = builder.build_and(may_be, valid, "")?;
             }
             let row_of = |entry| builder.build_right_shift(entry, parts.number(ENTRY_TAG_BITS), false, "");
             let (begin, end) = (row_of(before)?, row_of(entry)?);
-            let more = builder.build_int_z_extend(is_one, wide, "")?;
-            let at = parts.add(Sharing::Alone, self.candidates, more)?;
-            builder.build_store(parts.word(self.numbers, at)?, number)?;
-            builder.build_store(parts.word(self.begins, at)?, begin)?;
-            builder.build_store(parts.word(self.ends, at)?, end)?;
             self.prefetch(self.row(begin)?)?;
+            let all = builder.build_int_sub(end, begin, "")?;
+            let count = builder.build_select(may_be, all, parts.number(0), "")?.into_int_value();
+            let at = parts.add(Sharing::Alone, self.listed, count)?;
+            let behind = builder.build_int_nuw_add(at, count, "")?;
+            let fits = builder.build_int_compare(IntPredicate::ULE, behind, self.room, "")?;
+            let list = parts.block("list");
+            builder.build_conditional_branch(fits, list, self.full)?;
+            builder.position_at_end(list);
+            let tuple = builder.build_int_add(first, number, "")?;
+            let tuple = builder.build_int_truncate(tuple, parts.context.i32_type(), "")?;
+            self.list((tuple, begin), (at, count))?;
             builder.build_unconditional_branch(next)?;
             Ok(())
         })?;
-        Ok(builder.build_load(wide, self.candidates, "")?.into_int_value())
+        Ok(())
     }
 
-    /// The third time: rows.
-    fn compare(&self, first: IntValue<'ctx>, candidates: IntValue<'ctx>, has_positions: bool) -> Built<()> {
+    /// The third time: rows. The pairs that are some move to the front of what is listed.
+    fn compare(&self, has_positions: bool) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
         let (wide, narrow) = (parts.context.i64_type(), parts.context.i32_type());
-        let load = |at| Built::Ok(builder.build_load(wide, at, "")?.into_int_value());
-        parts.each(self.steps(candidates), |candidate, next, end| {
-            let number = load(parts.word(self.numbers, candidate)?)?;
-            let begin = load(parts.word(self.begins, candidate)?)?;
-            let behind = load(parts.word(self.ends, candidate)?)?;
-            let at = builder.build_int_add(first, number, "")?;
+        let load = |of: IntType<'ctx>, at| Built::Ok(builder.build_load(of, at, "")?.into_int_value());
+        let listed =
+            Steps { first: load(wide, self.found)?, below: load(wide, self.listed)?, step: parts.number(1) };
+        parts.each(listed, |number, next, end| {
+            let tuple = load(narrow, self.element(narrow, parts.other(TUPLES), number)?)?;
+            let row = load(wide, parts.word(parts.other(FOUND), number)?)?;
+            let at = builder.build_int_z_extend(tuple, wide, "")?;
             let (keys, _) = self.keys(at, has_positions, (next, end))?;
-            let may_be = builder.build_int_sub(behind, begin, "")?;
-            let may_be = builder.build_int_add(load(self.found)?, may_be, "")?;
-            let fits = builder.build_int_compare(IntPredicate::ULE, may_be, self.room, "")?;
-            let pairs = parts.block("pairs");
-            builder.build_conditional_branch(fits, pairs, self.full)?;
-            builder.position_at_end(pairs);
-            let tuple = builder.build_int_truncate(at, narrow, "")?;
-            let steps = Steps { first: begin, below: behind, step: parts.number(1) };
-            parts.each(steps, |row, next, _| {
-                let mut equal = parts.context.bool_type().const_all_ones();
-                for ((key, offset), code) in keys.iter().zip(&self.code.offsets).zip(&self.code.keys) {
-                    let at =
-                        self.element(parts.context.i8_type(), self.row(row)?, parts.number(*offset as u64))?;
-                    let of = match code.machine {
-                        Machine::Integer { bits, .. } => parts.whole_type(bits),
-                        _ => key.get_type(),
-                    };
-                    let stored = builder.build_load(of, at, "")?.into_int_value();
-                    let same = builder.build_int_compare(IntPredicate::EQ, stored, *key, "")?;
-                    equal = builder.build_and(equal, same, "")?;
-                }
-                let more = builder.build_int_z_extend(equal, wide, "")?;
-                let place = parts.add(Sharing::Alone, self.found, more)?;
-                builder.build_store(self.element(narrow, parts.other(TUPLES), place)?, tuple)?;
-                builder.build_store(parts.word(parts.other(FOUND), place)?, row)?;
-                builder.build_unconditional_branch(next)?;
-                Ok(())
-            })?;
+            let row_at = self.row(row)?;
+            let mut equal = parts.context.bool_type().const_all_ones();
+            for ((key, offset), code) in keys.iter().zip(&self.code.offsets).zip(&self.code.keys) {
+                let at = self.element(parts.context.i8_type(), row_at, parts.number(*offset as u64))?;
+                let of = match code.machine {
+                    Machine::Integer { bits, .. } => parts.whole_type(bits),
+                    _ => key.get_type(),
+                };
+                let same = builder.build_int_compare(IntPredicate::EQ, load(of, at)?, *key, "")?;
+                equal = builder.build_and(equal, same, "")?;
+            }
+            let more = builder.build_int_z_extend(equal, wide, "")?;
+            let place = parts.add(Sharing::Alone, self.found, more)?;
+            builder.build_store(self.element(narrow, parts.other(TUPLES), place)?, tuple)?;
+            builder.build_store(parts.word(parts.other(FOUND), place)?, row)?;
             builder.build_unconditional_branch(next)?;
             Ok(())
         })?;

@@ -7,7 +7,7 @@ use tessera_encodings::Chunk;
 use tessera_types::{Result, Tuple};
 
 use crate::Run;
-use crate::code::{InputCode, Lookup, LookupCode, Machine};
+use crate::code::{InputCode, Lookup, LookupCode, Machine, WRITTEN_AT_ONCE};
 use crate::expression::{Figures, Origin, Variants};
 use crate::rows::Candidates;
 
@@ -81,12 +81,12 @@ impl CompiledLookup {
         let Some((promise, inputs)) = found else { return Ok(false) };
         let Some(code) = promise.get(0)? else { return Ok(false) };
         pairs.clear();
-        pairs.positions.reserve(room);
-        pairs.rows.reserve(room);
+        pairs.positions.reserve(room + WRITTEN_AT_ONCE);
+        pairs.rows.reserve(room + WRITTEN_AT_ONCE);
         let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
         // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their
         // own or for as many as a chunk can store; the positions are of those tuples. The table is complete, and of the layout that the
-        // code has (`start`). There is room for as many pairs as `raw` says, of which as many are written as the code says.
+        // code has (`start`). There is room for as many pairs as `raw` says and more, of which as many are written as the code says.
         unsafe {
             let (tuples, found) = (pairs.positions.as_mut_ptr(), pairs.rows.as_mut_ptr());
             let Some(len) = code.run(inputs.raw(), positions, rows, &raw, tuples, found) else {

@@ -44,9 +44,10 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// The bits a directory for this many rows takes: at least 1, so that a shift by 64 never happens.
+    /// The bits a directory for this many rows takes: at least 1, so that a shift by 64 never happens. Up to an eighth more rows
+    /// than slots: the parts of what was partitioned have about a power of two, as often a few more as a few less.
     pub(crate) fn bits_for(rows: usize) -> u32 {
-        rows.next_power_of_two().ilog2().max(1)
+        (rows - rows / 9).next_power_of_two().ilog2().max(1)
     }
 
     /// Bytes of a directory.

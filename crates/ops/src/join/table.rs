@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result, Tuple};
 
-use crate::code::{InputPlace, RawInput, RawTable};
+use crate::code::{InputPlace, RawInput, RawTable, WRITTEN_AT_ONCE};
 use crate::physical::Physical;
 use crate::rows::{Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLayout, Values, Which};
 
@@ -333,9 +333,6 @@ struct SharedOut {
     limit: usize,
     share: usize,
 }
-
-/// Candidates of a position that are written without a look at how many there are.
-const WRITTEN_AT_ONCE: usize = 4;
 
 impl Expand for InOrder {
     /// Lists the candidates of many positions, then tests them: in neither loop does a branch depend on how many rows a slot has or
