@@ -88,8 +88,8 @@ const PLAN: &str = "plan {
 const BARRIER: &str = "plan {
   %all = executor() {platform = :mpi}
     plan {
-      %l = lab_tuples() {relation = 0}
-      %n = reduce(%l) {aggregates = {n = {function = :count, args = []}}, partial = true}
+      %one = values() {columns = <x: int64>, rows = [[1]]}
+      %n = reduce(%one) {aggregates = {n = {function = :count, args = []}}, partial = true}
       %of_ranks = mpi_broadcast(%n)
       %parts = rows_scan(%of_ranks) {field = data}
       %sum = reduce(%parts) {aggregates = {n = {function = :merge_count, args = [n]}}}
