@@ -6,6 +6,8 @@
 
 use tessera_types::{Error, Result};
 
+use super::passing;
+
 /// Bits for each key, at least.
 const BITS_OF_KEY: usize = 8;
 /// The most blocks: as far as the number of a block and the places in it take different bits of the hash, and there is no sense
@@ -62,6 +64,15 @@ impl Bloom {
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let places = places(hash);
         self.blocks.get((hash >> self.shift) as usize).is_some_and(|block| block & places == places)
+    }
+
+    /// The positions of those hashes whose key may have been added, ascending.
+    pub(crate) fn select(&self, hashes: &[u64]) -> Vec<u32> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(positions) = super::avx512::passing(&self.blocks, self.shift, hashes) {
+            return positions;
+        }
+        passing(hashes.len(), hashes.iter().map(|hash| self.may_contain(*hash)))
     }
 
     /// Bytes of a filter of so many blocks.
@@ -125,6 +136,17 @@ mod tests {
         let mut bloom = Bloom::new(Bloom::blocks_for((range.end - range.start) as usize));
         hashes(range).for_each(|hash| bloom.add(hash));
         bloom
+    }
+
+    #[test]
+    fn those_that_may_be_there_are_selected() {
+        for (keys, len) in [(0, 9), (3, 0), (3, 1), (40, 7), (100, 8), (100, 65), (5_000, 10_001)] {
+            let bloom = filter(0..keys);
+            let hashes: Vec<u64> = hashes(0..len).collect();
+            let expected = passing(hashes.len(), hashes.iter().map(|hash| bloom.may_contain(*hash)));
+            assert!(expected.len() as u64 >= keys.min(len));
+            assert_eq!(bloom.select(&hashes), expected, "{keys} keys, {len} hashes");
+        }
     }
 
     #[test]

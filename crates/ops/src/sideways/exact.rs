@@ -213,6 +213,14 @@ mod tests {
     }
 
     #[test]
+    fn short_numbers_are_keys_too() {
+        let values = (0..20).map(|at| [i32::MIN, -71, -70, 4, i32::MAX][at % 5]);
+        let array: ArrayRef = Arc::new(Date32Array::from_iter_values(values));
+        let wanted: Vec<u32> = (0..20).filter(|at| matches!(at % 5, 2 | 3)).collect();
+        assert_eq!(exact(&[-70, 4]).unwrap().select(&array).unwrap(), wanted);
+    }
+
+    #[test]
     fn parts_merge_and_become_bloom_filters() {
         let (a, b) = (exact(&[-70, 4]).unwrap(), exact(&[4, 900]).unwrap());
         assert_eq!(a.merged(&b).unwrap().keys().collect::<Vec<_>>(), [-70, 4, 900]);

@@ -14,7 +14,6 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use super::bloom::Bloom;
 use super::exact::Exact;
-use super::passing;
 use crate::Run;
 use crate::describe;
 use crate::expression::scalar::{array_value, scalar_to_array};
@@ -293,7 +292,7 @@ impl KeyFilter {
             .ok_or_else(|| Error::internal("a filter of other keys"))?,
             Keys::Bloom(bloom) => {
                 hash_columns(keys, rows, hashes)?;
-                passing(rows, hashes.iter().map(|hash| bloom.may_contain(*hash)))
+                bloom.select(&hashes[..rows])
             }
         };
         self.count(rows as u64, positions.len() as u64);

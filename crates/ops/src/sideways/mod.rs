@@ -3,6 +3,8 @@
 //! An edge cannot carry it, since it goes against the stream while that flows. So the plan names it on both ends, and a run of a
 //! plan keeps it by these names. It may always be missing or late: it only spares work, and never decides an answer.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod bloom;
 mod exact;
 mod key_filter;
