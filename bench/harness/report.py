@@ -89,24 +89,30 @@ def _markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
 def _compiling(result: dict) -> list[str]:
     """What the compiled tier compiled, and its share of a query that is run for the first time."""
     rows, each, shares = [], [], []
+    scanned = compiled = 0
     for query, found in result.get("compiling", {}).items():
         pieces, took = found["compiled_pieces"], found["compiling_ms"]
         median = result["queries"][query]["tessera-compiled"]["median_seconds"]
+        of_query = found["rows_of_scans"]
+        scanned, compiled = scanned + of_query[0], compiled + of_query[1]
+        of_scans = [f"{of_query[0]:,}", f"{of_query[1] / max(of_query[0], 1):.1%}"]
         if not pieces or not median:
-            rows.append([query, str(pieces or 0), "", "", ""])
+            rows.append([query, str(pieces or 0), "", "", "", *of_scans])
             continue
         share = took / (took + median * 1000)
         each.append(took / pieces)
         shares.append(share)
-        rows.append([query, str(pieces), f"{took:.1f}", f"{took / pieces:.1f}", f"{share:.0%}"])
+        rows.append([query, str(pieces), f"{took:.1f}", f"{took / pieces:.1f}", f"{share:.0%}", *of_scans])
     if not each:
         return []
     note = (
         "What tessera-compiled compiles before it first runs a query, in the time of the thread that compiles, and its share of that first run: of "
-        "compiling and the median of later runs. Predicates and aggregations that an earlier query had are not compiled again. Other tiers wait for nothing."
+        "compiling and the median of later runs. Predicates and aggregations that an earlier query had are not compiled again. Other tiers wait for nothing. "
+        "Rows that leave scans are compiled where a sub-operator of their pipeline, from the scan to its end, has code for them."
     )
-    median = ["median", "", "", f"{statistics.median(each):.1f}", f"{statistics.median(shares):.0%}"]
-    columns = ["query", "pieces of code", "ms", "ms a piece", "share of the first run"]
+    of_all = [f"{scanned:,}", f"{compiled / max(scanned, 1):.1%}"]
+    median = ["median, sum", "", "", f"{statistics.median(each):.1f}", f"{statistics.median(shares):.0%}", *of_all]
+    columns = ["query", "pieces of code", "ms", "ms a piece", "share of the first run", "rows of scans", "compiled"]
     return ["## Compiling", "", note, "", *_markdown(columns, [*rows, median]), ""]
 
 

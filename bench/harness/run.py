@@ -15,6 +15,7 @@ from pathlib import Path
 
 from . import machine, report
 from .compare import difference, order_columns
+from .compiled import rows_of_scans
 from .engines import EngineProcess, PythonEngine, TesseraEngine
 from .suites import ROOT, TABLES, Query, check_binary, default_binary, ensure_data, queries
 
@@ -137,6 +138,7 @@ def measure(options: argparse.Namespace, suite: str, data: Path) -> tuple[dict, 
             if "tessera-compiled" in engines:
                 found = engines["tessera-compiled"].explained(query.sql)
                 compiling[query.name] = {key: found.get(key) for key in ("compiled_pieces", "compiling_ms")}
+                compiling[query.name]["rows_of_scans"] = rows_of_scans(found["plan"])
             # Once untimed, so that every engine finds the files in the page cache.
             for name, engine in engines.items():
                 run_once(engine, query, row[name], reference, timed=False)
