@@ -153,6 +153,8 @@ mod tests {
                 assert_eq!(packed.unpack::<u64>(start, len, 0), expected, "{bits} bits, {len} from {start}");
                 let lower: Vec<i128> = expected.iter().map(|number| i128::from(*number) - 9).collect();
                 assert_eq!(packed.unpack::<i128>(start, len, -9), lower, "{bits} bits, {len} from {start}");
+                let short: Vec<i32> = expected.iter().map(|number| i32::of(-9, *number)).collect();
+                assert_eq!(packed.unpack::<i32>(start, len, -9), short, "{bits} bits, {len} from {start}");
                 let positions: Vec<u32> = (start as u32..(start + len) as u32).collect();
                 assert_eq!(
                     packed.unpack_at::<i128>(&positions, -9),

@@ -1,8 +1,8 @@
-//! Unpacking on processors with AVX-512 VBMI: eight numbers at once, whatever their width.
+//! Unpacking on processors with AVX-512 VBMI: eight numbers at once, whatever their width, or sixteen short ones.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_and_si512, _mm512_loadu_si512, _mm512_permutexvar_epi8, _mm512_set1_epi64,
-    _mm512_srlv_epi64,
+    __m512i, _mm512_add_epi32, _mm512_and_si512, _mm512_loadu_si512, _mm512_permutexvar_epi8,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_storeu_si512,
 };
 use std::mem::MaybeUninit;
 
@@ -12,6 +12,11 @@ use super::{BITS_MAX, GROUP, Number};
 const BYTES: usize = 64;
 // The last number of a group begins, and with eight bytes ends, within them.
 const _: () = assert!((GROUP - 1) * BITS_MAX as usize / 8 + 8 <= BYTES);
+/// How many numbers of 32 bits a register has.
+const SHORT: usize = 2 * GROUP;
+/// The most bits of such a number: four bytes hold it wherever in a byte it begins.
+const SHORT_BITS_MAX: usize = 25;
+const _: () = assert!((SHORT - 1) * SHORT_BITS_MAX / 8 + 4 <= BYTES);
 
 /// Unpacks groups of numbers from a group on, while there are whole registers of bytes; gives how many numbers it has written. None on
 /// other processors, and none of 128 bits, which are spread faster one by one.
@@ -26,8 +31,40 @@ pub(super) fn unpack<N: Number>(
         return 0;
     }
     let bits = bits as usize;
+    let bytes = &bytes[start / GROUP * bits..];
+    if size_of::<N>() == size_of::<u32>() && bits <= SHORT_BITS_MAX {
+        // SAFETY: the processor has both, and the numbers are of 32 bits.
+        return unsafe { unpack_short(bytes, bits, base, out.as_chunks_mut().0) * SHORT };
+    }
     // SAFETY: the processor has both.
-    unsafe { unpack_groups(&bytes[start / GROUP * bits..], bits, base, out.as_chunks_mut().0) * GROUP }
+    unsafe { unpack_groups(bytes, bits, base, out.as_chunks_mut().0) * GROUP }
+}
+
+/// # Safety
+/// The numbers are of 32 bits.
+#[target_feature(enable = "avx512f,avx512vbmi")]
+unsafe fn unpack_short<N: Number>(
+    bytes: &[u8],
+    bits: usize,
+    base: i64,
+    out: &mut [[MaybeUninit<N>; SHORT]],
+) -> usize {
+    let places: [u8; BYTES] = std::array::from_fn(|at| (at / 4 * bits / 8 + at % 4) as u8);
+    let shifts: [u32; SHORT] = std::array::from_fn(|number| (number * bits % 8) as u32);
+    // SAFETY: both are 64 bytes.
+    let shifts = unsafe { load(&*shifts.as_ptr().cast()) };
+    let (places, mask, base) =
+        (load(&places), _mm512_set1_epi32((1 << bits) - 1), _mm512_set1_epi32(base as i32));
+    let mut done = 0;
+    for out in out {
+        let Some(bytes) = bytes.get(done * 2 * bits..).and_then(|rest| rest.first_chunk()) else { break };
+        let spread = _mm512_permutexvar_epi8(places, load(bytes));
+        let differences = _mm512_and_si512(_mm512_srlv_epi32(spread, shifts), mask);
+        // SAFETY: sixteen numbers of 32 bits, of which every value is one of the type, are as many bytes.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_add_epi32(differences, base)) };
+        done += 1;
+    }
+    done
 }
 
 #[target_feature(enable = "avx512f,avx512vbmi")]
