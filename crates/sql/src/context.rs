@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, TimeUnit};
@@ -21,7 +20,7 @@ use tessera_types::{Code, Error, Result};
 use crate::catalog::{Catalog, Table};
 use crate::error::to_datafusion;
 use crate::functions::{Arithmetic, aggregates};
-use crate::named_casts::NAMED_CAST;
+use crate::standard::STANDARD;
 use crate::statement::Settings;
 use crate::types::planning_schema;
 use crate::user_function::planned;
@@ -104,9 +103,9 @@ pub(crate) struct Surroundings<'a> {
     options: Arc<ConfigOptions>,
     pub(crate) arithmetic: Arithmetic,
     planners: Vec<Arc<dyn ExprPlanner>>,
-    scalars: HashMap<String, Arc<ScalarUDF>>,
-    aggregates: HashMap<String, Arc<AggregateUDF>>,
-    windows: HashMap<String, Arc<WindowUDF>>,
+    /// Functions that stand before DataFusion's of the same names.
+    scalars: Vec<Arc<ScalarUDF>>,
+    aggregates: Vec<Arc<AggregateUDF>>,
     view_depth: Cell<usize>,
     /// The terms of the recursive queries so far.
     recursions: RefCell<Vec<(LogicalPlan, LogicalPlan, bool)>>,
@@ -120,35 +119,8 @@ impl<'a> Surroundings<'a> {
         options.sql_parser.collect_spans = true;
         options.execution.time_zone = Some(settings.time_zone.to_string());
         let arithmetic = Arithmetic::new(library);
-        let mut scalars = HashMap::new();
-        for function in datafusion_functions::all_default_functions()
-            .into_iter()
-            .chain(datafusion_functions_nested::all_default_nested_functions())
-        {
-            for alias in function.aliases() {
-                scalars.insert(alias.clone(), function.clone());
-            }
-            scalars.insert(function.name().to_string(), function);
-        }
-        scalars.extend(planned(library).map(|function| (function.name().to_string(), function)));
-        scalars.insert(NAMED_CAST.to_string(), Arc::new(crate::named_casts::function()));
-        let mut aggregate_functions = HashMap::new();
-        for function in datafusion_functions_aggregate::all_default_aggregate_functions()
-            .into_iter()
-            .chain(aggregates(library))
-        {
-            for alias in function.aliases() {
-                aggregate_functions.insert(alias.clone(), function.clone());
-            }
-            aggregate_functions.insert(function.name().to_string(), function);
-        }
-        let mut windows = HashMap::new();
-        for function in datafusion_functions_window::all_default_window_functions() {
-            for alias in function.aliases() {
-                windows.insert(alias.clone(), function.clone());
-            }
-            windows.insert(function.name().to_string(), function);
-        }
+        let mut scalars = vec![Arc::new(crate::named_casts::function())];
+        scalars.extend(planned(library));
         let planners: Vec<Arc<dyn ExprPlanner>> = vec![
             Arc::new(Operators { arithmetic: arithmetic.clone() }),
             Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
@@ -165,8 +137,7 @@ impl<'a> Surroundings<'a> {
             arithmetic,
             planners,
             scalars,
-            aggregates: aggregate_functions,
-            windows,
+            aggregates: aggregates(library),
             view_depth: Cell::new(0),
             recursions: RefCell::default(),
         }
@@ -267,7 +238,8 @@ impl ContextProvider for Surroundings<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        self.scalars.get(name).cloned()
+        let own = self.scalars.iter().find(|function| function.name() == name);
+        own.or_else(|| STANDARD.scalars.get(name)).cloned()
     }
 
     fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
@@ -275,11 +247,15 @@ impl ContextProvider for Surroundings<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.aggregates.get(name).cloned()
+        let is_named = |function: &&Arc<AggregateUDF>| {
+            function.name() == name || function.aliases().iter().any(|alias| alias == name)
+        };
+        let own = self.aggregates.iter().find(is_named);
+        own.or_else(|| STANDARD.aggregates.get(name)).cloned()
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        self.windows.get(name).cloned()
+        STANDARD.windows.get(name).cloned()
     }
 
     fn get_variable_type(&self, _variable_names: &[String]) -> Option<DataType> {
@@ -291,7 +267,8 @@ impl ContextProvider for Surroundings<'_> {
     }
 
     fn udf_names(&self) -> Vec<String> {
-        self.scalars.keys().cloned().collect()
+        let own = self.scalars.iter().map(|function| function.name());
+        own.chain(STANDARD.scalars.keys().map(String::as_str)).map(String::from).collect()
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
@@ -299,11 +276,11 @@ impl ContextProvider for Surroundings<'_> {
     }
 
     fn udaf_names(&self) -> Vec<String> {
-        self.aggregates.keys().cloned().collect()
+        STANDARD.aggregates.keys().cloned().collect()
     }
 
     fn udwf_names(&self) -> Vec<String> {
-        self.windows.keys().cloned().collect()
+        STANDARD.windows.keys().cloned().collect()
     }
 }
 

@@ -33,6 +33,7 @@ mod reduce;
 mod relation;
 mod sample;
 mod signature;
+mod standard;
 mod statement;
 mod table_functions;
 mod types;
