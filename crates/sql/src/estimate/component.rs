@@ -60,7 +60,7 @@ struct Part {
 }
 
 /// Few keys get as many slots, most of which are free: what has no match is told at the first.
-const SLOTS_MIN: usize = 256;
+const SLOTS_MIN: usize = 4_096;
 
 /// The rows of each key: an open-addressing table, since keys are hashes already.
 #[derive(Debug)]
