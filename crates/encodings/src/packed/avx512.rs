@@ -51,13 +51,13 @@ unsafe fn unpack_short<N: Number>(
 ) -> usize {
     let places: [u8; BYTES] = std::array::from_fn(|at| (at / 4 * bits / 8 + at % 4) as u8);
     let shifts: [u32; SHORT] = std::array::from_fn(|number| (number * bits % 8) as u32);
-    // SAFETY: both are 64 bytes.
-    let shifts = unsafe { load(&*shifts.as_ptr().cast()) };
-    let (places, mask, base) =
-        (load(&places), _mm512_set1_epi32((1 << bits) - 1), _mm512_set1_epi32(base as i32));
+    let (places, shifts) = (load(&places), load(&shifts));
+    let (mask, base) = (_mm512_set1_epi32((1 << bits) - 1), _mm512_set1_epi32(base as i32));
     let mut done = 0;
     for out in out {
-        let Some(bytes) = bytes.get(done * 2 * bits..).and_then(|rest| rest.first_chunk()) else { break };
+        let Some(bytes) = bytes.get(done * 2 * bits..).and_then(|rest| rest.first_chunk::<BYTES>()) else {
+            break;
+        };
         let spread = _mm512_permutexvar_epi8(places, load(bytes));
         let differences = _mm512_and_si512(_mm512_srlv_epi32(spread, shifts), mask);
         // SAFETY: sixteen numbers of 32 bits, of which every value is one of the type, are as many bytes.
@@ -77,11 +77,13 @@ fn unpack_groups<N: Number>(
     // The bytes of each number, and at which bit of the first of them it begins.
     let places: [u8; BYTES] = std::array::from_fn(|at| (at / 8 * bits / 8 + at % 8) as u8);
     let shifts: [u64; GROUP] = std::array::from_fn(|number| (number * bits % 8) as u64);
-    let (places, shifts) = (load(&places), load_words(&shifts));
+    let (places, shifts) = (load(&places), load(&shifts));
     let mask = _mm512_set1_epi64((1i64 << bits) - 1);
     let mut done = 0;
     for out in out {
-        let Some(bytes) = bytes.get(done * bits..).and_then(|rest| rest.first_chunk()) else { break };
+        let Some(bytes) = bytes.get(done * bits..).and_then(|rest| rest.first_chunk::<BYTES>()) else {
+            break;
+        };
         let spread = _mm512_permutexvar_epi8(places, load(bytes));
         let differences = _mm512_and_si512(_mm512_srlv_epi64(spread, shifts), mask);
         // SAFETY: both are 64 bytes, of which every value is one of the type.
@@ -94,14 +96,10 @@ fn unpack_groups<N: Number>(
     done
 }
 
+/// Numbers that are as many bytes as a register has.
 #[target_feature(enable = "avx512f")]
-fn load(bytes: &[u8; BYTES]) -> __m512i {
-    // SAFETY: they are as many as are read, and may begin anywhere.
-    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx512f")]
-fn load_words(words: &[u64; GROUP]) -> __m512i {
-    // SAFETY: as of `load`.
-    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+fn load<N: Copy, const LEN: usize>(numbers: &[N; LEN]) -> __m512i {
+    const { assert!(size_of::<[N; LEN]>() == BYTES) };
+    // SAFETY: they are as many bytes as are read, and may begin anywhere.
+    unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
 }

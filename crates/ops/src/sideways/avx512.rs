@@ -2,7 +2,7 @@
 //! not gather where a look-up may be outside, nor pack positions. (Bits in the cache that are one look away are faster one by one.)
 
 use std::arch::x86_64::{
-    __mmask8, _mm256_add_epi32, _mm256_loadu_si256, _mm256_maskz_compress_epi32, _mm256_set1_epi32,
+    __mmask8, _mm256_add_epi32, _mm256_maskz_compress_epi32, _mm256_set1_epi32, _mm256_setr_epi32,
     _mm256_storeu_si256, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_i64gather_epi64,
     _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_sllv_epi64, _mm512_srli_epi64,
     _mm512_srlv_epi64,
@@ -10,8 +10,6 @@ use std::arch::x86_64::{
 
 /// How many are tested at once.
 const LANES: usize = 8;
-/// Their numbers.
-static NUMBERS: [i32; LANES] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 /// The positions of the hashes whose 4 bits ([`super::bloom`]) are set in their block, whose number `shift` leaves of them; none on other
 /// processors.
@@ -29,8 +27,7 @@ unsafe fn passing_of(blocks: &[u64], shift: u32, hashes: &[u64]) -> Vec<u32> {
     let (one, shift, in_word) =
         (_mm512_set1_epi64(1), _mm512_set1_epi64(shift.into()), _mm512_set1_epi64(63));
     let bit = |hash| _mm512_sllv_epi64(one, _mm512_and_si512(hash, in_word));
-    // SAFETY: as many are read as there are.
-    let lanes = unsafe { _mm256_loadu_si256(NUMBERS.as_ptr().cast()) };
+    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let mut positions: Vec<u32> = Vec::with_capacity(hashes.len() + LANES);
     let mut passed = 0;
     for (number, hashes) in hashes.chunks(LANES).enumerate() {
