@@ -12,8 +12,8 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use tessera_ops::code::{
-    Compiler, FunctionCode, Lookup, LookupCode, Machine, Promise, RawInput, RawTable, Select, SelectCode,
-    Update, UpdateCode,
+    Compiler, FunctionCode, HashCode, HashKeys, Lookup, LookupCode, Machine, Promise, RawInput, RawTable,
+    Select, SelectCode, Update, UpdateCode, WriteCode, WriteRows,
 };
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
@@ -23,7 +23,8 @@ use crate::given::Given;
 use crate::kept::Files;
 use crate::loaded::Loaded;
 use crate::lower::{
-    FUNCTION, LOOKUP, NONE, SELECT, UPDATE, lower_function, lower_lookup, lower_select, lower_update,
+    FUNCTION, HASH, LOOKUP, NONE, SELECT, UPDATE, WRITE, lower_function, lower_hash, lower_lookup,
+    lower_select, lower_update, lower_write,
 };
 use crate::target::{Host, Processor};
 use crate::{Tier, in_use};
@@ -52,6 +53,9 @@ type LookupFunction = unsafe extern "C" fn(
     *mut u32,
     *mut u64,
 ) -> u64;
+type HashFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u64) -> u64;
+type WriteFunction =
+    unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u8, *mut u64) -> u64;
 type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u32) -> u64;
 
 /// What there is code for, without the numbers that it is given, but with what they are.
@@ -60,6 +64,8 @@ pub(crate) enum Piece {
     Update(UpdateCode, Vec<Machine>),
     Select(SelectCode, Vec<Machine>),
     Lookup(LookupCode),
+    Hash(HashCode),
+    Write(WriteCode),
     Function(Arc<FunctionCode>),
 }
 
@@ -81,7 +87,8 @@ impl Piece {
         match self {
             Piece::Update(code, _) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
             Piece::Lookup(_) => LOOKUP_WEIGHT,
-            Piece::Select(..) | Piece::Function(_) => 1,
+            Piece::Write(code) => code.fields.len() as u64,
+            Piece::Hash(_) | Piece::Select(..) | Piece::Function(_) => 1,
         }
     }
 
@@ -91,6 +98,8 @@ impl Piece {
             Piece::Update(..) => UPDATE,
             Piece::Select(..) => SELECT,
             Piece::Lookup(_) => LOOKUP,
+            Piece::Hash(_) => HASH,
+            Piece::Write(_) => WRITE,
             Piece::Function(_) => FUNCTION,
         }
     }
@@ -100,7 +109,7 @@ impl Piece {
         match self {
             Piece::Update(code, _) => !code.grouped,
             Piece::Select(..) => true,
-            Piece::Lookup(_) | Piece::Function(_) => false,
+            Piece::Lookup(_) | Piece::Hash(_) | Piece::Write(_) | Piece::Function(_) => false,
         }
     }
 
@@ -115,7 +124,7 @@ impl Piece {
         match self {
             Piece::Update(code, _) => code.each_function(add),
             Piece::Select(code, _) => code.predicate.each_function(add),
-            Piece::Lookup(_) => {}
+            Piece::Lookup(_) | Piece::Hash(_) | Piece::Write(_) => {}
             Piece::Function(code) => found.push(code),
         }
         found
@@ -188,6 +197,39 @@ impl Lookup for Asked {
         let given = self.given.as_ptr();
         // SAFETY: the caller keeps the promises of `Lookup::run`; no numbers are given.
         counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, given, table, tuples, found) })
+    }
+}
+
+impl HashKeys for Asked {
+    unsafe fn run(&self, inputs: &[RawInput], positions: *const u32, rows: usize, out: *mut u64) -> bool {
+        let (Piece::Hash(_), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+            return false;
+        };
+        // SAFETY: as above, of `lower_hash`.
+        let function: HashFunction = unsafe { std::mem::transmute(code.address() as usize) };
+        // SAFETY: the caller keeps the promises of `HashKeys::run`; no numbers are given.
+        unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.as_ptr(), out) };
+        true
+    }
+}
+
+impl WriteRows for Asked {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        out: *mut u8,
+        nulls: *mut u64,
+    ) -> bool {
+        let (Piece::Write(_), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+            return false;
+        };
+        // SAFETY: as above, of `lower_write`.
+        let function: WriteFunction = unsafe { std::mem::transmute(code.address() as usize) };
+        // SAFETY: the caller keeps the promises of `WriteRows::run`; no numbers are given.
+        unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.as_ptr(), out, nulls) };
+        true
     }
 }
 
@@ -389,6 +431,8 @@ fn lowered<'ctx>(host: &Host<'_>, context: &'ctx Context, piece: &Piece) -> Resu
             lower_select(of, (provider, host.processor.compresses()), (code, given))
         }
         Piece::Lookup(code) => lower_lookup(of, provider, code),
+        Piece::Hash(code) => lower_hash(of, provider, code),
+        Piece::Write(code) => lower_write(of, provider, code),
         Piece::Function(code) => lower_function(of, provider, code),
     };
     lowered.map_err(|error| Error::internal(format!("the compiler made wrong code: {error}")))?;
@@ -432,6 +476,14 @@ impl Compiler for Jit {
 
     fn lookup(&self, code: LookupCode) -> Option<Arc<dyn Promise<dyn Lookup>>> {
         Some(Arc::new(self.asked((Piece::Lookup(code), Vec::new()))))
+    }
+
+    fn hash(&self, code: HashCode) -> Option<Arc<dyn Promise<dyn HashKeys>>> {
+        Some(Arc::new(self.asked((Piece::Hash(code), Vec::new()))))
+    }
+
+    fn write(&self, code: WriteCode) -> Option<Arc<dyn Promise<dyn WriteRows>>> {
+        Some(Arc::new(self.asked((Piece::Write(code), Vec::new()))))
     }
 
     fn reads_lists(&self) -> bool {
@@ -481,25 +533,20 @@ impl Asked {
     }
 }
 
-impl Promise<dyn Update> for Asked {
-    fn get(&self, rows: usize) -> Result<Option<&(dyn Update + 'static)>> {
-        Ok(self.is_there(rows)?.then_some(self))
-    }
+macro_rules! promise {
+    ($($piece:ident),*) => { $(
+        impl Promise<dyn $piece> for Asked {
+            fn get(&self, rows: usize) -> Result<Option<&(dyn $piece + 'static)>> {
+                Ok(self.is_there(rows)?.then_some(self))
+            }
+        }
+    )* };
 }
-
-impl Promise<dyn Select> for Asked {
-    fn get(&self, rows: usize) -> Result<Option<&(dyn Select + 'static)>> {
-        Ok(self.is_there(rows)?.then_some(self))
-    }
-}
-
-impl Promise<dyn Lookup> for Asked {
-    fn get(&self, rows: usize) -> Result<Option<&(dyn Lookup + 'static)>> {
-        Ok(self.is_there(rows)?.then_some(self))
-    }
-}
+promise!(Update, Select, Lookup, HashKeys, WriteRows);
 
 #[cfg(test)]
 mod random;
+#[cfg(test)]
+mod rows;
 #[cfg(test)]
 mod tests;

@@ -440,6 +440,63 @@ pub trait Lookup: Debug + Send + Sync {
     ) -> Option<usize>;
 }
 
+/// Hashes of tuples by their keys, as [`crate::hash`] has them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HashCode {
+    /// The keys, in the order in which they are folded.
+    pub keys: Vec<InputCode>,
+}
+
+/// Hashes that were compiled.
+pub trait HashKeys: Debug + Send + Sync {
+    /// Writes the hash of each of `rows` tuples, those at `positions`, to the place of its position in `out`; whether that was done.
+    ///
+    /// # Safety
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
+    /// null. There is room for a hash at each position.
+    unsafe fn run(&self, inputs: &[RawInput], positions: *const u32, rows: usize, out: *mut u64) -> bool;
+}
+
+/// Tuples written as rows (`docs/layout.md`), one behind the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WriteCode {
+    /// What is read: the values.
+    pub inputs: Vec<InputCode>,
+    /// Where each goes.
+    pub fields: Vec<FieldCode>,
+    /// The first byte of a row's validity, and how many there are; of fields that are not written all bits are set.
+    pub validity: Option<(usize, usize)>,
+    /// Bytes from one row to the next.
+    pub stride: usize,
+}
+
+/// A field of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldCode {
+    /// Its number among the fields of a row: that of its bit of validity.
+    pub number: usize,
+    /// Its first byte.
+    pub offset: usize,
+}
+
+/// A writer of rows that was compiled.
+pub trait WriteRows: Debug + Send + Sync {
+    /// Writes `rows` tuples, those at `positions`, to rows from `out` on, and sets the bits of the fields' numbers in `nulls` that a tuple is
+    /// NULL in; whether that was done.
+    ///
+    /// # Safety
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
+    /// null. At `out` is room for so many rows, and at `nulls` a bit for each field.
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        out: *mut u8,
+        nulls: *mut u64,
+    ) -> bool;
+}
+
 /// Updates that were compiled.
 pub trait Update: Debug + Send + Sync {
     /// Updates the states of so many tuples, those at `positions`, one after the other; gives how many. It stops before a tuple that
@@ -495,6 +552,16 @@ pub trait Compiler: Debug + Send + Sync {
 
     /// Takes a look-up; none where there is no code for one.
     fn lookup(&self, _code: LookupCode) -> Option<Arc<dyn Promise<dyn Lookup>>> {
+        None
+    }
+
+    /// Takes hashes; none where there is no code for any.
+    fn hash(&self, _code: HashCode) -> Option<Arc<dyn Promise<dyn HashKeys>>> {
+        None
+    }
+
+    /// Takes rows to be written; none where there is no code for any.
+    fn write(&self, _code: WriteCode) -> Option<Arc<dyn Promise<dyn WriteRows>>> {
         None
     }
 

@@ -8,7 +8,7 @@ use crate::function::tests::QUOTIENT;
 use crate::gpu::{Gpu, VirtualGpu, runs_select, runs_update};
 
 const PIECES: usize = 120;
-const ROWS: usize = 200;
+pub(super) const ROWS: usize = 200;
 const STRIDE: usize = 16;
 
 const fn signed(bits: u32) -> Machine {
@@ -20,7 +20,7 @@ const fn unsigned(bits: u32) -> Machine {
 }
 
 /// The types of the inputs; every second one is nullable.
-const MACHINES: [Machine; 14] = [
+pub(super) const MACHINES: [Machine; 14] = [
     signed(64),
     Machine::Float64,
     signed(32),
@@ -44,10 +44,10 @@ fn quotient() -> Arc<FunctionCode> {
 }
 
 /// Numbers that are the same in every run (Knuth's constants).
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, most: usize) -> usize {
+    pub(super) fn below(&mut self, most: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % most
     }
@@ -193,7 +193,7 @@ impl Random {
     }
 
     /// Values of an input, with room for the widest type.
-    fn values(&mut self, machine: Machine) -> Vec<u64> {
+    pub(super) fn values(&mut self, machine: Machine) -> Vec<u64> {
         let width = match machine {
             Machine::Boolean => return (0..ROWS).map(|_| self.below(1 << 30) as u64 * 0x1_0001).collect(),
             machine => machine.bytes(),
@@ -408,13 +408,13 @@ fn code_for_nvidia_is_assembled() {
     }
 }
 
-fn input(values: &[u64], validity: &[u8]) -> RawInput {
+pub(super) fn input(values: &[u64], validity: &[u8]) -> RawInput {
     let (values, validity) = (values.as_ptr().cast(), validity.as_ptr());
     RawInput::column(values, validity, (3, 0))
 }
 
 /// A piece in this process, made for a processor.
-fn made(host: &Host<'_>, (piece, given): (Piece, Vec<u64>)) -> Asked {
+pub(super) fn made(host: &Host<'_>, (piece, given): (Piece, Vec<u64>)) -> Asked {
     let wanted = Wanted::new(piece);
     let object = emitted(host, &wanted.piece, FileType::Object).unwrap();
     wanted.done.set(wanted.piece.linked(&object)).unwrap();

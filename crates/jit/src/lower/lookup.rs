@@ -15,12 +15,11 @@ use inkwell::module::Module;
 use inkwell::types::{IntType, VectorType};
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
 use tessera_ops::code::{LookupCode, Machine, WRITTEN_AT_ONCE};
-use tessera_ops::hash::{MULTIPLIER, SEED};
 
 use super::NONE;
 use super::parts::{Parts, Row, Steps};
 use super::provider::{Provider, Sharing};
-use super::value::{Built, aligned};
+use super::value::{Built, Value, aligned};
 
 /// The name of the function.
 pub(crate) const LOOKUP: &str = "lookup";
@@ -121,31 +120,28 @@ impl<'ctx> Lookup<'_, 'ctx> {
         Steps { first: self.parts.number(0), below, step: self.parts.number(1) }
     }
 
-    /// The keys of a tuple as words, and whether all are there.
+    /// The keys of a tuple, NULL or not, and whether all are there.
     fn keys(
         &self,
         number: IntValue<'ctx>,
         has_positions: bool,
         (next, end): (BasicBlock<'ctx>, BasicBlock<'ctx>),
-    ) -> Built<(Vec<IntValue<'ctx>>, Option<IntValue<'ctx>>)> {
+    ) -> Built<(Vec<Value<'ctx>>, Option<IntValue<'ctx>>)> {
         let position = if has_positions { self.parts.position(number)? } else { number };
         let mut values = self.parts.values(&Row { number, position, next, end });
         let keys = (0..self.code.keys.len()).map(|key| values.input(key)).collect::<Built<Vec<_>>>()?;
-        Ok((keys.iter().map(|key| key.value.into_int_value()).collect(), values.all_valid(&keys)?))
+        let valid = values.all_valid(&keys)?;
+        Ok((keys.into_iter().map(|key| Value { valid: None, ..key }).collect(), valid))
     }
 
     /// The first time: hashes.
     fn hash(&self, first: IntValue<'ctx>, rows: IntValue<'ctx>, has_positions: bool) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
-        let (wide, byte) = (parts.context.i64_type(), parts.context.i8_type());
+        let byte = parts.context.i8_type();
         parts.each(self.steps(rows), |number, next, end| {
             let at = builder.build_int_add(first, number, "")?;
             let (keys, valid) = self.keys(at, has_positions, (next, end))?;
-            let mut state = parts.number(SEED);
-            for key in keys {
-                let word = builder.build_int_z_extend_or_bit_cast(key, wide, "")?;
-                state = self.fold(builder.build_xor(state, word, "")?, parts.number(MULTIPLIER))?;
-            }
+            let state = parts.hash(&keys, &self.code.keys)?;
             builder.build_store(parts.word(self.hashes, number)?, state)?;
             if let Some(valid) = valid {
                 let valid = builder.build_int_z_extend(valid, byte, "")?;
@@ -156,17 +152,6 @@ impl<'ctx> Lookup<'_, 'ctx> {
             Ok(())
         })?;
         Ok(())
-    }
-
-    /// The 128-bit product, upper half exclusive-or lower half ([`tessera_ops::hash::fold`]).
-    fn fold(&self, a: IntValue<'ctx>, b: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
-        let (builder, long) = (&self.parts.builder, self.parts.context.i128_type());
-        let wide = self.parts.context.i64_type();
-        let (a, b) = (builder.build_int_z_extend(a, long, "")?, builder.build_int_z_extend(b, long, "")?);
-        let product = builder.build_int_mul(a, b, "")?;
-        let high = builder.build_right_shift(product, long.const_int(64, false), false, "")?;
-        let high = builder.build_int_truncate(high, wide, "")?;
-        builder.build_xor(high, builder.build_int_truncate(product, wide, "")?, "")
     }
 
     fn slot(&self, hash: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
@@ -310,9 +295,10 @@ impl<'ctx> Lookup<'_, 'ctx> {
                 let at = self.element(parts.context.i8_type(), row_at, parts.number(*offset as u64))?;
                 let of = match code.machine {
                     Machine::Integer { bits, .. } => parts.whole_type(bits),
-                    _ => key.get_type(),
+                    _ => wide,
                 };
-                let same = builder.build_int_compare(IntPredicate::EQ, load(of, at)?, *key, "")?;
+                let key = key.value.into_int_value();
+                let same = builder.build_int_compare(IntPredicate::EQ, load(of, at)?, key, "")?;
                 equal = builder.build_and(equal, same, "")?;
             }
             let more = builder.build_int_z_extend(equal, wide, "")?;

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod function;
 mod grid;
+mod hash;
 mod lookup;
 mod parts;
 mod provider;
@@ -10,14 +11,17 @@ mod select;
 mod update;
 mod value;
 mod whole;
+mod write;
 
 use tessera_ops::code::{Machine, StepCode};
 
 pub(crate) use function::{FUNCTION, linked_name, lower_function};
+pub(crate) use hash::{HASH, lower_hash};
 pub(crate) use lookup::{LOOKUP, lower_lookup};
 pub(crate) use provider::Provider;
 pub(crate) use select::{SELECT, lower_select};
 pub(crate) use update::{UPDATE, lower_update};
+pub(crate) use write::{WRITE, lower_write};
 
 /// What a function gives in the place of a number of tuples where it has none to give.
 pub(crate) const NONE: u64 = u64::MAX;

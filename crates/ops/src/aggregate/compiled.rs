@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
+use tessera_encodings::Chunk;
 use tessera_types::Result;
 
 use super::area::Area;
@@ -16,18 +16,7 @@ use crate::code::{
     Compiler, InputCode, Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update, UpdateCode,
     ValueCode,
 };
-use crate::expression::{Coder, Figures, Origin, Variants};
-
-/// Positions of a chunk all of whose tuples count.
-static ALL_POSITIONS: [u32; CHUNK_ROWS_MAX] = {
-    let mut positions = [0; CHUNK_ROWS_MAX];
-    let mut at = 0;
-    while at < CHUNK_ROWS_MAX {
-        positions[at] = at as u32;
-        at += 1;
-    }
-    positions
-};
+use crate::expression::{Coder, Figures, Origin, Variants, positions_from};
 
 /// What was asked of a compiler for a program. All runs share it: a nested plan has many.
 #[derive(Debug)]
@@ -124,7 +113,7 @@ impl Compiled {
         };
         let positions = match (chunk.selection(), list.is_null()) {
             (Some(selection), _) => selection.values().as_ptr(),
-            (None, false) => ALL_POSITIONS.as_ptr(),
+            (None, false) => positions_from(0).as_ptr(),
             (None, true) => std::ptr::null(),
         };
         let states = area.record_mut(record as usize).as_mut_ptr();

@@ -8,12 +8,13 @@ use tessera_types::{Error, Field, Result, Tuple};
 
 use crate::Run;
 use crate::describe;
+use crate::hash::{AskedHash, KeyHasher};
 use crate::join::{BuildBuffers, PendingTable, SpilledBuild, TableBuild};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator,
     downcast_workers,
 };
-use crate::rows::RowLayout;
+use crate::rows::{AskedWrite, RowLayout, RowWriter};
 
 /// The format of the table in plans.
 pub const HASH_TABLE: &str = "hash_table";
@@ -36,6 +37,8 @@ struct BuildSink {
     layout: Arc<RowLayout>,
     keys: Vec<usize>,
     null_equal: bool,
+    hash: AskedHash,
+    write: AskedWrite,
 }
 
 #[derive(Debug)]
@@ -77,6 +80,8 @@ impl SubOperator for Build {
             layout: RowLayout::new(tuple)?,
             keys: keys(node, tuple)?,
             null_equal: node.params.flag("null_equal")?,
+            hash: AskedHash::new(),
+            write: AskedWrite::new(),
         })))
     }
 }
@@ -104,6 +109,8 @@ impl Sink for BuildSink {
         let build = TableBuild {
             layout: self.layout.clone(),
             keys: self.keys.clone(),
+            hasher: KeyHasher::start(&self.hash, self.layout.tuple(), &self.keys, run),
+            writer: RowWriter::start(&self.write, &self.layout, true, run),
             null_equal: self.null_equal,
             hash_mask: u64::MAX,
             depth: 0,

@@ -10,7 +10,7 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::data::partitions::Partitioning;
 use crate::describe::{edge, gives_one, keys};
-use crate::hash::{hash_of_word, words_of_key};
+use crate::hash::{AskedHash, KeyHasher, hash_of_word, words_of_key};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
@@ -85,7 +85,8 @@ impl SubOperator for LocalHistogram {
             true => Strings::None,
         };
         let ranged = ranged(node, &lowering.inputs[0].tuple)?;
-        Ok(Operator::Sink(Arc::new(Lowered { partitioning, strings, ranged })))
+        let (tuple, hash) = (lowering.inputs[0].tuple.clone(), Arc::default());
+        Ok(Operator::Sink(Arc::new(Lowered { partitioning, strings, ranged, tuple, hash })))
     }
 }
 
@@ -94,6 +95,8 @@ struct Lowered {
     partitioning: Partitioning,
     strings: Strings,
     ranged: Arc<[usize]>,
+    tuple: Tuple,
+    hash: Arc<AskedHash>,
 }
 
 /// Whether the bytes of long strings are wanted, and whether there can be any.
@@ -106,18 +109,21 @@ enum Strings {
 
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        Ok(Arc::new(HistogramRun { lowered: self.clone(), run: run.clone() }))
+        let hasher = KeyHasher::start(&self.hash, &self.tuple, &self.partitioning.keys, run);
+        Ok(Arc::new(HistogramRun { lowered: self.clone(), hasher, run: run.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct HistogramRun {
     lowered: Lowered,
+    hasher: KeyHasher,
     run: Run,
 }
 
 struct HistogramWorker {
     lowered: Lowered,
+    hasher: KeyHasher,
     run: Run,
     hashes: Vec<u64>,
     counts: Vec<i64>,
@@ -129,11 +135,11 @@ struct HistogramWorker {
 
 impl SinkRun for HistogramRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        let (lowered, run) = (self.lowered.clone(), self.run.clone());
+        let (lowered, hasher, run) = (self.lowered.clone(), self.hasher.clone(), self.run.clone());
         let counts = vec![0; lowered.partitioning.count()];
         let bytes = if lowered.strings == Strings::Counted { counts.clone() } else { Vec::new() };
         let bounds = vec![Bounds::NONE; lowered.ranged.len()];
-        Ok(Box::new(HistogramWorker { lowered, run, hashes: Vec::new(), counts, bytes, bounds }))
+        Ok(Box::new(HistogramWorker { lowered, hasher, run, hashes: Vec::new(), counts, bytes, bounds }))
     }
 
     fn reads_lying(&self) -> bool {
@@ -141,7 +147,7 @@ impl SinkRun for HistogramRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let Lowered { partitioning, strings, ranged } = &self.lowered;
+        let Lowered { partitioning, strings, ranged, .. } = &self.lowered;
         let mut counts = vec![0; partitioning.count()];
         let mut bytes = counts.clone();
         let mut bounds = vec![Bounds::NONE; ranged.len()];
@@ -176,7 +182,7 @@ impl SinkWorker for HistogramWorker {
             words.iter().for_each(|word| self.counts[of(word)] += 1);
             return Ok(());
         }
-        partitioning.hashes(&chunk, &mut self.hashes)?;
+        self.hasher.hashes(&chunk, &mut self.hashes)?;
         let (bits, shift) = (partitioning.bits, partitioning.shift);
         match chunk.selection() {
             None => self.hashes.iter().for_each(|hash| self.counts[partition_of(*hash, bits, shift)] += 1),

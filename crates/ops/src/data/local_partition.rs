@@ -12,10 +12,11 @@ use tessera_types::{Error, Result};
 use crate::data::local_histogram::histogram_tuple;
 use crate::data::partitions::{Partitioning, partitions_chunk, partitions_tuple};
 use crate::describe::{edges, gives_one, wants_all};
+use crate::hash::{AskedHash, KeyHasher};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
-use crate::rows::{RowLayout, Scatter, Scatterer};
+use crate::rows::{AskedWrite, RowLayout, RowWriter, Scatter, Scatterer};
 use crate::stream_util::chunks_source;
 use crate::{Run, describe};
 
@@ -62,7 +63,8 @@ impl SubOperator for LocalPartition {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let tuple = &lowering.inputs[0].tuple;
         let (partitioning, layout) = (Partitioning::new(node, tuple)?, RowLayout::new(tuple)?);
-        Ok(Operator::Sink(Arc::new(Lowered { partitioning, layout })))
+        let (hash, write) = (AskedHash::new(), AskedWrite::new());
+        Ok(Operator::Sink(Arc::new(Lowered { partitioning, layout, hash, write })))
     }
 }
 
@@ -70,6 +72,8 @@ impl SubOperator for LocalPartition {
 struct Lowered {
     partitioning: Partitioning,
     layout: Arc<RowLayout>,
+    hash: AskedHash,
+    write: AskedWrite,
 }
 
 impl Lowered {
@@ -109,26 +113,32 @@ impl Sink for Lowered {
         let counts = self.counts(histogram)?;
         let (bits, shift) = (self.partitioning.bits, self.partitioning.shift);
         let scatter = Scatter::new(self.layout.clone(), &counts, (bits, shift), &run.context)?;
-        Ok(Arc::new(PartitionRun { partitioning: self.partitioning.clone(), scatter, run: run.clone() }))
+        let hasher = KeyHasher::start(&self.hash, self.layout.tuple(), &self.partitioning.keys, run);
+        let writer = RowWriter::start(&self.write, &self.layout, true, run);
+        Ok(Arc::new(PartitionRun { hasher, writer, scatter, run: run.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct PartitionRun {
-    partitioning: Partitioning,
+    hasher: KeyHasher,
+    writer: RowWriter,
     scatter: Arc<Scatter>,
     run: Run,
 }
 
 struct PartitionWorker {
-    keys: Arc<[usize]>,
+    hasher: KeyHasher,
+    writer: RowWriter,
     scatterer: Scatterer,
+    hashes: Vec<u64>,
 }
 
 impl SinkRun for PartitionRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        let (keys, scatterer) = (self.partitioning.keys.clone(), self.scatter.worker(&self.run.context)?);
-        Ok(Box::new(PartitionWorker { keys, scatterer }))
+        let (hasher, writer) = (self.hasher.clone(), self.writer.clone());
+        let scatterer = self.scatter.worker(&self.run.context)?;
+        Ok(Box::new(PartitionWorker { hasher, writer, scatterer, hashes: Vec::new() }))
     }
 
     fn reads_lying(&self) -> bool {
@@ -146,7 +156,9 @@ impl SinkRun for PartitionRun {
 
 impl SinkWorker for PartitionWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        self.scatterer.append(&chunk, &self.keys)
+        self.hasher.hashes(&chunk, &mut self.hashes)?;
+        let selection = chunk.selection().map(|selection| &selection.values()[..]);
+        self.scatterer.append(&self.writer.tuples(&chunk)?, &self.hashes, selection)
     }
 }
 

@@ -8,10 +8,11 @@ use tessera_types::Result;
 
 use crate::data::partitions::{Partitioning, partitions_chunk, partitions_tuple};
 use crate::describe::{edge, gives_one, wants_all};
+use crate::hash::{AskedHash, KeyHasher};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
-use crate::rows::{Incoming, RowLayout, Rows, RowsBuilder, partition_of};
+use crate::rows::{AskedWrite, RowLayout, RowWriter, Rows, RowsBuilder, partition_of};
 use crate::stream_util::chunks_source;
 use crate::{Reservation, Run, describe};
 
@@ -42,7 +43,7 @@ impl SubOperator for Partition {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let tuple = &lowering.inputs[0].tuple;
         let router = Router::Hash(Partitioning::new(node, tuple)?);
-        Ok(Operator::Sink(Arc::new(PartitionSink { router, layout: RowLayout::new(tuple)? })))
+        Ok(Operator::Sink(Arc::new(PartitionSink::new(router, RowLayout::new(tuple)?))))
     }
 }
 
@@ -58,14 +59,30 @@ pub(crate) enum Router {
 /// The lowered form of `partition` and of `round_robin`.
 #[derive(Debug)]
 pub(crate) struct PartitionSink {
-    pub(crate) router: Router,
-    pub(crate) layout: Arc<RowLayout>,
+    router: Router,
+    layout: Arc<RowLayout>,
+    hash: AskedHash,
+    write: AskedWrite,
+}
+
+impl PartitionSink {
+    /// Of tuples as rows of a layout.
+    pub(crate) fn new(router: Router, layout: Arc<RowLayout>) -> PartitionSink {
+        PartitionSink { router, layout, hash: AskedHash::new(), write: AskedWrite::new() }
+    }
 }
 
 impl Sink for PartitionSink {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let (router, layout) = (self.router.clone(), self.layout.clone());
-        Ok(Arc::new(PartitionRun { router, layout, run: run.clone() }))
+        let hasher = match &router {
+            Router::Hash(partitioning) => {
+                Some(KeyHasher::start(&self.hash, layout.tuple(), &partitioning.keys, run))
+            }
+            Router::Turns(_) => None,
+        };
+        let writer = RowWriter::start(&self.write, &layout, hasher.is_some(), run);
+        Ok(Arc::new(PartitionRun { router, layout, hasher, writer, run: run.clone() }))
     }
 }
 
@@ -73,6 +90,9 @@ impl Sink for PartitionSink {
 struct PartitionRun {
     router: Router,
     layout: Arc<RowLayout>,
+    /// Where partitions go by hashes.
+    hasher: Option<KeyHasher>,
+    writer: RowWriter,
     run: Run,
 }
 
@@ -89,6 +109,8 @@ struct PartitionWorker {
     router: Router,
     run: Run,
     layout: Arc<RowLayout>,
+    hasher: Option<KeyHasher>,
+    writer: RowWriter,
     /// Made when the first tuple comes: most of many partitions of few tuples stay empty.
     partitions: Vec<Option<RowsBuilder>>,
     hashes: Vec<u64>,
@@ -102,11 +124,17 @@ impl SinkRun for PartitionRun {
             router: self.router.clone(),
             run: self.run.clone(),
             layout: self.layout.clone(),
+            hasher: self.hasher.clone(),
+            writer: self.writer.clone(),
             partitions: (0..self.partitions()).map(|_| None).collect(),
             hashes: Vec::new(),
             selections: vec![Vec::new(); self.partitions()],
             turn: 0,
         }))
+    }
+
+    fn reads_lying(&self) -> bool {
+        true
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
@@ -125,16 +153,16 @@ impl SinkRun for PartitionRun {
 impl SinkWorker for PartitionWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.run.context.check()?;
-        let hashed = matches!(self.router, Router::Hash(_));
         self.choose(&chunk)?;
-        let incoming = Incoming::of_chunk(&chunk)?;
+        let tuples = self.writer.tuples(&chunk)?;
         for (selection, builder) in self.selections.iter_mut().zip(&mut self.partitions) {
             if selection.is_empty() {
                 continue;
             }
             let new = || RowsBuilder::new(self.layout.clone(), Reservation::new(self.run.context.clone()));
             let builder = builder.get_or_insert_with(new);
-            builder.append(&incoming, hashed.then_some(&self.hashes[..]), Some(selection))?;
+            let hashes = self.hasher.as_ref().map(|_| &self.hashes[..]);
+            builder.append_tuples(&tuples, hashes, Some(selection))?;
             selection.clear();
         }
         Ok(())
@@ -151,7 +179,7 @@ impl PartitionWorker {
         };
         match &self.router {
             Router::Hash(partitioning) => {
-                partitioning.hashes(chunk, &mut self.hashes)?;
+                self.hasher.iter().try_for_each(|hasher| hasher.hashes(chunk, &mut self.hashes))?;
                 for row in 0..rows {
                     let position = position(row);
                     let hash = self.hashes[position as usize];

@@ -55,11 +55,6 @@ impl Partitioning {
     pub fn count(&self) -> usize {
         1 << self.bits
     }
-
-    /// Hashes of all stored tuples of a chunk.
-    pub(crate) fn hashes(&self, chunk: &Chunk, hashes: &mut Vec<u64>) -> Result<()> {
-        crate::hash::hash_fields(chunk, &self.keys, hashes)
-    }
 }
 
 /// The type of partitions of `tuple`: number and tuples.

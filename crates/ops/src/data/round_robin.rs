@@ -45,7 +45,7 @@ impl Descriptor for RoundRobin {
 impl SubOperator for RoundRobin {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let layout = RowLayout::new(&lowering.inputs[0].tuple)?;
-        Ok(Operator::Sink(Arc::new(PartitionSink { router: Router::Turns(fan_out(node)?), layout })))
+        Ok(Operator::Sink(Arc::new(PartitionSink::new(Router::Turns(fan_out(node)?), layout))))
     }
 }
 

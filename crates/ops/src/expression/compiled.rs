@@ -19,6 +19,22 @@ use crate::rows::RowRange;
 /// Validity of a chunk without NULLs, wherever in a byte it begins.
 static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];
 
+/// Positions of a chunk all of whose tuples count.
+static ALL_POSITIONS: [u32; CHUNK_ROWS_MAX] = {
+    let mut positions = [0; CHUNK_ROWS_MAX];
+    let mut at = 0;
+    while at < CHUNK_ROWS_MAX {
+        positions[at] = at as u32;
+        at += 1;
+    }
+    positions
+};
+
+/// The positions of a chunk from one on.
+pub(crate) fn positions_from(first: usize) -> &'static [u32] {
+    ALL_POSITIONS.get(first..).unwrap_or_default()
+}
+
 /// What compiled code reads of a chunk.
 #[derive(Debug)]
 pub(crate) struct Inputs {

@@ -68,7 +68,7 @@ pub use arithmetic::Operation;
 pub(crate) use code::{Coder, Origin};
 pub use compare::Comparison;
 use compiled::AskedPredicate;
-pub(crate) use compiled::{Figures, Predicate, Variants, lies_at, raw};
+pub(crate) use compiled::{Figures, Inputs, Predicate, Variants, lies_at, positions_from, raw};
 
 pub use aggregate_types::argument_fields;
 pub(crate) use foreign::foreign_type;

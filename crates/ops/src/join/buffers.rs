@@ -7,10 +7,10 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result};
 
 use crate::context::{Context, Reservation};
-use crate::hash::{hash_columns, hash_fields};
+use crate::hash::{KeyHasher, hash_columns};
 use crate::operator::Task;
 use crate::rows::{
-    HASH_OFFSET, Incoming, Part, RowLayout, RowRange, RowsBuilder, SharedPages, SharedWriter, Side,
+    HASH_OFFSET, Incoming, Part, RowLayout, RowRange, RowWriter, RowsBuilder, SharedPages, SharedWriter, Side,
 };
 
 use super::directory::Directory;
@@ -44,6 +44,8 @@ const DIRECTORY_BYTES: usize = 16;
 pub(crate) struct TableBuild {
     pub(crate) layout: Arc<RowLayout>,
     pub(crate) keys: Vec<usize>,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) writer: RowWriter,
     pub(crate) null_equal: bool,
     /// Which bits of the hash are used; fewer only in tests, to make hashes collide.
     pub(crate) hash_mask: u64,
@@ -60,6 +62,8 @@ impl TableBuild {
         TableBuild {
             layout: self.layout.clone(),
             keys: self.keys.clone(),
+            hasher: self.hasher.clone(),
+            writer: self.writer.clone(),
             null_equal: self.null_equal,
             hash_mask: self.hash_mask,
             depth: self.depth,
@@ -285,22 +289,8 @@ impl BuildBuffers {
     }
 
     fn append(&mut self, chunk: &Chunk) -> Result<()> {
-        match chunk.selection() {
-            None => {
-                hash_fields(chunk, &self.build.keys, &mut self.hashes)?;
-                self.build.adapt(&mut self.hashes);
-            }
-            Some(selection) => {
-                let keys =
-                    self.build.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
-                self.build.hash(&keys, chunk.rows(), &mut self.hashes)?;
-                // Appending goes by stored positions.
-                let mut stored = vec![0; chunk.rows_stored()];
-                let places = selection.values().iter().zip(&self.hashes);
-                places.for_each(|(place, hash)| stored[*place as usize] = *hash);
-                self.hashes = stored;
-            }
-        }
+        self.build.hasher.hashes(chunk, &mut self.hashes)?;
+        self.build.adapt(&mut self.hashes);
         if self.keeps(chunk) {
             let mut memory = Reservation::new(self.build.context.clone());
             memory.grow(chunk.rows() * HASH_BYTES)?;
@@ -309,10 +299,11 @@ impl BuildBuffers {
             return Ok(());
         }
         self.put_together()?;
-        let incoming = Incoming::of_chunk(chunk)?;
+        let build = self.build.clone();
+        let tuples = build.writer.tuples(chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         if self.partitions.is_empty() && self.together.len() + chunk.rows() <= UNPARTITIONED_ROWS_MOST {
-            self.together.append(&incoming, Some(&self.hashes), selection)?;
+            self.together.append_tuples(&tuples, Some(&self.hashes), selection)?;
             return Ok(());
         }
         self.begin_partitions();
@@ -331,7 +322,7 @@ impl BuildBuffers {
         }
         for (builder, selection) in self.partitions.iter_mut().zip(&self.selections) {
             if !selection.is_empty() {
-                builder.append(&incoming, Some(&self.hashes), Some(selection))?;
+                builder.append_tuples(&tuples, Some(&self.hashes), Some(selection))?;
             }
         }
         Ok(())

@@ -9,7 +9,8 @@ use tessera_encodings::Chunk;
 use tessera_plan::{Expr, NodeId, Params, Value};
 use tessera_types::{Atom, Code, Field, Tuple};
 
-use crate::rows::{Candidates, RowLayout};
+use crate::hash::KeyHasher;
+use crate::rows::{Candidates, RowLayout, RowWriter};
 use crate::testing::{SETTINGS, TestContext, TestPlan, batch, names, rows};
 
 use super::kind::KINDS;
@@ -403,7 +404,10 @@ fn table_with_mask(rows: i64, distinct: i64, hash_mask: u64) -> Arc<JoinTable> {
     let layout = RowLayout::new(&tuple).unwrap();
     let context = TestContext::new(2048, 1);
     let (keys, depth, spilled) = (vec![0], 0, None);
-    let build = Arc::new(TableBuild { layout, keys, null_equal: false, hash_mask, depth, spilled, context });
+    let (hasher, writer) = (KeyHasher::vectorized(&keys), RowWriter::vectorized());
+    let null_equal = false;
+    let build = TableBuild { layout, keys, hasher, writer, null_equal, hash_mask, depth, spilled, context };
+    let build = Arc::new(build);
     let mut buffers: Vec<_> = (0..3).map(|_| BuildBuffers::new(build.clone())).collect();
     for first in (0..rows).step_by(1000) {
         let values = first..(first + 1000).min(rows);

@@ -14,6 +14,7 @@ use crate::hash::hash_fields;
 use crate::physical::interval_to_bits;
 
 use super::compare::{Candidates, Heap, NullKeys, RowsRef};
+use super::compiled::Tuples;
 use super::incoming::{Incoming, Resolved, Values, long_bytes, view_buffers};
 use super::layout::{HASH_OFFSET, Kind, RowLayout};
 use super::memory::{Fixed, Pages};
@@ -152,13 +153,13 @@ impl RowsBuilder {
     /// # Errors
     /// As [`RowsBuilder::append`].
     pub fn append_chunk(&mut self, chunk: &Chunk, keys: &[usize]) -> Result<Range<u64>> {
-        let incoming = Incoming::of_chunk(chunk)?;
         let mut hashes = Vec::new();
         if !keys.is_empty() {
             hash_fields(chunk, keys, &mut hashes)?;
         }
         let hashes = (!keys.is_empty()).then_some(&hashes[..]);
-        self.append(&incoming, hashes, chunk.selection().map(|selection| &selection.values()[..]))
+        let selection = chunk.selection().map(|selection| &selection.values()[..]);
+        self.append_tuples(&Tuples::of(chunk), hashes, selection)
     }
 
     /// Appends tuples: all of `incoming`, or those at the positions of `selection`. Hashes are by position too. Gives
@@ -172,13 +173,61 @@ impl RowsBuilder {
         hashes: Option<&[u64]>,
         selection: Option<&[u32]>,
     ) -> Result<Range<u64>> {
-        if selection.is_some_and(|selection| selection.iter().any(|p| *p as usize >= incoming.rows)) {
+        let (start, len) = self.begin_append(incoming.rows, selection)?;
+        self.append_all(incoming, (start, len), hashes, selection)?;
+        Ok(self.end_append(len))
+    }
+
+    /// As [`RowsBuilder::append`], of the tuples of a chunk.
+    ///
+    /// # Errors
+    /// As [`RowsBuilder::append`], and those of compiling.
+    pub(crate) fn append_tuples(
+        &mut self,
+        tuples: &Tuples<'_>,
+        hashes: Option<&[u64]>,
+        selection: Option<&[u32]>,
+    ) -> Result<Range<u64>> {
+        let (start, len) = self.begin_append(tuples.chunk.rows_stored(), selection)?;
+        let place = (&mut self.pages, start, len);
+        match tuples.write(place, hashes, selection, &mut self.has_nulls)? {
+            None => self.append_all(tuples.incoming()?, (start, len), hashes, selection)?,
+            Some(others) => {
+                for &field in others {
+                    let column = &tuples.incoming()?.columns()[field];
+                    self.append_field(field, column, start, len, selection)?;
+                }
+            }
+        }
+        Ok(self.end_append(len))
+    }
+
+    /// Makes memory for tuples; gives the first row, and how many there will be.
+    fn begin_append(&mut self, rows: usize, selection: Option<&[u32]>) -> Result<(usize, usize)> {
+        if selection.is_some_and(|selection| selection.iter().any(|p| *p as usize >= rows)) {
             return Err(Error::internal("a selection beyond its columns"));
         }
-        let (start, len) = (self.rows, selection.map_or(incoming.rows, <[u32]>::len));
+        let (start, len) = (self.rows, selection.map_or(rows, <[u32]>::len));
         let bytes = self.pages.bytes_to_allocate(start + len);
         self.reservation.grow(bytes)?;
         self.pages.allocate(start + len);
+        Ok((start, len))
+    }
+
+    fn end_append(&mut self, len: usize) -> Range<u64> {
+        let start = self.rows as u64;
+        self.rows += len;
+        start..start + len as u64
+    }
+
+    /// All fields of rows that there is memory for.
+    fn append_all(
+        &mut self,
+        incoming: &Incoming,
+        (start, len): (usize, usize),
+        hashes: Option<&[u64]>,
+        selection: Option<&[u32]>,
+    ) -> Result<()> {
         if let Some(hashes) = hashes.filter(|_| self.layout.is_hashed()) {
             let hash = |p: usize| hashes.get(p).copied().unwrap_or_default();
             put(&mut self.pages, start, len, HASH_OFFSET, selection, hash);
@@ -195,8 +244,7 @@ impl RowsBuilder {
                 }
             }
             self.has_nulls.iter_mut().zip(&range.part.has_nulls).for_each(|(any, more)| *any |= more);
-            self.rows += len;
-            return Ok(start as u64..(start + len) as u64);
+            return Ok(());
         }
         if incoming.columns().len() != self.layout.fields.len() {
             return Err(Error::internal("a tuple of another width was packed into rows"));
@@ -212,8 +260,7 @@ impl RowsBuilder {
         for (field, column) in incoming.columns().iter().enumerate() {
             self.append_field(field, column, start, len, selection)?;
         }
-        self.rows += len;
-        Ok(start as u64..(start + len) as u64)
+        Ok(())
     }
 
     fn append_field(

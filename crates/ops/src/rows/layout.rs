@@ -81,7 +81,15 @@ impl RowLayout {
     /// # Errors
     /// As [`RowLayout::new`].
     pub fn bare(tuple: &Tuple) -> Result<Arc<RowLayout>> {
-        RowLayout::starting(tuple, &[], false)
+        RowLayout::starting(tuple, &[], (false, true))
+    }
+
+    /// The layout of `tuple` without a hash: for rows that nobody looks up.
+    ///
+    /// # Errors
+    /// As [`RowLayout::new`].
+    pub fn unhashed(tuple: &Tuple) -> Result<Arc<RowLayout>> {
+        RowLayout::starting(tuple, &[], (false, false))
     }
 
     /// The layout of `tuple`, followed by state fields of these widths in bytes, zero in a new row.
@@ -89,10 +97,14 @@ impl RowLayout {
     /// # Errors
     /// As [`RowLayout::new`].
     pub fn with_states(tuple: &Tuple, state_widths: &[usize]) -> Result<Arc<RowLayout>> {
-        RowLayout::starting(tuple, state_widths, true)
+        RowLayout::starting(tuple, state_widths, (true, false))
     }
 
-    fn starting(tuple: &Tuple, state_widths: &[usize], hashed: bool) -> Result<Arc<RowLayout>> {
+    fn starting(
+        tuple: &Tuple,
+        state_widths: &[usize],
+        (hashed, encodes): (bool, bool),
+    ) -> Result<Arc<RowLayout>> {
         let start = if hashed { VALIDITY_OFFSET } else { 0 };
         let validity = tuple.fields().iter().any(|field| field.nullable).then_some(start);
         let kinds = tuple
@@ -102,7 +114,7 @@ impl RowLayout {
                 Item::Atom(atom) => {
                     let data_type = atom.arrow();
                     Ok(match Physical::of(&data_type)? {
-                        Physical::Nested if !hashed => Kind::Encoded(data_type),
+                        Physical::Nested if encodes => Kind::Encoded(data_type),
                         physical => Kind::Value(physical, data_type),
                     })
                 }

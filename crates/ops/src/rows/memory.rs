@@ -286,6 +286,17 @@ impl Pages {
         self.pages.first_mut()?.own().get_mut(row * self.stride..(row + rows) * self.stride)
     }
 
+    /// Where a row lies, and how many of the `rows` from it on (at least one) lie there one behind the other.
+    ///
+    /// # Panics
+    /// There are not so many.
+    pub(crate) fn place_mut(&mut self, row: usize, rows: usize) -> (*mut u8, usize) {
+        self.check(row + rows.max(1), 0, 0);
+        let page_end = ((row >> self.shift) + 1) << self.shift;
+        // SAFETY: the row was checked.
+        (unsafe { self.row_unchecked_mut(row) }, rows.min(page_end - row))
+    }
+
     /// The value at `offset` of a row.
     #[inline(always)]
     pub(crate) fn read<T: Fixed>(&self, row: usize, offset: usize) -> T {

@@ -20,6 +20,7 @@
 mod builder;
 mod combine;
 mod compare;
+mod compiled;
 mod gather;
 mod incoming;
 mod layout;
@@ -33,6 +34,7 @@ mod wire;
 
 pub use builder::RowsBuilder;
 pub use compare::{Candidates, NullKeys};
+pub(crate) use compiled::{AskedWrite, RowWriter};
 pub(crate) use gather::Which;
 pub use incoming::Incoming;
 pub(crate) use incoming::Values;

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 
 use arrow::buffer::Buffer;
 
-use tessera_encodings::Chunk;
 use tessera_types::{Error, Result};
 
 use crate::context::{Context, Reservation, lock};
 
 use super::builder::RowsBuilder;
 use super::combine::Combiner;
+use super::compiled::Tuples;
 use super::layout::{FieldLayout, RowLayout};
 use super::memory::Pages;
 use super::sealed::{Part, Rows, Side};
@@ -207,9 +207,14 @@ fn wrong_count(partition: usize, counted: usize, found: usize) -> Error {
 }
 
 impl Scatterer {
-    /// Takes the tuples of a chunk that count, to be partitioned by `keys`.
-    pub(crate) fn append(&mut self, chunk: &Chunk, keys: &[usize]) -> Result<()> {
-        self.stage.append_chunk(chunk, keys)?;
+    /// Takes tuples: those of a chunk at the positions of `selection`, or all; hashes are by position.
+    pub(crate) fn append(
+        &mut self,
+        tuples: &Tuples<'_>,
+        hashes: &[u64],
+        selection: Option<&[u32]>,
+    ) -> Result<()> {
+        self.stage.append_tuples(tuples, Some(hashes), selection)?;
         let full = self.stage.len() * self.scatter.layout.stride_bytes() >= STAGE_BYTES;
         if full { self.scatter_stage() } else { Ok(()) }
     }

@@ -10,7 +10,7 @@ use crate::describe::{edge, gives_one, wants_all};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
-use crate::rows::{RowLayout, Rows, RowsBuilder};
+use crate::rows::{AskedWrite, RowLayout, RowWriter, Rows, RowsBuilder};
 use crate::stream_util::chunks_source;
 use crate::{Reservation, Run, describe};
 
@@ -39,31 +39,35 @@ impl Descriptor for RowsMaterialize {
 
 impl SubOperator for RowsMaterialize {
     fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let layout = RowLayout::new(&lowering.inputs[0].tuple)?;
-        Ok(Operator::Sink(Arc::new(Lowered { layout })))
+        let layout = RowLayout::unhashed(&lowering.inputs[0].tuple)?;
+        Ok(Operator::Sink(Arc::new(Lowered { layout, write: AskedWrite::new() })))
     }
 }
 
 #[derive(Debug)]
 struct Lowered {
     layout: Arc<RowLayout>,
+    write: AskedWrite,
 }
 
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        Ok(Arc::new(MaterializeRun { layout: self.layout.clone(), run: run.clone() }))
+        let writer = RowWriter::start(&self.write, &self.layout, false, run);
+        Ok(Arc::new(MaterializeRun { layout: self.layout.clone(), writer, run: run.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct MaterializeRun {
     layout: Arc<RowLayout>,
+    writer: RowWriter,
     run: Run,
 }
 
 /// Rows by the position of their morsel.
 struct MaterializeWorker {
     layout: Arc<RowLayout>,
+    writer: RowWriter,
     run: Run,
     position: u64,
     builder: Option<RowsBuilder>,
@@ -72,8 +76,13 @@ struct MaterializeWorker {
 
 impl SinkRun for MaterializeRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        let (layout, run) = (self.layout.clone(), self.run.clone());
-        Ok(Box::new(MaterializeWorker { layout, run, position: 0, builder: None, morsels: Vec::new() }))
+        let (layout, writer, run) = (self.layout.clone(), self.writer.clone(), self.run.clone());
+        let morsels = Vec::new();
+        Ok(Box::new(MaterializeWorker { layout, writer, run, position: 0, builder: None, morsels }))
+    }
+
+    fn reads_lying(&self) -> bool {
+        true
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
@@ -98,7 +107,9 @@ impl SinkWorker for MaterializeWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.run.context.check()?;
         let new = || RowsBuilder::new(self.layout.clone(), Reservation::new(self.run.context.clone()));
-        self.builder.get_or_insert_with(new).append_chunk(&chunk, &[])?;
+        let selection = chunk.selection().map(|selection| &selection.values()[..]);
+        let tuples = self.writer.tuples(&chunk)?;
+        self.builder.get_or_insert_with(new).append_tuples(&tuples, None, selection)?;
         Ok(())
     }
 

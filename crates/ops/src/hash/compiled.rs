@@ -1,0 +1,100 @@
+//! Hashes of tuples by some of their fields, in whichever tier.
+
+use std::sync::{Arc, OnceLock};
+
+use tessera_encodings::Chunk;
+use tessera_types::{Result, Tuple};
+
+use super::hash_fields;
+use crate::Run;
+use crate::code::{HashCode, HashKeys, InputCode, Machine};
+use crate::expression::{Figures, Origin, Variants};
+
+/// What was asked of a compiler for the hashes of a node. All runs share it: a nested plan has many.
+pub(crate) type AskedHash = OnceLock<Option<Arc<Asked>>>;
+
+#[derive(Debug)]
+pub(crate) struct Asked {
+    code: HashCode,
+    origins: Vec<Origin>,
+    variants: Variants<dyn HashKeys>,
+}
+
+/// Hashes tuples by their keys, in one run.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyHasher {
+    keys: Arc<[usize]>,
+    compiled: Option<Arc<Compiled>>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    asked: Arc<Asked>,
+    figures: Figures,
+}
+
+impl Asked {
+    /// None where a key has no code.
+    fn new(tuple: &Tuple, keys: &[usize]) -> Option<Asked> {
+        let input = |key: &usize| {
+            let field = &tuple.fields()[*key];
+            Some(InputCode::column(field.atom().and_then(Machine::of)?, field.nullable))
+        };
+        Some(Asked {
+            code: HashCode { keys: keys.iter().map(input).collect::<Option<_>>()? },
+            origins: keys.iter().map(|key| Origin::Field(*key)).collect(),
+            variants: Variants::default(),
+        })
+    }
+}
+
+impl KeyHasher {
+    /// By the fields `keys` of tuples, as a run has it.
+    pub(crate) fn start(asked: &AskedHash, tuple: &Tuple, keys: &[usize], run: &Run) -> KeyHasher {
+        let compiled = run.context.compiler().and_then(|_| {
+            let asked = asked.get_or_init(|| Asked::new(tuple, keys).map(Arc::new)).clone()?;
+            Some(Arc::new(Compiled { asked, figures: Figures::new(run) }))
+        });
+        KeyHasher { keys: keys.into(), compiled }
+    }
+
+    /// By the same in the vectorised tier.
+    #[cfg(test)]
+    pub(crate) fn vectorized(keys: &[usize]) -> KeyHasher {
+        KeyHasher { keys: keys.into(), compiled: None }
+    }
+
+    /// The hashes of the tuples that count in a chunk, at the places of their positions in `out` (replaced).
+    ///
+    /// # Errors
+    /// As [`hash_fields`], and those of compiling.
+    pub(crate) fn hashes(&self, chunk: &Chunk, out: &mut Vec<u64>) -> Result<()> {
+        if let Some(compiled) = &self.compiled {
+            let done = compiled.hashes(chunk, out)?;
+            compiled.figures.count(chunk.rows(), if done { chunk.rows() } else { 0 });
+            if done {
+                return Ok(());
+            }
+        }
+        hash_fields(chunk, &self.keys, out)
+    }
+}
+
+impl Compiled {
+    /// As [`KeyHasher::hashes`]; whether it was done.
+    fn hashes(&self, chunk: &Chunk, out: &mut Vec<u64>) -> Result<bool> {
+        let Asked { code, origins, variants } = &*self.asked;
+        let run = self.figures.run();
+        let Some(compiler) = run.context.compiler() else { return Ok(false) };
+        let ask = |keys: &[InputCode]| compiler.hash(HashCode { keys: keys.to_vec() });
+        let found = variants.find((origins, &code.keys), (chunk, chunk.rows()), run, ask)?;
+        let Some((promise, inputs)) = found else { return Ok(false) };
+        let Some(code) = promise.get(0)? else { return Ok(false) };
+        out.clear();
+        out.resize(chunk.rows_stored(), 0);
+        let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
+        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their
+        // own or for as many as a chunk can store; the positions are of those tuples, of which each has a place in `out`.
+        Ok(unsafe { code.run(inputs.raw(), positions, chunk.rows(), out.as_mut_ptr()) })
+    }
+}
