@@ -70,16 +70,16 @@ pub(crate) enum Piece {
 }
 
 impl Piece {
-    /// A piece, and the words of the numbers it is given.
-    pub(crate) fn of_update(mut code: UpdateCode) -> (Piece, Vec<u64>) {
+    /// A piece, and what it is given.
+    pub(crate) fn of_update(mut code: UpdateCode) -> (Piece, Given) {
         let given = Given::of_update(&mut code);
-        (Piece::Update(code, given.machines), given.words)
+        (Piece::Update(code, given.machines.clone()), given)
     }
 
     /// As [`Piece::of_update`].
-    pub(crate) fn of_select(mut code: SelectCode) -> (Piece, Vec<u64>) {
+    pub(crate) fn of_select(mut code: SelectCode) -> (Piece, Given) {
         let given = Given::of_select(&mut code);
-        (Piece::Select(code, given.machines), given.words)
+        (Piece::Select(code, given.machines.clone()), given)
     }
 
     /// How much each tuple has of what compiled code saves.
@@ -154,7 +154,7 @@ impl Update for Asked {
         };
         // SAFETY: the address is that of a function which `lower_update` made with these parameters; it is there for as long as `self`.
         let function: UpdateFunction = unsafe { std::mem::transmute(code.address() as usize) };
-        let given = self.given.as_ptr();
+        let given = self.given.words.as_ptr();
         // SAFETY: the caller keeps the promises of `Update::run`; the numbers are those of the code, in their order: that is all that the
         // function relies on.
         counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, given, groups, area) })
@@ -175,7 +175,7 @@ impl Select for Asked {
         // SAFETY: as above, of `lower_select`.
         let function: SelectFunction = unsafe { std::mem::transmute(code.address() as usize) };
         // SAFETY: the caller keeps the promises of `Select::run`; for the numbers as above.
-        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.as_ptr(), out) })
+        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.words.as_ptr(), out) })
     }
 }
 
@@ -194,7 +194,7 @@ impl Lookup for Asked {
         };
         // SAFETY: as above, of `lower_lookup`.
         let function: LookupFunction = unsafe { std::mem::transmute(code.address() as usize) };
-        let given = self.given.as_ptr();
+        let given = self.given.words.as_ptr();
         // SAFETY: the caller keeps the promises of `Lookup::run`; no numbers are given.
         counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, given, table, tuples, found) })
     }
@@ -208,7 +208,7 @@ impl HashKeys for Asked {
         // SAFETY: as above, of `lower_hash`.
         let function: HashFunction = unsafe { std::mem::transmute(code.address() as usize) };
         // SAFETY: the caller keeps the promises of `HashKeys::run`; no numbers are given.
-        unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.as_ptr(), out) };
+        unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.words.as_ptr(), out) };
         true
     }
 }
@@ -228,7 +228,7 @@ impl WriteRows for Asked {
         // SAFETY: as above, of `lower_write`.
         let function: WriteFunction = unsafe { std::mem::transmute(code.address() as usize) };
         // SAFETY: the caller keeps the promises of `WriteRows::run`; no numbers are given.
-        unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.as_ptr(), out, nulls) };
+        unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.words.as_ptr(), out, nulls) };
         true
     }
 }
@@ -459,9 +459,9 @@ pub(crate) fn compiler(tier: Tier, kept: Option<&Path>) -> Option<Arc<dyn Compil
 }
 
 impl Jit {
-    fn asked(&self, (piece, given): (Piece, Vec<u64>)) -> Asked {
+    fn asked(&self, (piece, given): (Piece, Given)) -> Asked {
         let (kept, spent) = (self.kept.clone(), self.spent.clone());
-        Asked { wanted: SHARED.wanted(piece), given: given.into(), tier: self.tier, kept, spent }
+        Asked { wanted: SHARED.wanted(piece), given: Arc::new(given), tier: self.tier, kept, spent }
     }
 }
 
@@ -475,15 +475,15 @@ impl Compiler for Jit {
     }
 
     fn lookup(&self, code: LookupCode) -> Option<Arc<dyn Promise<dyn Lookup>>> {
-        Some(Arc::new(self.asked((Piece::Lookup(code), Vec::new()))))
+        Some(Arc::new(self.asked((Piece::Lookup(code), Given::default()))))
     }
 
     fn hash(&self, code: HashCode) -> Option<Arc<dyn Promise<dyn HashKeys>>> {
-        Some(Arc::new(self.asked((Piece::Hash(code), Vec::new()))))
+        Some(Arc::new(self.asked((Piece::Hash(code), Given::default()))))
     }
 
     fn write(&self, code: WriteCode) -> Option<Arc<dyn Promise<dyn WriteRows>>> {
-        Some(Arc::new(self.asked((Piece::Write(code), Vec::new()))))
+        Some(Arc::new(self.asked((Piece::Write(code), Given::default()))))
     }
 
     fn reads_lists(&self) -> bool {
@@ -499,8 +499,8 @@ impl Compiler for Jit {
 #[derive(Debug, Clone)]
 struct Asked {
     wanted: Arc<Wanted>,
-    /// The numbers that the code is given, as the piece has them.
-    given: Arc<[u64]>,
+    /// What the code is given, as the piece has it.
+    given: Arc<Given>,
     tier: Tier,
     kept: Option<Arc<Files>>,
     spent: Arc<Spent>,
@@ -550,3 +550,5 @@ mod random;
 mod rows;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod texts;

@@ -1,6 +1,12 @@
 //! Numbers of a query become numbers that its code is given: the same query with others has the same code.
 
-use tessera_ops::code::{Machine, Op, Operation, SelectCode, UpdateCode, ValueCode};
+use std::sync::Arc;
+
+use tessera_ops::code::{
+    Machine, Op, Operation, SHORT_TEXT_BYTES, SelectCode, TextCode, UpdateCode, ValueCode,
+};
+
+const WORD: Machine = Machine::Integer { bits: 64, signed: false };
 
 /// Numbers in memory, and what they are.
 #[derive(Debug, Default)]
@@ -8,6 +14,8 @@ pub(crate) struct Given {
     pub(crate) machines: Vec<Machine>,
     /// Of each number as many as [`words`] says, the lowest first.
     pub(crate) words: Vec<u64>,
+    /// The texts that words refer to.
+    pub(crate) texts: Vec<Arc<str>>,
 }
 
 /// How many words a number takes.
@@ -44,6 +52,7 @@ impl Given {
             self.words.extend(&[low, high][..words(code.machine)]);
             return;
         }
+        code.op.each_text_mut(&mut |text| self.take_text(text));
         let is_division = matches!(code.op, Op::Arithmetic(Operation::Div | Operation::Mod, _));
         let mut number = 0;
         code.each_operand_mut(&mut |operand| {
@@ -54,6 +63,31 @@ impl Given {
             number += 1;
         });
     }
+
+    fn take_text(&mut self, text: &mut TextCode) {
+        match text {
+            TextCode::Part { text, .. } => self.take_text(text),
+            TextCode::Input(_) | TextCode::Given { .. } => {}
+            TextCode::Constant(constant) => {
+                let (first, is_short) = (self.machines.len(), constant.len() <= SHORT_TEXT_BYTES);
+                self.machines.extend([WORD; 3]);
+                self.words.extend(view(constant));
+                self.words.push(constant.as_ptr() as u64);
+                self.texts.push(constant.clone());
+                *text = TextCode::Given { first, is_short };
+            }
+        }
+    }
+}
+
+/// The two words of a text's view; of a long one without its place.
+fn view(text: &str) -> [u64; 2] {
+    let (length, mut view) = (text.len().min(SHORT_TEXT_BYTES), [0; 16]);
+    let shown = if text.len() <= SHORT_TEXT_BYTES { length } else { 4 };
+    view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+    view[4..4 + shown].copy_from_slice(&text.as_bytes()[..shown]);
+    let bits = u128::from_le_bytes(view);
+    [bits as u64, (bits >> 64) as u64]
 }
 
 /// Two additions of numbers, or two subtractions, as one: where both go the same way, the second leaves the type if the first does.

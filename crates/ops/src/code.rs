@@ -13,6 +13,9 @@ pub use crate::expression::{Comparison, Operation};
 /// The most that is compiled at once ([`ValueCode::size`]): beyond it compilers take seconds.
 pub(crate) const SIZE_MAX: usize = 1_000;
 
+/// What an operation on texts counts among the parts of what is compiled.
+const TEXT_SIZE: usize = 10;
+
 /// How values of a type of fixed width lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Machine {
@@ -135,13 +138,85 @@ pub enum Op {
     },
     /// A call of a function that a user gave; NULL where an argument is.
     Function(Arc<FunctionCode>, Vec<ValueCode>),
+    /// Whether two texts are the same; NULL where one is.
+    SameText(Box<[TextCode; 2]>),
+    /// Whether a text is like a pattern; NULL where it is.
+    Like(Box<LikeCode>),
+}
+
+/// A text for each tuple.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TextCode {
+    /// An input in views ([`InputPlace::Views`]).
+    Input(usize),
+    /// One of the query.
+    Constant(Arc<str>),
+    /// One that the code is given when it runs, as three words from one on: its view, and where its bytes are. Texts of at most
+    /// [`SHORT_TEXT_BYTES`] bytes lie in their view.
+    Given {
+        /// The first word.
+        first: usize,
+        /// Whether it lies in its view.
+        is_short: bool,
+    },
+    /// So many of its characters, or all, behind the first ones.
+    Part {
+        /// The text.
+        text: Box<TextCode>,
+        /// Characters that are left out.
+        skipped: u64,
+        /// The most that follow.
+        most: Option<u64>,
+    },
+}
+
+/// The longest text that lies in its view.
+pub const SHORT_TEXT_BYTES: usize = 12;
+
+/// A pattern of LIKE without `_`: pieces that stand one behind the other in a text, with anything between them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LikeCode {
+    /// The text.
+    pub text: TextCode,
+    /// What it must begin with.
+    pub first: Option<TextCode>,
+    /// What follows, each as far to the front as it goes; none is empty.
+    pub middle: Vec<TextCode>,
+    /// What it must end with.
+    pub last: Option<TextCode>,
+}
+
+impl Op {
+    /// Visits the texts that it compares, to change them.
+    pub fn each_text_mut(&mut self, visit: &mut dyn FnMut(&mut TextCode)) {
+        match self {
+            Op::SameText(texts) => texts.iter_mut().for_each(visit),
+            Op::Like(like) => {
+                let LikeCode { text, first, middle, last } = &mut **like;
+                [text].into_iter().chain(first).chain(middle).chain(last).for_each(visit);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether it is about texts.
+    pub fn is_of_texts(&self) -> bool {
+        matches!(self, Op::SameText(_) | Op::Like(_))
+    }
 }
 
 /// Visits the operands of an operation, shared or `mut`.
 macro_rules! each_operand {
     ($op:expr, $visit:expr $(, $mut:ident)?) => {
         match & $($mut)? $op {
-            Op::Input(_) | Op::Shared(_) | Op::Null | Op::Integer(_) | Op::Float(_) | Op::Given(_) => {}
+            Op::Input(_)
+            | Op::Shared(_)
+            | Op::Null
+            | Op::Integer(_)
+            | Op::Float(_)
+            | Op::Given(_)
+            | Op::SameText(_)
+            | Op::Like(_) => {}
             Op::Compare(_, args)
             | Op::Arithmetic(_, args)
             | Op::Decimal { args, .. }
@@ -182,7 +257,7 @@ macro_rules! each_operand {
 impl ValueCode {
     /// How much there is to compile: its parts.
     pub fn size(&self) -> usize {
-        let mut size = 1;
+        let mut size = if self.op.is_of_texts() { TEXT_SIZE } else { 1 };
         self.each_operand(&mut |operand| size += operand.size());
         size
     }
@@ -279,6 +354,8 @@ pub enum InputPlace {
     Column,
     /// In a column, at the place that a list has for the position: numbers of 32 bits.
     Listed,
+    /// In a column of views (16 bytes) at the position; the addresses of the buffers that long ones lie in are the input's list. Of texts.
+    Views,
     /// In a row, whose number is the position, or what a list has for it.
     InRow {
         /// Bytes from one row to the next.
@@ -375,7 +452,7 @@ pub struct RawInput {
     pub values_offset: u64,
     /// Where the first tuple's validity is, in bits.
     pub validity_offset: u64,
-    /// The list of places or rows, where there is one.
+    /// The list of places or rows, where there is one, or of buffers.
     pub list: *const u8,
 }
 

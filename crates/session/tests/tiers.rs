@@ -24,7 +24,9 @@ const ROWS: &str = "
         i % 3 = 0 as flag, case when i % 23 > 0 then i % 2 = 0 end as maybe,
         date '1992-01-01' + cast(i % 2500 as integer) as day,
         case when i % 29 > 0 then timestamp '2020-01-01 00:00:00' + interval '1 second' * i end as moment,
-        'text ' || cast(i % 13 as varchar) as text
+        'text ' || cast(i % 13 as varchar) as text,
+        case when i % 31 > 0 then 'grüße ' || cast(i * 7919 % 100003 as varchar) || case i % 3 when 0 then ' of all, that is' else '' end end
+            as words
     from generate_series(1, 5000) as t(i)";
 
 /// What those are joined with: keys that several tuples have, or none, and values of which some are NULL.
@@ -120,6 +122,20 @@ const FUNCTIONS: &str = "
         }
     $$";
 
+/// What is said of texts of which there are many.
+const TEXTS: [&str; 10] = [
+    "words like '%9%all%'",
+    "words not like 'grüße 1%'",
+    "words like '%is'",
+    "words like 'grüße%7_%'",
+    "words = 'grüße 15838 of all, that is'",
+    "words <> 'grüße 7919'",
+    "words is null",
+    "substring(words from 7 for 2) = '12'",
+    "substring(words from 7 for 1) in ('1', '3', '5')",
+    "substring(words from 2 for 4) = substring(words from 2 for 4)",
+];
+
 const TIMES: [&str; 2] = ["day", "moment"];
 
 /// A generator of numbers that are the same in every run (Knuth's constants).
@@ -192,7 +208,8 @@ impl Random {
 
     fn truth(&mut self, depth: usize) -> String {
         let next = depth.saturating_sub(1);
-        match self.below(if depth == 0 { 6 } else { 10 }) {
+        match self.below(if depth == 0 { 7 } else { 11 }) {
+            6 => self.one(&TEXTS).to_string(),
             0 => self.one(&["flag", "maybe", "text = 'text 3'", "text like '%1'"]).to_string(),
             1 | 2 => {
                 let operator =
@@ -208,8 +225,8 @@ impl Random {
             }
             4 => format!("{} is null", self.number(next)),
             5 => format!("{} in (1, 5, 17, 300)", self.one(&["tiny", "middle", "large", "i", "price"])),
-            6 | 7 => format!("({} and {})", self.truth(next), self.truth(next)),
-            8 => format!("({} or {})", self.truth(next), self.truth(next)),
+            7 | 8 => format!("({} and {})", self.truth(next), self.truth(next)),
+            9 => format!("({} or {})", self.truth(next), self.truth(next)),
             _ => format!("(not {})", self.truth(next)),
         }
     }

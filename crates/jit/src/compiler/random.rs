@@ -52,7 +52,7 @@ impl Random {
         (self.0 >> 33) as usize % most
     }
 
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+    pub(super) fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 
@@ -292,8 +292,8 @@ fn a_virtual_gpu_does_the_same() {
         let select = SelectCode { inputs: Random::inputs(), predicate };
         let asked = gpu.select(select.clone());
         if let Some(offloaded) = asked.get(ROWS).unwrap() {
-            let expected = selected(&made(&host, Piece::of_select(select)), &inputs);
-            assert_eq!(selected(offloaded, &inputs), expected);
+            let expected = selected(&made(&host, Piece::of_select(select)), &inputs, ROWS);
+            assert_eq!(selected(offloaded, &inputs, ROWS), expected);
             selects += usize::from(expected.is_some_and(|found| !found.is_empty()));
         }
     }
@@ -414,13 +414,13 @@ pub(super) fn input(values: &[u64], validity: &[u8]) -> RawInput {
 }
 
 /// A piece in this process, made for a processor.
-pub(super) fn made(host: &Host<'_>, (piece, given): (Piece, Vec<u64>)) -> Asked {
+pub(super) fn made(host: &Host<'_>, (piece, given): (Piece, Given)) -> Asked {
     let wanted = Wanted::new(piece);
     let object = emitted(host, &wanted.piece, FileType::Object).unwrap();
     wanted.done.set(wanted.piece.linked(&object)).unwrap();
     Asked {
         wanted: Arc::new(wanted),
-        given: given.into(),
+        given: Arc::new(given),
         tier: Tier::Compiled,
         kept: None,
         spent: Arc::default(),
@@ -444,10 +444,10 @@ fn updated(code: &Asked, inputs: &[RawInput], groups: &[u32]) -> (Vec<Option<usi
     (ends, area)
 }
 
-fn selected(code: &dyn Select, inputs: &[RawInput]) -> Option<Vec<u32>> {
-    let mut out = vec![0; ROWS];
+pub(super) fn selected(code: &dyn Select, inputs: &[RawInput], rows: usize) -> Option<Vec<u32>> {
+    let mut out = vec![0; rows];
     // SAFETY: as above; there is room for all.
-    let found = unsafe { code.run(inputs, std::ptr::null(), ROWS, out.as_mut_ptr()) };
+    let found = unsafe { code.run(inputs, std::ptr::null(), rows, out.as_mut_ptr()) };
     out.truncate(found.unwrap_or(0));
     found.map(|_| out)
 }
@@ -470,7 +470,7 @@ fn all_processors_do_the_same() {
         let pieces = || [Piece::of_update(update.clone()), Piece::of_select(select.clone())];
         let run = |host: &Host<'_>| {
             let [update, select] = pieces().map(|piece| made(host, piece));
-            (updated(&update, &inputs, &groups), selected(&select, &inputs))
+            (updated(&update, &inputs, &groups), selected(&select, &inputs, ROWS))
         };
         let with_all = run(&hosts[0]);
         assert_eq!(with_all, run(&hosts[1]), "{update:?}\n{select:?}");

@@ -72,7 +72,7 @@ fn hashes_and_rows_are_those_of_the_layout() {
         let positions: Vec<u32> = (0..ROWS as u32).filter(|at| at % 3 != round % 3).collect();
         for processor in &hosts {
             let host = Host::new(processor).unwrap();
-            let hash = made(&host, (Piece::Hash(HashCode { keys: codes.clone() }), Vec::new()));
+            let hash = made(&host, (Piece::Hash(HashCode { keys: codes.clone() }), Given::default()));
             let (mut all, mut some) = (vec![0; ROWS], vec![7; ROWS]);
             // SAFETY: inputs with values and validity for all positions, and room for a hash of each.
             unsafe {
@@ -112,7 +112,7 @@ fn rows_are_right(
     let stride = end.next_multiple_of(8);
     let validity = Some((HASH_BYTES, VALIDITY));
     let code = WriteCode { inputs: codes.to_vec(), fields: fields.clone(), validity, stride };
-    let write = made(host, (Piece::Write(code), Vec::new()));
+    let write = made(host, (Piece::Write(code), Given::default()));
     let mut rows = vec![0x55u8; stride * (positions.len() + 1)];
     let mut nulls = [0u64];
     // SAFETY: inputs with values and validity for all positions, room for as many rows, and bits for sixteen fields.

@@ -14,7 +14,7 @@ fn less_than(bits: u32, number: i128, files: &Files) -> Asked {
     let wanted = Arc::new(Wanted::new(piece));
     Asked {
         wanted,
-        given: given.into(),
+        given: Arc::new(given),
         tier: Tier::Auto,
         kept: Some(Arc::new(files.clone())),
         spent: Arc::default(),

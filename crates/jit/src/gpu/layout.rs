@@ -226,7 +226,7 @@ impl Update for Offloaded {
             false => unsafe { std::slice::from_raw_parts(groups, rows) },
         };
         // SAFETY: the caller's promises are the same.
-        let records = unsafe { self.records((code, &self.given), inputs, (positions, rows), groups) };
+        let records = unsafe { self.records((code, &self.given.words), inputs, (positions, rows), groups) };
         let Some(records) = self.noted(records) else { return Some(0) };
         let mut is_changed = vec![!code.grouped; records.len() / code.stride];
         groups.iter().for_each(|group| is_changed[*group as usize] = true);
@@ -301,7 +301,7 @@ impl Select for Offloaded {
     ) -> Option<usize> {
         let Piece::Select(code, _) = &self.piece else { return None };
         // SAFETY: the caller's promises are the same.
-        let found = unsafe { self.found((&code.inputs, &self.given), inputs, (positions, rows)) };
+        let found = unsafe { self.found((&code.inputs, &self.given.words), inputs, (positions, rows)) };
         let found = self.noted(found)?;
         // SAFETY: there is room for as many as there are tuples.
         unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), out, found.len().min(rows)) };

@@ -10,11 +10,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use inkwell::targets::FileType;
-use tessera_ops::code::{Compiler, Machine, Op, Promise, Select, SelectCode, StateCode, StepCode};
+use tessera_ops::code::{
+    Compiler, InputPlace, Machine, Op, Promise, Select, SelectCode, StateCode, StepCode,
+};
 use tessera_ops::code::{Update, UpdateCode, ValueCode};
 use tessera_types::{Error, Result};
 
 use crate::compiler::{Piece, Spent, emitted, worked};
+use crate::given::Given;
 use crate::target::{Host, Processor};
 pub(crate) use cuda::Cuda;
 pub(crate) use virtual_gpu::VirtualGpu;
@@ -124,7 +127,7 @@ impl Gpu {
         Gpu { device, spent: Arc::default() }
     }
 
-    fn offloaded(&self, (piece, given): (Piece, Vec<u64>), runs: bool) -> Offloaded {
+    fn offloaded(&self, (piece, given): (Piece, Given), runs: bool) -> Offloaded {
         Offloaded {
             device: self.device.clone(),
             spent: self.spent.clone(),
@@ -162,7 +165,8 @@ pub(crate) fn runs_update(code: &UpdateCode) -> bool {
 
 /// Whether a GPU can run a predicate.
 pub(crate) fn runs_select(code: &SelectCode) -> bool {
-    has_instructions(&code.predicate)
+    let reads_texts = code.inputs.iter().any(|input| input.place == InputPlace::Views);
+    !reads_texts && has_instructions(&code.predicate)
 }
 
 /// Whether a state is changed a word at a time.
@@ -179,6 +183,8 @@ fn has_instructions(code: &ValueCode) -> bool {
     let own = match &code.op {
         Op::Arithmetic(Div | Mod | Mul, _) => !is_long,
         Op::Function(function, _) => function.is_whole,
+        // The buffers that they lie in are not on the device.
+        Op::SameText(_) | Op::Like(_) => false,
         _ => true,
     };
     let mut below = true;
@@ -192,7 +198,7 @@ struct Offloaded {
     device: Arc<dyn Device>,
     spent: Arc<Spent>,
     piece: Piece,
-    given: Vec<u64>,
+    given: Given,
     /// Whether the device can run it.
     runs: bool,
     kernel: OnceLock<Result<Kernel>>,

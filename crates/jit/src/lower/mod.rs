@@ -8,6 +8,7 @@ mod lookup;
 mod parts;
 mod provider;
 mod select;
+mod text;
 mod update;
 mod value;
 mod whole;

@@ -217,6 +217,7 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
             straight: self.straight,
             raised: None,
             read: vec![None; self.places.len()],
+            texts: Vec::new(),
             shared: Vec::new(),
         }
     }

@@ -7,9 +7,10 @@ use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use tessera_ops::code::{Comparison, InputCode, InputPlace, Machine, Op, Operation, Status, ValueCode};
+use tessera_ops::code::{Comparison, InputCode, InputPlace, Machine, Op, Operation, Status, TextCode, ValueCode};
 
 use super::arithmetic::extended;
+use super::text::Text;
 
 /// The digits of the longest decimal, as a power of ten: no decimal reaches it.
 const DECIMAL_LIMIT: i128 = 10i128.pow(38);
@@ -52,6 +53,7 @@ pub(crate) struct Values<'a, 'ctx> {
     pub(crate) raised: Option<IntValue<'ctx>>,
     /// What was read and shared so far.
     pub(crate) read: Vec<Option<Value<'ctx>>>,
+    pub(crate) texts: Vec<(TextCode, Text<'ctx>)>,
     pub(crate) shared: Vec<Value<'ctx>>,
 }
 
@@ -205,6 +207,8 @@ impl<'ctx> Values<'_, 'ctx> {
                 self.raise(wrong, None, active)?;
                 Value { value: called.value, valid: Some(called.is_value(builder)?) }
             }
+            Op::SameText(texts) => self.same_text(texts)?,
+            Op::Like(like) => self.like(like)?,
         })
     }
 
@@ -282,7 +286,7 @@ impl<'ctx> Values<'_, 'ctx> {
 
     fn load(&self, place: Place<'ctx>) -> Built<Value<'ctx>> {
         let row = match place.code.place {
-            InputPlace::Column => self.row,
+            InputPlace::Column | InputPlace::Views => self.row,
             InputPlace::Listed => self.listed(place.list, self.context.i32_type())?,
             InputPlace::InRow { stride, list_bits, validity_bit } => {
                 let row = match list_bits {
@@ -311,6 +315,11 @@ impl<'ctx> Values<'_, 'ctx> {
             false => None,
         };
         Ok(Value { value, valid })
+    }
+
+    /// Whether an input in a column is not NULL.
+    pub(crate) fn valid_bit(&self, place: Place<'ctx>) -> Built<IntValue<'ctx>> {
+        self.bit(place.validity, place.validity_offset, self.row)
     }
 
     /// What a list has for the tuple.

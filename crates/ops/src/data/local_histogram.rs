@@ -109,7 +109,7 @@ enum Strings {
 
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        let hasher = KeyHasher::start(&self.hash, &self.tuple, &self.partitioning.keys, run);
+        let hasher = KeyHasher::start_counted(&self.hash, &self.tuple, &self.partitioning.keys, run);
         Ok(Arc::new(HistogramRun { lowered: self.clone(), hasher, run: run.clone() }))
     }
 }

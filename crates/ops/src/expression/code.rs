@@ -1,6 +1,6 @@
 //! Bound expressions as a compiler sees them. What has no such form is evaluated here first, for a whole chunk, and is an input.
 
-use arrow::array::{ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::*;
 use tessera_encodings::Chunk;
 use tessera_types::{Atom, Result};
@@ -10,7 +10,7 @@ use super::bind::{Kind, Node};
 use super::evaluate::{View, evaluate};
 use super::kernel::as_boolean;
 use super::scalar::with_whole_number;
-use crate::code::{InputCode, Machine, Op, ValueCode};
+use crate::code::{InputCode, InputPlace, Machine, Op, TextCode, ValueCode};
 
 /// Where an input of compiled code comes from.
 #[derive(Debug, Clone)]
@@ -58,12 +58,19 @@ pub(crate) struct Coder {
     pub(crate) origins: Vec<Origin>,
     /// Fields from this one on are values that several expressions share.
     shared: usize,
+    /// Whether code reads texts; else what is said of them is evaluated first.
+    texts: bool,
 }
 
 impl Coder {
     /// For tuples with so many fields, behind which values stand that are shared.
     pub(crate) fn new(fields: usize) -> Coder {
-        Coder { inputs: Vec::new(), origins: Vec::new(), shared: fields }
+        Coder { inputs: Vec::new(), origins: Vec::new(), shared: fields, texts: false }
+    }
+
+    /// The same for code that reads texts.
+    pub(crate) fn with_texts(self) -> Coder {
+        Coder { texts: true, ..self }
     }
 
     /// The code of an expression; `always` where it is evaluated for every tuple. None where it has none.
@@ -133,11 +140,22 @@ impl Coder {
             Kind::Field(field) if *field >= self.shared => Op::Shared(field - self.shared),
             Kind::Field(field) => Op::Input(self.field(*field, machine, node.nullable)),
             Kind::Constant(value) => constant(value, &node.atom)?,
+            Kind::Call { kernel, args } if self.texts && args.iter().any(is_text) => {
+                kernel.code_of_texts(args.iter().map(|arg| self.text(arg)).collect::<Option<_>>()?)?
+            }
             Kind::Call { kernel, args } => kernel.code(several(self, args, false)?, &node.atom)?,
             Kind::And(list) => Op::And(several(self, list, true)?),
             Kind::Or(list) => Op::Or(several(self, list, true)?),
             Kind::Coalesce(list) => Op::Coalesce(several(self, list, true)?),
             Kind::Not(input) => Op::Not(Box::new(operand(self, 0, input, always)?)),
+            Kind::IsNull(input) if self.texts && is_text(input) => match self.text(input)? {
+                TextCode::Input(number) => Op::IsNull(Box::new(ValueCode {
+                    op: Op::Input(number),
+                    machine: VIEW,
+                    nullable: input.nullable,
+                })),
+                _ => return None,
+            },
             Kind::IsNull(input) => Op::IsNull(Box::new(operand(self, 0, input, always)?)),
             Kind::Case { branches, otherwise } => {
                 let mut codes = Vec::with_capacity(branches.len());
@@ -155,6 +173,32 @@ impl Coder {
         })
     }
 
+    /// The code of a text.
+    fn text(&mut self, node: &Node) -> Option<TextCode> {
+        match &node.kind {
+            _ if !is_text(node) => None,
+            Kind::Field(field) if *field < self.shared => {
+                let number = self.field(*field, VIEW, node.nullable);
+                self.inputs[number].place = InputPlace::Views;
+                Some(TextCode::Input(number))
+            }
+            Kind::Constant(value) => {
+                let texts = value.as_string_view_opt()?;
+                texts.is_valid(0).then(|| TextCode::Constant(texts.value(0).into()))
+            }
+            Kind::Call { kernel, args } => {
+                let (text, others) = args.split_first()?;
+                let constant = |arg: &'_ Node| match &arg.kind {
+                    Kind::Constant(value) => Some(value.clone()),
+                    _ => None,
+                };
+                let others = others.iter().map(constant).collect::<Option<Vec<_>>>()?;
+                kernel.text_code(self.text(text)?, &others.iter().collect::<Vec<_>>())
+            }
+            _ => None,
+        }
+    }
+
     fn field(&mut self, field: usize, machine: Machine, nullable: bool) -> usize {
         let is_it = |origin: &Origin| matches!(origin, Origin::Field(other) if *other == field);
         self.origins.iter().position(is_it).unwrap_or_else(|| {
@@ -163,6 +207,13 @@ impl Coder {
             self.inputs.len() - 1
         })
     }
+}
+
+/// How a view is read.
+const VIEW: Machine = Machine::Integer { bits: 128, signed: false };
+
+fn is_text(node: &Node) -> bool {
+    node.atom == Atom::String
 }
 
 fn walk<'a>(node: &'a Node, visit: &mut dyn FnMut(&'a Node)) {

@@ -13,8 +13,8 @@ use arrow::compute::kernels::cmp;
 use arrow::datatypes::{Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
 use tessera_types::{Atom, Result};
 
-use super::kernel::{Argument, Kernel, argument, nulls, pair};
-use crate::code::{Op, ValueCode};
+use super::kernel::{Argument, Kernel, argument, nulls, pair, truth};
+use crate::code::{Op, TextCode, ValueCode};
 
 /// Which comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,6 +123,15 @@ impl Kernel for Compare {
 
     fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
         Some(Op::Compare(self.comparison, pair(args)?))
+    }
+
+    fn code_of_texts(&self, texts: Vec<TextCode>) -> Option<Op> {
+        let same = Op::SameText(<[TextCode; 2]>::try_from(texts).ok().map(Box::new)?);
+        match self.comparison {
+            Comparison::Eq => Some(same),
+            Comparison::NotEq => Some(Op::Not(Box::new(truth(same)))),
+            _ => None,
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, downcast_primitive_array};
-use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt32Array, downcast_primitive_array};
+use arrow::datatypes::DataType;
+use tessera_encodings::{CHUNK_ROWS_MAX, Chunk, Column};
 use tessera_types::Result;
 
 use super::Bound;
@@ -39,6 +40,8 @@ pub(crate) fn positions_from(first: usize) -> &'static [u32] {
 #[derive(Debug)]
 pub(crate) struct Inputs {
     raw: Vec<RawInput>,
+    /// Where the buffers of texts begin.
+    _buffers: Vec<Box<[*const u8]>>,
     /// Keeps alive what `raw` points to.
     _arrays: Vec<ArrayRef>,
 }
@@ -61,7 +64,14 @@ impl Inputs {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Some(Inputs { raw: arrays.iter().map(raw).collect(), _arrays: arrays }))
+        let (mut all, mut buffers) = (Vec::with_capacity(arrays.len()), Vec::new());
+        for array in &arrays {
+            all.push(match array.as_string_view_opt() {
+                Some(texts) => views(texts, &mut buffers),
+                None => raw(array),
+            });
+        }
+        Ok(Some(Inputs { raw: all, _buffers: buffers, _arrays: arrays }))
     }
 
     /// The inputs of a chunk whose tuples are no columns yet, and where they are; none where one must be a column.
@@ -81,7 +91,7 @@ impl Inputs {
             found.push(InputCode { place, ..*code });
             all.push(raw);
         }
-        Some((found, Inputs { raw: all, _arrays: arrays }))
+        Some((found, Inputs { raw: all, _buffers: Vec::new(), _arrays: arrays }))
     }
 
     /// Where they lie.
@@ -152,12 +162,14 @@ pub(crate) fn lies_at(array: &ArrayRef) -> bool {
     !raw(array).values.is_null()
 }
 
+/// Whether a dictionary is one of texts.
+fn is_of_texts(dictionary: &ArrayRef) -> bool {
+    matches!(dictionary.data_type(), DataType::Dictionary(_, values) if **values == DataType::Utf8View)
+}
+
 /// Where an array's values and validity lie; those of at most [`CHUNK_ROWS_MAX`] tuples.
 pub(crate) fn raw(array: &ArrayRef) -> RawInput {
-    let (validity, validity_offset) = match array.nulls().filter(|nulls| nulls.null_count() > 0) {
-        Some(nulls) => (nulls.buffer().as_ptr(), nulls.offset()),
-        None => (ALL_VALID.as_ptr(), 0),
-    };
+    let (validity, validity_offset) = validity(array);
     let (values, values_offset) = downcast_primitive_array!(
         array => (array.values().inner().as_ptr(), 0),
         _ => match array.as_boolean_opt() {
@@ -167,6 +179,26 @@ pub(crate) fn raw(array: &ArrayRef) -> RawInput {
         }
     );
     RawInput::column(values, validity, (values_offset as u64, validity_offset as u64))
+}
+
+fn validity(array: &dyn Array) -> (*const u8, usize) {
+    match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        Some(nulls) => (nulls.buffer().as_ptr(), nulls.offset()),
+        None => (ALL_VALID.as_ptr(), 0),
+    }
+}
+
+/// Where views lie, and the buffers of the long ones, whose addresses are put into `buffers`.
+fn views(texts: &StringViewArray, buffers: &mut Vec<Box<[*const u8]>>) -> RawInput {
+    // Short ones refer to no buffer, and there may be none: code asks for the first one's address all the same.
+    let none = std::iter::once(std::ptr::null()).filter(|_| texts.data_buffers().is_empty());
+    let starts: Box<[_]> = texts.data_buffers().iter().map(|buffer| buffer.as_ptr()).chain(none).collect();
+    let (validity, validity_offset) = validity(texts);
+    let values = texts.views().inner().as_ptr();
+    let input = RawInput::column(values, validity, (0, validity_offset as u64));
+    let input = RawInput { list: starts.as_ptr().cast(), ..input };
+    buffers.push(starts);
+    input
 }
 
 /// How many tuples went through compiled code, and how many did not; told to the profile at the end.
@@ -230,15 +262,18 @@ pub(super) struct AskedPredicate {
 impl AskedPredicate {
     /// None where the predicate has no code.
     fn new(bound: &Bound, compiler: &dyn Compiler) -> Option<AskedPredicate> {
-        let (code, origins) = code_of(bound)?;
+        let (code, origins) = code_of(bound, true)?;
         Some(AskedPredicate { origins, promise: compiler.select(code) })
     }
 }
 
-/// A predicate's code, and where its inputs come from.
-pub(super) fn code_of(bound: &Bound) -> Option<(SelectCode, Arc<[Origin]>)> {
+/// A predicate's code, which reads texts or does not, and where its inputs come from.
+pub(super) fn code_of(bound: &Bound, texts: bool) -> Option<(SelectCode, Arc<[Origin]>)> {
     // Nothing is shared with other expressions.
     let mut coder = Coder::new(usize::MAX);
+    if texts {
+        coder = coder.with_texts();
+    }
     let predicate = coder.value(bound, true)?;
     // What is evaluated first, for all tuples, would be evaluated here for those alone that other conjuncts leave.
     let reads_parts = coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..)));
@@ -283,6 +318,14 @@ impl Compiled {
     /// The positions of the tuples for which the predicate is true; none where the vectorised tier is to say.
     fn select(&self, chunk: &Chunk) -> Result<Option<Vec<u32>>> {
         let rows = chunk.rows();
+        // What is said of a dictionary's texts is said once for each.
+        let is_dictionary = |origin: &Origin| match origin {
+            Origin::Field(field) => matches!(&chunk.stored()[*field], Column::Dictionary(values) if is_of_texts(values)),
+            Origin::Part(..) => false,
+        };
+        if self.asked.origins.iter().any(is_dictionary) {
+            return Ok(None);
+        }
         let Some(code) = self.asked.promise.get(rows)? else { return Ok(None) };
         let Some(inputs) = Inputs::read(&self.asked.origins, chunk, self.figures.run())? else {
             return Ok(None);

@@ -8,9 +8,9 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use hashbrown::HashSet;
 use tessera_types::{Atom, Result};
 
-use super::kernel::{Argument, Kernel, argument, single, unexpected};
+use super::kernel::{Argument, Kernel, argument, single, truth, unexpected};
 use super::scalar::with_whole_number;
-use crate::code::{Op, ValueCode};
+use crate::code::{Op, TextCode, ValueCode};
 
 /// From this many constants on a set is made; fewer are compared one by one.
 pub(crate) const SET_MIN: usize = 3;
@@ -93,6 +93,18 @@ impl Kernel for InSet {
             }
             Set::Texts(_) => None,
         }
+    }
+
+    fn code_of_texts(&self, texts: Vec<TextCode>) -> Option<Op> {
+        let ([text], Set::Texts(set), false) = (&texts[..], &self.set, self.null) else { return None };
+        if set.len() > LINEAR_MAX {
+            return None;
+        }
+        // In an order of their own, so that equal sets are equal code.
+        let mut constants = set.iter().map(|bytes| std::str::from_utf8(bytes)).collect::<Result<Vec<_>, _>>().ok()?;
+        constants.sort_by_key(|constant| (constant.len(), *constant));
+        let same = |constant: &str| Op::SameText(Box::new([text.clone(), TextCode::Constant(constant.into())]));
+        Some(Op::Or(constants.into_iter().map(|constant| truth(same(constant))).collect()))
     }
 }
 

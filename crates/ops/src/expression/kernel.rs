@@ -10,7 +10,7 @@ use arrow::compute;
 use arrow::datatypes::DataType;
 use tessera_types::{Atom, Error, Result};
 
-use crate::code::{Op, ValueCode};
+use crate::code::{Machine, Op, TextCode, ValueCode};
 
 /// A function on columns, found and typed.
 pub(crate) trait Kernel: Debug + Send + Sync {
@@ -22,6 +22,21 @@ pub(crate) trait Kernel: Debug + Send + Sync {
     fn code(&self, _args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
         None
     }
+
+    /// What it does to texts, for a compiler.
+    fn code_of_texts(&self, _texts: Vec<TextCode>) -> Option<Op> {
+        None
+    }
+
+    /// The text that it makes of one and of constants, for a compiler.
+    fn text_code(&self, _text: TextCode, _others: &[&ArrayRef]) -> Option<TextCode> {
+        None
+    }
+}
+
+/// What says true or false of each tuple, or NULL.
+pub(crate) fn truth(op: Op) -> ValueCode {
+    ValueCode { op, machine: Machine::Boolean, nullable: true }
 }
 
 /// The only two.

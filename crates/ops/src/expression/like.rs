@@ -13,10 +13,13 @@ use tessera_types::{Atom, Code, Error, Result};
 
 use super::kernel::{Argument, Kernel, argument, nulls, unexpected};
 use super::types::{Arg, Resolved, wrong_arguments};
+use crate::code::{LikeCode, Op, TextCode};
 use crate::interrupt::{Every, point};
 
 /// Before a text of this length the query is asked whether it goes on.
 const LONG_BYTES: usize = 1 << 16;
+/// The longest piece that compiled code looks for: it compares it anew at each place where its first and last bytes fit.
+const CODED_BYTES_MAX: usize = 64;
 /// A compiled regular expression may take this much memory.
 const REGEX_BYTES_MAX: usize = 10 << 20;
 
@@ -156,6 +159,24 @@ impl Kernel for Match {
         };
         Ok(Arc::new((0..rows).map(row_matches).collect::<Result<BooleanArray>>()?))
     }
+
+    fn code_of_texts(&self, texts: Vec<TextCode>) -> Option<Op> {
+        let (Some(Pattern::Like(like)), false) = (&self.compiled, self.ignore_case) else { return None };
+        let [text, ..] = &texts[..] else { return None };
+        let Some(last) = &like.last else {
+            return Some(Op::SameText(Box::new([text.clone(), like.first.code()?.unwrap_or_else(nothing)])));
+        };
+        Some(Op::Like(Box::new(LikeCode {
+            text: text.clone(),
+            first: like.first.code()?,
+            middle: like.middle.iter().map(|piece| piece.code()?).collect::<Option<_>>()?,
+            last: last.code()?,
+        })))
+    }
+}
+
+fn nothing() -> TextCode {
+    TextCode::Constant("".into())
 }
 
 /// A compiled LIKE pattern.
@@ -229,6 +250,17 @@ impl Like {
 }
 
 impl Piece {
+    /// It for a compiler, if it is not empty; none where it has no code.
+    fn code(&self) -> Option<Option<TextCode>> {
+        match self {
+            piece if piece.is_empty() => Some(None),
+            Piece::Text(finder) if finder.needle().len() <= CODED_BYTES_MAX => {
+                Some(Some(TextCode::Constant(std::str::from_utf8(finder.needle()).ok()?.into())))
+            }
+            _ => None,
+        }
+    }
+
     fn new(items: Vec<Option<char>>) -> Piece {
         match items.iter().copied().collect::<Option<String>>() {
             Some(text) => Piece::Text(Box::new(Finder::new(text.as_bytes()).into_owned())),

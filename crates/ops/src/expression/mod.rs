@@ -115,9 +115,9 @@ impl Bound {
         self.nodes.iter().any(|node| node.raises)
     }
 
-    /// Whether compiled code can say, of a tuple, whether it is true.
+    /// Whether compiled code can say, of a tuple, whether it is true, and nothing is said of texts: those may lie in a dictionary.
     pub(crate) fn has_code(&self) -> bool {
-        compiled::code_of(self).is_some()
+        compiled::code_of(self, false).is_some()
     }
 
     /// Its value for each tuple that counts (dense).

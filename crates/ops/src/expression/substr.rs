@@ -9,6 +9,7 @@ use tessera_types::{Atom, Error, Result};
 
 use super::kernel::{Argument, Kernel, argument, unexpected};
 use super::types::{Arg, Resolved};
+use crate::code::TextCode;
 
 /// Types the call, if it is on a string and integers.
 pub(crate) fn resolve(args: &[Arg<'_>]) -> Option<Resolved> {
@@ -56,6 +57,21 @@ impl Kernel for Substr {
             out.append_value(part(texts.value(text.at(row)), start, length));
         }
         Ok(Arc::new(out.finish()))
+    }
+
+    fn text_code(&self, text: TextCode, others: &[&ArrayRef]) -> Option<TextCode> {
+        let number = |array: &&ArrayRef| {
+            let numbers = array.as_primitive_opt::<Int64Type>()?;
+            numbers.is_valid(0).then(|| numbers.value(0))
+        };
+        let (start, length) = match others {
+            [start] => (number(start)?, None),
+            [start, length] => (number(start)?, Some(number(length).filter(|length| *length >= 0)?)),
+            _ => return None,
+        };
+        // Of what stands before the first character there is nothing.
+        let most = length.map(|length| length.saturating_add(start.min(1).saturating_sub(1)).max(0) as u64);
+        Some(TextCode::Part { text: Box::new(text), skipped: (start.max(1) - 1) as u64, most })
     }
 }
 

@@ -30,7 +30,9 @@ pub(crate) struct KeyHasher {
 #[derive(Debug)]
 struct Compiled {
     asked: Arc<Asked>,
-    figures: Figures,
+    run: Run,
+    /// Where the node's tuples are not counted by what comes after.
+    figures: Option<Figures>,
 }
 
 impl Asked {
@@ -53,9 +55,18 @@ impl KeyHasher {
     pub(crate) fn start(asked: &AskedHash, tuple: &Tuple, keys: &[usize], run: &Run) -> KeyHasher {
         let compiled = run.context.compiler().and_then(|_| {
             let asked = asked.get_or_init(|| Asked::new(tuple, keys).map(Arc::new)).clone()?;
-            Some(Arc::new(Compiled { asked, figures: Figures::new(run) }))
+            Some(Arc::new(Compiled { asked, run: run.clone(), figures: None }))
         });
         KeyHasher { keys: keys.into(), compiled }
+    }
+
+    /// As [`KeyHasher::start`], for a node that does nothing else with its tuples: the profile says how many were hashed by code.
+    pub(crate) fn start_counted(asked: &AskedHash, tuple: &Tuple, keys: &[usize], run: &Run) -> KeyHasher {
+        let mut hasher = KeyHasher::start(asked, tuple, keys, run);
+        if let Some(compiled) = hasher.compiled.as_mut().and_then(Arc::get_mut) {
+            compiled.figures = Some(Figures::new(run));
+        }
+        hasher
     }
 
     /// By the same in the vectorised tier.
@@ -71,7 +82,9 @@ impl KeyHasher {
     pub(crate) fn hashes(&self, chunk: &Chunk, out: &mut Vec<u64>) -> Result<()> {
         if let Some(compiled) = &self.compiled {
             let done = compiled.hashes(chunk, out)?;
-            compiled.figures.count(chunk.rows(), if done { chunk.rows() } else { 0 });
+            if let Some(figures) = &compiled.figures {
+                figures.count(chunk.rows(), if done { chunk.rows() } else { 0 });
+            }
             if done {
                 return Ok(());
             }
@@ -84,7 +97,7 @@ impl Compiled {
     /// As [`KeyHasher::hashes`]; whether it was done.
     fn hashes(&self, chunk: &Chunk, out: &mut Vec<u64>) -> Result<bool> {
         let Asked { code, origins, variants } = &*self.asked;
-        let run = self.figures.run();
+        let run = &self.run;
         let Some(compiler) = run.context.compiler() else { return Ok(false) };
         let ask = |keys: &[InputCode]| compiler.hash(HashCode { keys: keys.to_vec() });
         let found = variants.find((origins, &code.keys), (chunk, chunk.rows()), run, ask)?;

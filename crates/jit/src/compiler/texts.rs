@@ -1,0 +1,177 @@
+//! What compiled code says of texts is what a plain reading of SQL says.
+
+use arrow::array::{Array, StringViewArray, StringViewBuilder};
+use tessera_ops::code::{InputCode, InputPlace, LikeCode, Op, TextCode, ValueCode};
+
+use super::random::{Random, made, selected};
+use super::*;
+
+const TEXTS: usize = 400;
+const PIECES: usize = 150;
+/// How a view is read.
+const VIEW: Machine = Machine::Integer { bits: 128, signed: false };
+
+/// Few characters, so that pieces are found, or almost; some of two and three bytes.
+fn text(random: &mut Random, most: usize) -> String {
+    let length = random.below(most + 1);
+    (0..length).map(|_| random.one(&['a', 'b', 'a', 'b', 'c', 'ä', 'ß', '語'])).collect()
+}
+
+fn array(random: &mut Random, has_nulls: bool) -> StringViewArray {
+    let mut builder = StringViewBuilder::new().with_fixed_block_size(1 << 10);
+    for _ in 0..TEXTS {
+        let most = random.one(&[3, 8, 12, 20, 90]);
+        match has_nulls && random.below(7) == 0 {
+            true => builder.append_null(),
+            false => builder.append_value(text(random, most)),
+        }
+    }
+    builder.finish()
+}
+
+/// A pattern of pieces between any texts, tried at every place.
+fn is_like(text: &str, pieces: &[&str]) -> bool {
+    match pieces {
+        [] => text.is_empty(),
+        [last] => text == *last,
+        [first, rest @ ..] => text.strip_prefix(first).is_some_and(|text| {
+            text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| is_like(&text[at..], rest))
+        }),
+    }
+}
+
+fn part(text: &str, skipped: u64, most: Option<u64>) -> String {
+    text.chars().skip(skipped as usize).take(most.unwrap_or(u64::MAX) as usize).collect()
+}
+
+/// A text's code, and what it is for each tuple.
+fn texts(random: &mut Random, arrays: &[StringViewArray; 2]) -> (TextCode, Vec<Option<String>>) {
+    let of = |array: &StringViewArray| array.iter().map(|text| text.map(str::to_string)).collect();
+    match random.below(4) {
+        0 => {
+            let most = random.one(&[2, 12, 30]);
+            let constant = match random.below(2) {
+                0 => text(random, most),
+                // One that there is.
+                _ => arrays[0].value(random.below(TEXTS)).to_string(),
+            };
+            (TextCode::Constant(constant.as_str().into()), vec![Some(constant); TEXTS])
+        }
+        1 => {
+            let (code, of) = texts(random, arrays);
+            let (skipped, most) = (random.below(4) as u64, random.one(&[None, Some(0), Some(1), Some(2), Some(15)]));
+            let parts = of.iter().map(|text| text.as_ref().map(|text| part(text, skipped, most)));
+            let parts = parts.collect();
+            (TextCode::Part { text: Box::new(code), skipped, most }, parts)
+        }
+        at => (TextCode::Input(at - 2), of(&arrays[at - 2])),
+    }
+}
+
+/// A condition's operation, and what it says of each tuple.
+fn condition(random: &mut Random, arrays: &[StringViewArray; 2]) -> (Op, Vec<Option<bool>>) {
+    let (one, of_one) = texts(random, arrays);
+    if random.below(3) == 0 {
+        let (other, of_other) = texts(random, arrays);
+        let same = of_one.into_iter().zip(of_other).map(|(one, other)| Some(one? == other?));
+        return (Op::SameText(Box::new([one, other])), same.collect());
+    }
+    let mut pieces: Vec<String> = (0..2 + random.below(3)).map(|_| text(random, 3)).collect();
+    if random.below(3) == 0 {
+        pieces[0].clear();
+    }
+    let code = |piece: &String| (!piece.is_empty()).then(|| TextCode::Constant(piece.as_str().into()));
+    let (first, last) = (code(&pieces[0]), pieces.last().and_then(code));
+    let middle = pieces[1..pieces.len() - 1].iter().filter_map(code).collect();
+    let all: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    let like = of_one.into_iter().map(|text| text.map(|text| is_like(&text, &all))).collect();
+    (Op::Like(Box::new(LikeCode { text: one, first, middle, last })), like)
+}
+
+fn input(array: &StringViewArray, buffers: &[*const u8]) -> RawInput {
+    let validity = array.nulls().map_or(std::ptr::null(), |nulls| nulls.buffer().as_ptr());
+    let input = RawInput::column(array.views().inner().as_ptr(), validity, (0, 0));
+    RawInput { list: buffers.as_ptr().cast(), ..input }
+}
+
+#[test]
+fn texts_are_compared_as_sql_does() {
+    let at_hand = Processor::at_hand().unwrap();
+    let (masked, arm) = (at_hand.at_level("x86-64-v2").unwrap(), Processor::arm());
+    let hosts = [at_hand, &masked, &arm].map(|processor| Host::new(processor).unwrap());
+    let mut random = Random(25);
+    let (mut found, mut selective) = (0, 0);
+    for _ in 0..PIECES {
+        let arrays = [array(&mut random, false), array(&mut random, true)];
+        let buffers = arrays.each_ref().map(|array| {
+            array.data_buffers().iter().map(|buffer| buffer.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>()
+        });
+        let raw = [input(&arrays[0], &buffers[0]), input(&arrays[1], &buffers[1])];
+        let (one, of_one) = condition(&mut random, &arrays);
+        let (other, of_other) = condition(&mut random, &arrays);
+        let truth = |op| ValueCode { op, machine: Machine::Boolean, nullable: true };
+        let is_or = random.below(2) == 0;
+        let both = vec![truth(one), truth(Op::Not(Box::new(truth(other))))];
+        let predicate = truth(if is_or { Op::Or(both) } else { Op::And(both) });
+        let expected: Vec<u32> = (0..TEXTS)
+            .filter(|at| {
+                let (one, other) = (of_one[*at] == Some(true), of_other[*at] == Some(false));
+                if is_or { one || other } else { one && other }
+            })
+            .map(|at| at as u32)
+            .collect();
+        let views = |nullable| InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, nullable) };
+        let code = SelectCode { inputs: vec![views(false), views(true)], predicate };
+        for host in &hosts[..2] {
+            let piece = made(host, Piece::of_select(code.clone()));
+            assert_eq!(selected(&piece, &raw, TEXTS), Some(expected.clone()), "{code:?}");
+        }
+        let object = emitted(&hosts[2], &Piece::of_select(code).0, FileType::Object).unwrap();
+        assert!(object.starts_with(b"\x7fELF"));
+        found += expected.len();
+        selective += usize::from(!expected.is_empty() && expected.len() < TEXTS);
+    }
+    assert!(found > 10 * PIECES && selective * 3 > PIECES, "{found} found, {selective} are selective");
+}
+
+/// Pieces at each place of texts of each length around those that go together, also such as almost begin there.
+#[test]
+fn a_piece_is_found_wherever_it_stands() {
+    let host = Host::new(Processor::at_hand().unwrap()).unwrap();
+    for length in [1, 2, 3, 16, 17, 33] {
+        let piece: String = "xyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyz".chars().take(length).collect();
+        let mut builder = StringViewBuilder::new();
+        let mut rows = 0u32;
+        for bytes in length..length + 70 {
+            for place in 0..=bytes - length {
+                let mut text = vec![piece.as_bytes()[0]; bytes];
+                if length > 1 {
+                    text[place..place + length].copy_from_slice(piece.as_bytes());
+                } else {
+                    text.fill(b'q');
+                    text[place] = b'x';
+                }
+                builder.append_value(std::str::from_utf8(&text).unwrap());
+                // The same without its last byte.
+                text[place + length - 1] = b'q';
+                builder.append_value(std::str::from_utf8(&text).unwrap());
+                rows += 2;
+            }
+        }
+        let array = builder.finish();
+        let buffers: Vec<*const u8> = array.data_buffers().iter().map(|buffer| buffer.as_ptr()).collect();
+        let like = LikeCode {
+            text: TextCode::Input(0),
+            first: None,
+            middle: vec![TextCode::Constant(piece.as_str().into())],
+            last: None,
+        };
+        let predicate = ValueCode { op: Op::Like(Box::new(like)), machine: Machine::Boolean, nullable: false };
+        let inputs = vec![InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, false) }];
+        let code = made(&host, Piece::of_select(SelectCode { inputs, predicate }));
+        let found = selected(&code, &[input(&array, &buffers)], rows as usize).unwrap();
+        let expected: Vec<u32> = (0..rows).filter(|at| array.value(*at as usize).contains(&piece)).collect();
+        assert_eq!(found, expected, "{piece}");
+        assert!(expected.len() * 3 > rows as usize);
+    }
+}
