@@ -12,7 +12,7 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use tessera_ops::code::{
-    Compiler, FunctionCode, HashCode, HashKeys, Lookup, LookupCode, Machine, Promise, RawInput, RawTable,
+    Compiler, Compute, ComputeCode, FunctionCode, HashCode, HashKeys, Lookup, LookupCode, Machine, Promise, RawInput, RawTable,
     Select, SelectCode, Update, UpdateCode, WriteCode, WriteRows,
 };
 use tessera_ops::lock;
@@ -23,7 +23,7 @@ use crate::given::Given;
 use crate::kept::Files;
 use crate::loaded::Loaded;
 use crate::lower::{
-    FUNCTION, HASH, LOOKUP, NONE, SELECT, UPDATE, WRITE, lower_function, lower_hash, lower_lookup,
+    COMPUTE, FUNCTION, HASH, LOOKUP, NONE, SELECT, UPDATE, WRITE, lower_compute, lower_function, lower_hash, lower_lookup,
     lower_select, lower_update, lower_write,
 };
 use crate::target::{Host, Processor};
@@ -56,6 +56,8 @@ type LookupFunction = unsafe extern "C" fn(
 type HashFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u64) -> u64;
 type WriteFunction =
     unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u8, *mut u64) -> u64;
+type ComputeFunction =
+    unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u8, *mut u8) -> u64;
 type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u32) -> u64;
 
 /// What there is code for, without the numbers that it is given, but with what they are.
@@ -63,6 +65,7 @@ type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *co
 pub(crate) enum Piece {
     Update(UpdateCode, Vec<Machine>),
     Select(SelectCode, Vec<Machine>),
+    Compute(ComputeCode, Vec<Machine>),
     Lookup(LookupCode),
     Hash(HashCode),
     Write(WriteCode),
@@ -82,13 +85,19 @@ impl Piece {
         (Piece::Select(code, given.machines.clone()), given)
     }
 
+    /// As [`Piece::of_update`].
+    pub(crate) fn of_compute(mut code: ComputeCode) -> (Piece, Given) {
+        let given = Given::of_compute(&mut code);
+        (Piece::Compute(code, given.machines.clone()), given)
+    }
+
     /// How much each tuple has of what compiled code saves.
     fn weight(&self) -> u64 {
         match self {
             Piece::Update(code, _) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
             Piece::Lookup(_) => LOOKUP_WEIGHT,
             Piece::Write(code) => code.fields.len() as u64,
-            Piece::Hash(_) | Piece::Select(..) | Piece::Function(_) => 1,
+            Piece::Hash(_) | Piece::Compute(..) | Piece::Select(..) | Piece::Function(_) => 1,
         }
     }
 
@@ -97,6 +106,7 @@ impl Piece {
         match self {
             Piece::Update(..) => UPDATE,
             Piece::Select(..) => SELECT,
+            Piece::Compute(..) => COMPUTE,
             Piece::Lookup(_) => LOOKUP,
             Piece::Hash(_) => HASH,
             Piece::Write(_) => WRITE,
@@ -108,7 +118,7 @@ impl Piece {
     fn is_straight(&self) -> bool {
         match self {
             Piece::Update(code, _) => !code.grouped,
-            Piece::Select(..) => true,
+            Piece::Select(..) | Piece::Compute(..) => true,
             Piece::Lookup(_) | Piece::Hash(_) | Piece::Write(_) | Piece::Function(_) => false,
         }
     }
@@ -124,6 +134,7 @@ impl Piece {
         match self {
             Piece::Update(code, _) => code.each_function(add),
             Piece::Select(code, _) => code.predicate.each_function(add),
+            Piece::Compute(code, _) => code.value.each_function(add),
             Piece::Lookup(_) | Piece::Hash(_) | Piece::Write(_) => {}
             Piece::Function(code) => found.push(code),
         }
@@ -197,6 +208,19 @@ impl Lookup for Asked {
         let given = self.given.words.as_ptr();
         // SAFETY: the caller keeps the promises of `Lookup::run`; no numbers are given.
         counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, given, table, tuples, found) })
+    }
+}
+
+impl Compute for Asked {
+    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, valid: *mut u8) -> bool {
+        let (Piece::Compute(..), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+            return false;
+        };
+        // SAFETY: as above, of `lower_compute`.
+        let function: ComputeFunction = unsafe { std::mem::transmute(code.address() as usize) };
+        let (given, all) = (self.given.words.as_ptr(), std::ptr::null());
+        // SAFETY: the caller keeps the promises of `Compute::run`; for the numbers as above.
+        counted(unsafe { function(inputs.as_ptr(), all, rows as u64, given, values, valid) }).is_some()
     }
 }
 
@@ -430,6 +454,7 @@ fn lowered<'ctx>(host: &Host<'_>, context: &'ctx Context, piece: &Piece) -> Resu
         Piece::Select(code, given) => {
             lower_select(of, (provider, host.processor.compresses()), (code, given))
         }
+        Piece::Compute(code, given) => lower_compute(of, provider, (code, given)),
         Piece::Lookup(code) => lower_lookup(of, provider, code),
         Piece::Hash(code) => lower_hash(of, provider, code),
         Piece::Write(code) => lower_write(of, provider, code),
@@ -476,6 +501,10 @@ impl Compiler for Jit {
 
     fn lookup(&self, code: LookupCode) -> Option<Arc<dyn Promise<dyn Lookup>>> {
         Some(Arc::new(self.asked((Piece::Lookup(code), Given::default()))))
+    }
+
+    fn compute(&self, code: ComputeCode) -> Option<Arc<dyn Promise<dyn Compute>>> {
+        Some(Arc::new(self.asked(Piece::of_compute(code))))
     }
 
     fn hash(&self, code: HashCode) -> Option<Arc<dyn Promise<dyn HashKeys>>> {
@@ -542,7 +571,7 @@ macro_rules! promise {
         }
     )* };
 }
-promise!(Update, Select, Lookup, HashKeys, WriteRows);
+promise!(Update, Select, Compute, Lookup, HashKeys, WriteRows);
 
 #[cfg(test)]
 mod random;

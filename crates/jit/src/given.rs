@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tessera_ops::code::{
-    Machine, Op, Operation, SHORT_TEXT_BYTES, SelectCode, TextCode, UpdateCode, ValueCode,
+    ComputeCode, Machine, Op, Operation, SHORT_TEXT_BYTES, SelectCode, TextCode, UpdateCode, ValueCode,
 };
 
 const WORD: Machine = Machine::Integer { bits: 64, signed: false };
@@ -28,6 +28,13 @@ impl Given {
     pub(crate) fn of_select(code: &mut SelectCode) -> Given {
         let mut given = Given::default();
         given.take(&mut code.predicate);
+        given
+    }
+
+    /// Takes the numbers out of a computation.
+    pub(crate) fn of_compute(code: &mut ComputeCode) -> Given {
+        let mut given = Given::default();
+        given.take(&mut code.value);
         given
     }
 

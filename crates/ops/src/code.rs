@@ -354,6 +354,8 @@ pub enum InputPlace {
     Column,
     /// In a column, at the place that a list has for the position: numbers of 32 bits.
     Listed,
+    /// In a column of one value, which all positions have.
+    Once,
     /// In a column of views (16 bytes) at the position; the addresses of the buffers that long ones lie in are the input's list. Of texts.
     Views,
     /// In a row, whose number is the position, or what a list has for it.
@@ -438,6 +440,26 @@ pub struct SelectCode {
     pub inputs: Vec<InputCode>,
     /// What is to be true.
     pub predicate: ValueCode,
+}
+
+/// A value for each tuple of a chunk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComputeCode {
+    /// What is read.
+    pub inputs: Vec<InputCode>,
+    /// What is computed.
+    pub value: ValueCode,
+}
+
+/// A computation that was compiled.
+pub trait Compute: Debug + Send + Sync {
+    /// Writes the values of `rows` tuples, one behind the other (booleans as bytes), and for each a byte that says whether it is not NULL,
+    /// where it may be; whether no tuple perhaps raises an error.
+    ///
+    /// # Safety
+    /// `inputs` are those of the code, each with a value and a bit of validity for each tuple. There is room for `rows` values, of their
+    /// width each, at a multiple of 8 where they are longer than that, and as many bytes.
+    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, valid: *mut u8) -> bool;
 }
 
 /// An input in memory: values and validity as Arrow lays them out, or as rows do (`docs/layout.md`).
@@ -629,6 +651,11 @@ pub trait Compiler: Debug + Send + Sync {
 
     /// Takes a look-up; none where there is no code for one.
     fn lookup(&self, _code: LookupCode) -> Option<Arc<dyn Promise<dyn Lookup>>> {
+        None
+    }
+
+    /// Takes a computation; none where there is no code for any.
+    fn compute(&self, _code: ComputeCode) -> Option<Arc<dyn Promise<dyn Compute>>> {
         None
     }
 

@@ -248,7 +248,24 @@ impl Random {
         }
     }
 
+    /// The first tuples of a sort by something that is computed, and then by all else there is.
+    fn first_ones(&mut self) -> String {
+        let (first, second, third) = (self.number(2), self.truth(2), self.number(1));
+        let source = self.source();
+        let condition = if self.below(2) == 0 { format!(" where {}", self.truth(1)) } else { String::new() };
+        let key = self.one(&["a", "a", "b", "c", "day", "exact", "real"]);
+        let (direction, nulls) = (self.one(&["asc", "desc"]), self.one(&["first", "last"]));
+        format!(
+            "select {first} as a, {second} as b, {third} as c, day, exact, real, i from {source}{condition} \
+             order by {key} {direction} nulls {nulls}, i, a, b, c limit {}",
+            1 + self.below(40)
+        )
+    }
+
     fn query(&mut self) -> String {
+        if self.below(4) == 0 {
+            return self.first_ones();
+        }
         let aggregates: Vec<String> = (0..1 + self.below(4)).map(|_| self.aggregate()).collect();
         let condition = match self.below(3) {
             0 => format!(" where {}", self.truth(1)),

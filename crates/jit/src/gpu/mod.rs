@@ -165,8 +165,7 @@ pub(crate) fn runs_update(code: &UpdateCode) -> bool {
 
 /// Whether a GPU can run a predicate.
 pub(crate) fn runs_select(code: &SelectCode) -> bool {
-    let reads_texts = code.inputs.iter().any(|input| input.place == InputPlace::Views);
-    !reads_texts && has_instructions(&code.predicate)
+    code.inputs.iter().all(|input| input.place == InputPlace::Column) && has_instructions(&code.predicate)
 }
 
 /// Whether a state is changed a word at a time.

@@ -1,6 +1,7 @@
 //! From the form that `ops` gives to LLVM IR.
 
 mod arithmetic;
+mod compute;
 mod function;
 mod grid;
 mod hash;
@@ -16,6 +17,7 @@ mod write;
 
 use tessera_ops::code::{Machine, StepCode};
 
+pub(crate) use compute::{COMPUTE, lower_compute};
 pub(crate) use function::{FUNCTION, linked_name, lower_function};
 pub(crate) use hash::{HASH, lower_hash};
 pub(crate) use lookup::{LOOKUP, lower_lookup};

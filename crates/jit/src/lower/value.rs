@@ -287,6 +287,7 @@ impl<'ctx> Values<'_, 'ctx> {
     fn load(&self, place: Place<'ctx>) -> Built<Value<'ctx>> {
         let row = match place.code.place {
             InputPlace::Column | InputPlace::Views => self.row,
+            InputPlace::Once => self.context.i64_type().const_zero(),
             InputPlace::Listed => self.listed(place.list, self.context.i32_type())?,
             InputPlace::InRow { stride, list_bits, validity_bit } => {
                 let row = match list_bits {

@@ -6,7 +6,7 @@ use tessera_encodings::Chunk;
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Role};
 use tessera_types::{Result, Tuple};
 
-use crate::data::projector::Projector;
+use crate::data::projector::{Projection, Projector};
 use crate::describe::{edge, passes, renamed_order, typed};
 use crate::operator::{Collected, Lowering, Operator, Stream, StreamRun, SubOperator};
 use crate::stream_util::{Transform, transform_run};
@@ -47,30 +47,29 @@ impl SubOperator for Map {
         let exprs = node.params.exprs("exprs")?;
         let projector =
             Projector::new(&exprs, &lowering.inputs[0].tuple, lowering.parameters, lowering.library)?;
-        Ok(Operator::Stream(Arc::new(Lowered { projector: Arc::new(projector) })))
+        Ok(Operator::Stream(Arc::new(Lowered { projector })))
     }
 }
 
 #[derive(Debug)]
 struct Lowered {
-    projector: Arc<Projector>,
+    projector: Projector,
 }
 
 impl Stream for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        Ok(transform_run(MapRun { projector: self.projector.clone(), run: run.clone() }))
+        Ok(transform_run(MapRun { projection: self.projector.start(run) }))
     }
 }
 
 #[derive(Debug)]
 struct MapRun {
-    projector: Arc<Projector>,
-    run: Run,
+    projection: Projection,
 }
 
 impl Transform for MapRun {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
-        self.projector.apply(&chunk, &self.run)
+        self.projection.apply(&chunk)
     }
 }
 

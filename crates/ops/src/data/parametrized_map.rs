@@ -6,7 +6,7 @@ use tessera_encodings::{Chunk, Column, repeat_value};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Error, Result, Tuple};
 
-use crate::data::projector::Projector;
+use crate::data::projector::{Projection, Projector};
 use crate::describe::{edges, passes, typed, wants_all};
 use crate::operator::{Collected, Lowering, Operator, Stream, StreamRun, SubOperator};
 use crate::stream_util::{Transform, transform_run};
@@ -52,13 +52,13 @@ impl SubOperator for ParametrizedMap {
         let exprs = node.params.exprs("exprs")?;
         let scope = side.tuple.concat(&stream.tuple);
         let projector = Projector::new(&exprs, &scope, lowering.parameters, lowering.library)?;
-        Ok(Operator::Stream(Arc::new(Lowered { projector: Arc::new(projector) })))
+        Ok(Operator::Stream(Arc::new(Lowered { projector })))
     }
 }
 
 #[derive(Debug)]
 struct Lowered {
-    projector: Arc<Projector>,
+    projector: Projector,
 }
 
 impl Stream for Lowered {
@@ -66,15 +66,14 @@ impl Stream for Lowered {
         let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?;
         let parameter =
             side.single().map_err(|error| error.context("the first input of parametrized_map"))?;
-        Ok(transform_run(MapRun { projector: self.projector.clone(), parameter, run: run.clone() }))
+        Ok(transform_run(MapRun { projection: self.projector.start(run), parameter }))
     }
 }
 
 #[derive(Debug)]
 struct MapRun {
-    projector: Arc<Projector>,
+    projection: Projection,
     parameter: Chunk,
-    run: Run,
 }
 
 impl Transform for MapRun {
@@ -83,7 +82,7 @@ impl Transform for MapRun {
         let constants = self.parameter.stored().iter().map(|column| repeat_value(column, 0, rows));
         let mut columns = constants.collect::<Result<Vec<Column>>>()?;
         columns.extend_from_slice(chunk.stored());
-        self.projector.apply(&chunk.with_stored(columns), &self.run)
+        self.projection.apply(&chunk.with_stored(columns))
     }
 }
 

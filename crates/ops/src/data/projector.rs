@@ -8,7 +8,7 @@ use tessera_plan::{Expr, Functions};
 use tessera_types::{Field, Item, Result, Tuple};
 
 use crate::Run;
-use crate::expression::{Bound, Library};
+use crate::expression::{Bound, Computation, Library};
 
 /// The most sub-expressions that are shared between the fields of one map.
 const SHARED_MAX: usize = 64;
@@ -23,14 +23,22 @@ pub(crate) struct Projector {
     used: Vec<usize>,
     /// Shared expressions, each over the used fields and those before it.
     shared: Vec<Bound>,
-    outputs: Vec<Output>,
+    outputs: Vec<Output<Bound>>,
 }
 
 #[derive(Debug)]
-enum Output {
+enum Output<T> {
     /// A field passed on, by its position in `used`.
     Passed(usize),
-    Computed(Bound),
+    Computed(T),
+}
+
+/// The same in one run.
+#[derive(Debug)]
+pub(crate) struct Projection {
+    used: Vec<usize>,
+    shared: Vec<Computation>,
+    outputs: Vec<Output<Computation>>,
 }
 
 impl Projector {
@@ -65,23 +73,38 @@ impl Projector {
         Ok(Projector { used, shared, outputs })
     }
 
+    /// As a run has it.
+    pub(crate) fn start(&self, run: &Run) -> Projection {
+        let output = |output: &Output<Bound>| match output {
+            Output::Passed(index) => Output::Passed(*index),
+            Output::Computed(bound) => Output::Computed(Computation::start(bound, run)),
+        };
+        Projection {
+            used: self.used.clone(),
+            shared: self.shared.iter().map(|bound| Computation::start(bound, run)).collect(),
+            outputs: self.outputs.iter().map(output).collect(),
+        }
+    }
+}
+
+impl Projection {
     /// The fields computed from a chunk. The selection stays where every field is passed on; otherwise the tuples
     /// that count are gathered once, so that no expression sees the others.
-    pub(crate) fn apply(&self, chunk: &Chunk, run: &Run) -> Result<Chunk> {
+    pub(crate) fn apply(&self, chunk: &Chunk) -> Result<Chunk> {
         let stored = chunk.stored();
         let mut chunk = chunk.with_stored(self.used.iter().map(|&field| stored[field].clone()).collect());
         let passed_only = self.outputs.iter().all(|output| matches!(output, Output::Passed(_)));
         if !(passed_only && self.shared.is_empty()) {
             chunk = chunk.compact()?;
         }
-        for bound in &self.shared {
+        for shared in &self.shared {
             let mut columns = chunk.stored().to_vec();
-            columns.push(bound.evaluate(&chunk, run)?);
+            columns.push(shared.evaluate(&chunk)?);
             chunk = chunk.with_stored(columns);
         }
-        let column = |output: &Output| match output {
+        let column = |output: &Output<Computation>| match output {
             Output::Passed(index) => Ok(chunk.stored()[*index].clone()),
-            Output::Computed(bound) => bound.evaluate(&chunk, run),
+            Output::Computed(computation) => computation.evaluate(&chunk),
         };
         let columns = self.outputs.iter().map(column).collect::<Result<Vec<Column>>>()?;
         Ok(chunk.with_stored(columns))

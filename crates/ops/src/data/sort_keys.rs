@@ -75,6 +75,11 @@ impl KeyEncoder {
         self.fixed_bytes
     }
 
+    /// The first key's field.
+    pub(crate) fn first_field(&self) -> usize {
+        self.keys[0].0
+    }
+
     /// The first key's direction and where it puts NULLs.
     pub(crate) fn first(&self) -> &SortKey {
         &self.keys[0].1

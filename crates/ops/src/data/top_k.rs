@@ -1,12 +1,14 @@
 //! `top_k`: the first tuples of a sort.
 
+mod compiled;
+
 use std::sync::{Arc, PoisonError, RwLock};
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, UInt32Array};
 
 use tessera_encodings::{Chunk, Column, interleave_columns};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Field, Result};
 
 use crate::data::sort_keys::{KeyEncoder, checked_keys};
 use crate::describe::{count, edge, gives_one, wants_all_unless_partial};
@@ -16,6 +18,8 @@ use crate::operator::{
 use crate::sideways::{Threshold as Told, within};
 use crate::stream_util::DeferredSource;
 use crate::{Context, Reservation, Run, describe};
+
+use compiled::{AskedThreshold, CompiledThreshold};
 
 /// Candidates a worker gathers beyond those it must keep before it throws the others away. Few: then the threshold is known after
 /// the first chunk, and stays sharp.
@@ -58,10 +62,13 @@ impl Descriptor for TopK {
 
 impl SubOperator for TopK {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let encoder = Arc::new(KeyEncoder::new(node, &lowering.inputs[0].tuple)?);
+        let tuple = &lowering.inputs[0].tuple;
+        let encoder = Arc::new(KeyEncoder::new(node, tuple)?);
+        let first = tuple.fields()[encoder.first_field()].clone();
         let limit = count(node, "limit")?.unwrap_or(0);
         let offset = count(node, "offset")?.unwrap_or(0);
-        Ok(Operator::Sink(Arc::new(Lowered { encoder, limit, offset, threshold: threshold(node)? })))
+        let (threshold, asked) = (threshold(node)?, Arc::default());
+        Ok(Operator::Sink(Arc::new(Lowered { encoder, first, limit, offset, threshold, asked })))
     }
 }
 
@@ -73,9 +80,12 @@ fn threshold(node: &Node) -> Result<Option<Arc<str>>> {
 #[derive(Debug, Clone)]
 struct Lowered {
     encoder: Arc<KeyEncoder>,
+    /// The field of the first key.
+    first: Field,
     limit: usize,
     offset: usize,
     threshold: Option<Arc<str>>,
+    asked: Arc<AskedThreshold>,
 }
 
 impl Lowered {
@@ -88,7 +98,9 @@ impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let (lowered, context) = (self.clone(), run.context.clone());
         let told = self.threshold.as_ref().map(|name| run.sideways.threshold(name));
-        Ok(Arc::new(TopKRun { lowered, context, threshold: Arc::default(), told }))
+        let key = (self.encoder.first(), self.encoder.first_field(), &self.first);
+        let compiled = CompiledThreshold::start(&self.asked, key, run);
+        Ok(Arc::new(TopKRun { lowered, context, threshold: Arc::default(), told, compiled }))
     }
 }
 
@@ -99,6 +111,7 @@ struct TopKRun {
     /// The best of the workers' last candidates; written when a worker throws away, read once a chunk.
     threshold: Arc<RwLock<Option<Threshold>>>,
     told: Option<Arc<Told>>,
+    compiled: Option<Arc<CompiledThreshold>>,
 }
 
 /// A candidate so good that whatever sorts behind it is not among the first ones.
@@ -128,6 +141,7 @@ struct TopKWorker {
     context: Arc<dyn Context>,
     threshold: Arc<RwLock<Option<Threshold>>>,
     told: Option<Arc<Told>>,
+    compiled: Option<Arc<CompiledThreshold>>,
     position: u64,
     sequence: u64,
     candidates: Vec<Candidate>,
@@ -142,6 +156,7 @@ impl SinkRun for TopKRun {
             context: self.context.clone(),
             threshold: self.threshold.clone(),
             told: self.told.clone(),
+            compiled: self.compiled.clone(),
             position: 0,
             sequence: 0,
             candidates: Vec::new(),
@@ -191,6 +206,14 @@ fn gather(chunks: &[Chunk], candidates: &[Candidate]) -> Result<Chunk> {
     Ok(Chunk::new((0..width).map(column).collect::<Result<_>>()?, places.len()))
 }
 
+/// How many tuples that count stand before each of some positions; both ascend.
+fn places_of(chunk: &Chunk, positions: &[u32]) -> Vec<u64> {
+    let Some(selection) = chunk.selection() else { return positions.iter().map(|p| u64::from(*p)).collect() };
+    let mut counted = selection.values().iter().zip(0u64..);
+    let place = |position: &u32| Some(counted.find(|(other, _)| *other == position)?.1);
+    positions.iter().filter_map(place).collect()
+}
+
 impl SinkWorker for TopKWorker {
     fn begin(&mut self, position: u64) -> Result<()> {
         (self.position, self.sequence) = (position, 0);
@@ -205,24 +228,8 @@ impl SinkWorker for TopKWorker {
         let start = self.sequence;
         self.sequence += chunk.rows() as u64;
         let threshold = self.threshold.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mask = match threshold.as_ref().and_then(|threshold| threshold.first.as_ref()) {
-            Some(first) => {
-                let encoder = &self.lowered.encoder;
-                Some(within(encoder.first(), encoder.first_values(&chunk)?, first)?)
-            }
-            None => None,
-        };
-        // The place of each tuple that is left, counted in the chunk as it came.
-        let (chunk, places) = match &mask {
-            None => {
-                let rows = chunk.rows() as u64;
-                (chunk.compact()?, (0..rows).collect::<Vec<_>>())
-            }
-            Some(mask) => {
-                let places = mask.values().set_indices().map(|place| place as u64).collect();
-                (chunk.filter(mask).compact()?, places)
-            }
-        };
+        let first = threshold.as_ref().and_then(|threshold| threshold.first.as_ref());
+        let (chunk, places) = self.not_behind(chunk, first)?;
         if chunk.is_empty() {
             return Ok(());
         }
@@ -256,6 +263,24 @@ impl SinkWorker for TopKWorker {
 }
 
 impl TopKWorker {
+    /// The tuples of a chunk that are not behind a value of the first key, and the place of each, counted in the chunk as it came.
+    fn not_behind(&self, chunk: Chunk, first: Option<&ArrayRef>) -> Result<(Chunk, Vec<u64>)> {
+        let Some(first) = first else {
+            let rows = chunk.rows() as u64;
+            return Ok((chunk.compact()?, (0..rows).collect()));
+        };
+        if let Some(compiled) = &self.compiled
+            && let Some(positions) = compiled.within(&chunk, first)?
+        {
+            let places = places_of(&chunk, &positions);
+            return Ok((chunk.select(Arc::new(UInt32Array::from(positions))).compact()?, places));
+        }
+        let encoder = &self.lowered.encoder;
+        let mask = within(encoder.first(), encoder.first_values(&chunk)?, first)?;
+        let places = mask.values().set_indices().map(|place| place as u64).collect();
+        Ok((chunk.filter(&mask).compact()?, places))
+    }
+
     /// Keeps the best candidates, and tells the other workers of the last of them.
     fn throw_away(&mut self) -> Result<()> {
         self.candidates.sort_unstable_by(|a, b| a.rank.cmp(&b.rank));

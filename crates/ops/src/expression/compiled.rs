@@ -94,6 +94,13 @@ impl Inputs {
         Some((found, Inputs { raw: all, _buffers: Vec::new(), _arrays: arrays }))
     }
 
+    /// The same and one value for all tuples, which is not NULL.
+    pub(crate) fn with_value(mut self, value: ArrayRef) -> Inputs {
+        self.raw.push(raw(&value));
+        self._arrays.push(value);
+        self
+    }
+
     /// Where they lie.
     pub(crate) fn raw(&self) -> &[RawInput] {
         &self.raw
@@ -162,9 +169,15 @@ pub(crate) fn lies_at(array: &ArrayRef) -> bool {
     !raw(array).values.is_null()
 }
 
-/// Whether a dictionary is one of texts.
-fn is_of_texts(dictionary: &ArrayRef) -> bool {
-    matches!(dictionary.data_type(), DataType::Dictionary(_, values) if **values == DataType::Utf8View)
+/// Whether some of the texts that are read lie in a dictionary: what is said of those, the vectorised tier says once for each.
+pub(super) fn reads_dictionary(origins: &[Origin], chunk: &Chunk) -> bool {
+    let is_of_texts = |dictionary: &ArrayRef| {
+        matches!(dictionary.data_type(), DataType::Dictionary(_, values) if **values == DataType::Utf8View)
+    };
+    origins.iter().any(|origin| match origin {
+        Origin::Field(field) => matches!(&chunk.stored()[*field], Column::Dictionary(of) if is_of_texts(of)),
+        Origin::Part(..) => false,
+    })
 }
 
 /// Where an array's values and validity lie; those of at most [`CHUNK_ROWS_MAX`] tuples.
@@ -318,29 +331,31 @@ impl Compiled {
     /// The positions of the tuples for which the predicate is true; none where the vectorised tier is to say.
     fn select(&self, chunk: &Chunk) -> Result<Option<Vec<u32>>> {
         let rows = chunk.rows();
-        // What is said of a dictionary's texts is said once for each.
-        let is_dictionary = |origin: &Origin| match origin {
-            Origin::Field(field) => matches!(&chunk.stored()[*field], Column::Dictionary(values) if is_of_texts(values)),
-            Origin::Part(..) => false,
-        };
-        if self.asked.origins.iter().any(is_dictionary) {
+        if reads_dictionary(&self.asked.origins, chunk) {
             return Ok(None);
         }
         let Some(code) = self.asked.promise.get(rows)? else { return Ok(None) };
         let Some(inputs) = Inputs::read(&self.asked.origins, chunk, self.figures.run())? else {
             return Ok(None);
         };
-        let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
-        let mut found: Vec<u32> = Vec::with_capacity(rows);
-        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their own
-        // or for as many as a chunk can store; the positions are of those tuples. There is room for all of them in `found`, of which as
-        // many are written as the code says.
-        unsafe {
-            let Some(len) = code.run(inputs.raw(), positions, rows, found.as_mut_ptr()) else {
-                return Ok(None);
-            };
-            found.set_len(len);
-        }
-        Ok(Some(found))
+        // SAFETY: the inputs are those of the code, in its order, and of the chunk.
+        Ok(unsafe { positions_of(code, &inputs, chunk) })
     }
+}
+
+/// The positions of the tuples of a chunk, of those that count, for which a predicate is true; none where the vectorised tier is to say.
+///
+/// # Safety
+/// The inputs are those of the code, in its order, and were read of the chunk.
+pub(crate) unsafe fn positions_of(code: &dyn Select, inputs: &Inputs, chunk: &Chunk) -> Option<Vec<u32>> {
+    let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
+    let mut found: Vec<u32> = Vec::with_capacity(chunk.rows());
+    // SAFETY: the inputs are the code's, with a value for each tuple that the chunk stores, and validity of their own or for as many as a
+    // chunk can store; the positions are of those tuples. There is room for all of them in `found`, of which as many are written as the
+    // code says.
+    unsafe {
+        let len = code.run(inputs.raw(), positions, chunk.rows(), found.as_mut_ptr())?;
+        found.set_len(len);
+    }
+    Some(found)
 }

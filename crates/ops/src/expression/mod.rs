@@ -27,6 +27,7 @@ pub mod cast;
 mod code;
 mod compare;
 mod compiled;
+mod computed;
 mod date_part;
 mod datetime;
 mod decimal;
@@ -68,7 +69,9 @@ pub use arithmetic::Operation;
 pub(crate) use code::{Coder, Origin};
 pub use compare::Comparison;
 use compiled::AskedPredicate;
-pub(crate) use compiled::{Figures, Inputs, Predicate, Variants, lies_at, positions_from, raw};
+use computed::AskedComputation;
+pub(crate) use computed::Computation;
+pub(crate) use compiled::{Figures, Inputs, Predicate, Variants, lies_at, positions_from, positions_of, raw};
 
 pub use aggregate_types::argument_fields;
 pub(crate) use foreign::foreign_type;
@@ -85,6 +88,8 @@ pub struct Bound {
     nullable: bool,
     /// What was asked of a compiler for it as a predicate, by the first run.
     asked: Arc<OnceLock<Option<AskedPredicate>>>,
+    /// The same for it as a value.
+    computation: Arc<OnceLock<Option<Arc<AskedComputation>>>>,
 }
 
 impl Bound {
@@ -102,7 +107,7 @@ impl Bound {
             }
             _ => vec![node],
         };
-        Ok(Bound { nodes: nodes.into(), atom, nullable, asked: Arc::default() })
+        Ok(Bound { nodes: nodes.into(), atom, nullable, asked: Arc::default(), computation: Arc::default() })
     }
 
     /// The type of its values, and whether they may be NULL.
