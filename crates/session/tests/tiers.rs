@@ -254,10 +254,11 @@ impl Random {
         let source = self.source();
         let condition = if self.below(2) == 0 { format!(" where {}", self.truth(1)) } else { String::new() };
         let key = self.one(&["a", "a", "b", "c", "day", "exact", "real"]);
-        let (direction, nulls) = (self.one(&["asc", "desc"]), self.one(&["first", "last"]));
+        let (direction, then) = (self.one(&["asc", "desc"]), self.one(&["asc", "desc"]));
+        let nulls = self.one(&["first", "last"]);
         format!(
             "select {first} as a, {second} as b, {third} as c, day, exact, real, i from {source}{condition} \
-             order by {key} {direction} nulls {nulls}, i, a, b, c limit {}",
+             order by {key} {direction} nulls {nulls}, i {then}, a, b, c limit {}",
             1 + self.below(40)
         )
     }
