@@ -12,8 +12,8 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use tessera_ops::code::{
-    Compiler, Compute, ComputeCode, FunctionCode, HashCode, HashKeys, Lookup, LookupCode, Machine, Promise, RawInput, RawTable,
-    Select, SelectCode, Update, UpdateCode, WriteCode, WriteRows,
+    Compiler, Compute, ComputeCode, FunctionCode, HashCode, HashKeys, InputPlace, Lookup, LookupCode,
+    Machine, Promise, RawInput, RawTable, Select, SelectCode, Update, UpdateCode, WriteCode, WriteRows,
 };
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
@@ -23,8 +23,8 @@ use crate::given::Given;
 use crate::kept::Files;
 use crate::loaded::Loaded;
 use crate::lower::{
-    COMPUTE, FUNCTION, HASH, LOOKUP, NONE, SELECT, UPDATE, WRITE, lower_compute, lower_function, lower_hash, lower_lookup,
-    lower_select, lower_update, lower_write,
+    COMPUTE, FUNCTION, HASH, LOOKUP, NONE, SELECT, UPDATE, WRITE, lower_compute, lower_function, lower_hash,
+    lower_lookup, lower_select, lower_update, lower_write,
 };
 use crate::target::{Host, Processor};
 use crate::{Tier, in_use};
@@ -35,6 +35,9 @@ const KEPT_MAX: usize = 256;
 const SAVED_NANOSECONDS: u64 = 2;
 /// How often that is what it saves for each tuple that is looked up.
 const LOOKUP_WEIGHT: u64 = 4;
+/// The same of predicates on texts, and of how many fields of a row that are written.
+const TEXT_WEIGHT: u64 = 3;
+const WRITTEN_FIELDS: u64 = 4;
 /// How long compiling is expected to take before it has been measured.
 const COMPILE_NANOSECONDS: u64 = 10_000_000;
 /// How long it takes to find out whether there is code in a file, and to link it.
@@ -96,7 +99,10 @@ impl Piece {
         match self {
             Piece::Update(code, _) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
             Piece::Lookup(_) => LOOKUP_WEIGHT,
-            Piece::Write(code) => code.fields.len() as u64,
+            Piece::Write(code) => 1 + code.fields.len() as u64 / WRITTEN_FIELDS,
+            Piece::Select(code, _) if code.inputs.iter().any(|input| input.place == InputPlace::Views) => {
+                TEXT_WEIGHT
+            }
             Piece::Hash(_) | Piece::Compute(..) | Piece::Select(..) | Piece::Function(_) => 1,
         }
     }

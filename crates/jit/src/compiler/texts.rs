@@ -59,7 +59,8 @@ fn texts(random: &mut Random, arrays: &[StringViewArray; 2]) -> (TextCode, Vec<O
         }
         1 => {
             let (code, of) = texts(random, arrays);
-            let (skipped, most) = (random.below(4) as u64, random.one(&[None, Some(0), Some(1), Some(2), Some(15)]));
+            let (skipped, most) =
+                (random.below(4) as u64, random.one(&[None, Some(0), Some(1), Some(2), Some(15)]));
             let parts = of.iter().map(|text| text.as_ref().map(|text| part(text, skipped, most)));
             let parts = parts.collect();
             (TextCode::Part { text: Box::new(code), skipped, most }, parts)
@@ -104,7 +105,12 @@ fn texts_are_compared_as_sql_does() {
     for _ in 0..PIECES {
         let arrays = [array(&mut random, false), array(&mut random, true)];
         let buffers = arrays.each_ref().map(|array| {
-            array.data_buffers().iter().map(|buffer| buffer.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>()
+            array
+                .data_buffers()
+                .iter()
+                .map(|buffer| buffer.as_ptr())
+                .chain([std::ptr::null()])
+                .collect::<Vec<_>>()
         });
         let raw = [input(&arrays[0], &buffers[0]), input(&arrays[1], &buffers[1])];
         let (one, of_one) = condition(&mut random, &arrays);
@@ -166,7 +172,8 @@ fn a_piece_is_found_wherever_it_stands() {
             middle: vec![TextCode::Constant(piece.as_str().into())],
             last: None,
         };
-        let predicate = ValueCode { op: Op::Like(Box::new(like)), machine: Machine::Boolean, nullable: false };
+        let predicate =
+            ValueCode { op: Op::Like(Box::new(like)), machine: Machine::Boolean, nullable: false };
         let inputs = vec![InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, false) }];
         let code = made(&host, Piece::of_select(SelectCode { inputs, predicate }));
         let found = selected(&code, &[input(&array, &buffers)], rows as usize).unwrap();

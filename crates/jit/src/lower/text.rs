@@ -11,7 +11,9 @@ use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::{Linkage, Module};
 use inkwell::types::IntType;
-use inkwell::values::{BasicMetadataValueEnum, BasicValue, FunctionValue, IntValue, PointerValue, VectorValue};
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValue, FunctionValue, IntValue, PointerValue, VectorValue,
+};
 use inkwell::{AddressSpace, IntPredicate};
 use tessera_ops::code::{LikeCode, SHORT_TEXT_BYTES, TextCode};
 
@@ -105,8 +107,7 @@ impl<'ctx> Values<'_, 'ctx> {
         let buffer = unsafe { builder.build_gep(pointer, place.list, &[buffer], "")? };
         let buffer = builder.build_load(pointer, buffer, "")?.into_pointer_value();
         let offset = builder.build_right_shift(high, self.word(32), false, "")?;
-        let (long, short) =
-            (self.byte_at(buffer, offset)?, self.byte_at(at, self.word(VIEW_HEAD_BYTES))?);
+        let (long, short) = (self.byte_at(buffer, offset)?, self.byte_at(at, self.word(VIEW_HEAD_BYTES))?);
         let address = builder.build_select(is_short, short, long, "")?.into_pointer_value();
         Ok(Text { address, length, view: Some([low, high]), valid })
     }
@@ -143,7 +144,9 @@ impl<'ctx> Values<'_, 'ctx> {
                 match is_short {
                     // The view of a short text is all of it.
                     true => builder.build_and(low, high, "")?,
-                    false => self.if_so(low, |this| this.same_bytes(one.address, other.address, one.length))?,
+                    false => {
+                        self.if_so(low, |this| this.same_bytes(one.address, other.address, one.length))?
+                    }
                 }
             }
             _ => {
@@ -202,7 +205,9 @@ impl<'ctx> Values<'_, 'ctx> {
         at: PointerValue<'ctx>,
         length: IntValue<'ctx>,
     ) -> Built<IntValue<'ctx>> {
-        let Some((piece, rest)) = pieces.split_first() else { return Ok(self.context.bool_type().const_all_ones()) };
+        let Some((piece, rest)) = pieces.split_first() else {
+            return Ok(self.context.bool_type().const_all_ones());
+        };
         let builder = self.builder;
         let function = find_function(self.context, self.module)?;
         let args = [at.into(), length.into(), piece.address.into(), piece.length.into()];
@@ -236,8 +241,10 @@ impl<'ctx> Values<'_, 'ctx> {
     ) -> Built<IntValue<'ctx>> {
         let builder = self.builder;
         let (here, function) = here(builder)?;
-        let (inside, after) =
-            (self.context.append_basic_block(function, "so"), self.context.append_basic_block(function, "after"));
+        let (inside, after) = (
+            self.context.append_basic_block(function, "so"),
+            self.context.append_basic_block(function, "after"),
+        );
         builder.build_conditional_branch(condition, inside, after)?;
         builder.position_at_end(inside);
         let found = then(self)?;
@@ -321,7 +328,12 @@ impl<'ctx> Own<'ctx> {
         unsafe { self.builder.build_gep(self.context.i8_type(), first, &[number], "") }
     }
 
-    fn load(&self, of: IntType<'ctx>, first: PointerValue<'ctx>, number: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
+    fn load(
+        &self,
+        of: IntType<'ctx>,
+        first: PointerValue<'ctx>,
+        number: IntValue<'ctx>,
+    ) -> Built<IntValue<'ctx>> {
         let value = self.builder.build_load(of, self.at(first, number)?, "")?;
         aligned(value.as_instruction_value(), 1);
         Ok(value.into_int_value())
@@ -417,7 +429,8 @@ fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<F
 
         builder.position_at_end(few);
         own.each((zero, 1, places), |place, next| {
-            let is_first = builder.build_int_compare(IntPredicate::EQ, own.load(byte, text, place)?, initial, "")?;
+            let is_first =
+                builder.build_int_compare(IntPredicate::EQ, own.load(byte, text, place)?, initial, "")?;
             let perhaps = own.block("perhaps");
             builder.build_conditional_branch(is_first, perhaps, next)?;
             builder.position_at_end(perhaps);
@@ -430,7 +443,12 @@ fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<F
         let vectors = byte.vec_type(LANES as u32);
         let all = |value: IntValue<'ctx>| -> Built<VectorValue<'ctx>> {
             let one = builder.build_insert_element(vectors.get_undef(), value, zero, "")?;
-            builder.build_shuffle_vector(one, vectors.get_undef(), context.i32_type().vec_type(LANES as u32).const_zero(), "")
+            builder.build_shuffle_vector(
+                one,
+                vectors.get_undef(),
+                context.i32_type().vec_type(LANES as u32).const_zero(),
+                "",
+            )
         };
         let (initials, lasts) = (all(initial)?, all(last)?);
         let equal_to = |wanted: VectorValue<'ctx>, number: IntValue<'ctx>| {
@@ -485,7 +503,8 @@ fn characters_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> B
         own.each((own.word(0), 1, bytes), |at, next| {
             // Bytes after the first of a character are 10xxxxxx.
             let bits = builder.build_and(own.load(byte, text, at)?, byte.const_int(0xc0, false), "")?;
-            let begins = builder.build_int_compare(IntPredicate::NE, bits, byte.const_int(0x80, false), "")?;
+            let begins =
+                builder.build_int_compare(IntPredicate::NE, bits, byte.const_int(0x80, false), "")?;
             let before = builder.build_load(wide, seen, "")?.into_int_value();
             let are_enough = builder.build_int_compare(IntPredicate::UGE, before, number, "")?;
             let count = own.block("count");

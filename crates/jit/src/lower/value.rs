@@ -7,7 +7,9 @@ use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use tessera_ops::code::{Comparison, InputCode, InputPlace, Machine, Op, Operation, Status, TextCode, ValueCode};
+use tessera_ops::code::{
+    Comparison, InputCode, InputPlace, Machine, Op, Operation, Status, TextCode, ValueCode,
+};
 
 use super::arithmetic::extended;
 use super::text::Text;

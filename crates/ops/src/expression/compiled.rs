@@ -171,9 +171,7 @@ pub(crate) fn lies_at(array: &ArrayRef) -> bool {
 
 /// Whether some of the texts that are read lie in a dictionary: what is said of those, the vectorised tier says once for each.
 pub(super) fn reads_dictionary(origins: &[Origin], chunk: &Chunk) -> bool {
-    let is_of_texts = |dictionary: &ArrayRef| {
-        matches!(dictionary.data_type(), DataType::Dictionary(_, values) if **values == DataType::Utf8View)
-    };
+    let is_of_texts = |dictionary: &ArrayRef| matches!(dictionary.data_type(), DataType::Dictionary(_, values) if **values == DataType::Utf8View);
     origins.iter().any(|origin| match origin {
         Origin::Field(field) => matches!(&chunk.stored()[*field], Column::Dictionary(of) if is_of_texts(of)),
         Origin::Part(..) => false,

@@ -86,7 +86,8 @@ impl Compiled {
         let Some(compiler) = run.context.compiler().filter(|_| !reads_dictionary(origins, chunk)) else {
             return Ok(None);
         };
-        let ask = |inputs: &[InputCode]| compiler.compute(ComputeCode { inputs: inputs.to_vec(), ..code.clone() });
+        let ask =
+            |inputs: &[InputCode]| compiler.compute(ComputeCode { inputs: inputs.to_vec(), ..code.clone() });
         let Some((promise, inputs)) = variants.find((origins, &code.inputs), (chunk, rows), run, ask)? else {
             return Ok(None);
         };

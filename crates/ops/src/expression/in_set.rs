@@ -101,9 +101,11 @@ impl Kernel for InSet {
             return None;
         }
         // In an order of their own, so that equal sets are equal code.
-        let mut constants = set.iter().map(|bytes| std::str::from_utf8(bytes)).collect::<Result<Vec<_>, _>>().ok()?;
+        let mut constants =
+            set.iter().map(|bytes| std::str::from_utf8(bytes)).collect::<Result<Vec<_>, _>>().ok()?;
         constants.sort_by_key(|constant| (constant.len(), *constant));
-        let same = |constant: &str| Op::SameText(Box::new([text.clone(), TextCode::Constant(constant.into())]));
+        let same =
+            |constant: &str| Op::SameText(Box::new([text.clone(), TextCode::Constant(constant.into())]));
         Some(Op::Or(constants.into_iter().map(|constant| truth(same(constant))).collect()))
     }
 }

@@ -69,9 +69,9 @@ pub use arithmetic::Operation;
 pub(crate) use code::{Coder, Origin};
 pub use compare::Comparison;
 use compiled::AskedPredicate;
+pub(crate) use compiled::{Figures, Inputs, Predicate, Variants, lies_at, positions_from, positions_of, raw};
 use computed::AskedComputation;
 pub(crate) use computed::Computation;
-pub(crate) use compiled::{Figures, Inputs, Predicate, Variants, lies_at, positions_from, positions_of, raw};
 
 pub use aggregate_types::argument_fields;
 pub(crate) use foreign::foreign_type;

@@ -80,7 +80,9 @@ impl CompiledThreshold {
             Some(compiler.select(SelectCode { inputs, predicate: predicate.clone() }))
         };
         let of = (std::slice::from_ref(origin), std::slice::from_ref(key));
-        let Some((promise, inputs)) = variants.find(of, (chunk, chunk.rows()), run, ask)? else { return Ok(None) };
+        let Some((promise, inputs)) = variants.find(of, (chunk, chunk.rows()), run, ask)? else {
+            return Ok(None);
+        };
         let Some(code) = promise.get(0)? else { return Ok(None) };
         let inputs = inputs.with_value(value.clone());
         // SAFETY: the key and the value are the inputs of the code, and the key was read of the chunk.
