@@ -13,8 +13,8 @@ pub use crate::expression::{Comparison, Operation};
 /// The most that is compiled at once ([`ValueCode::size`]): beyond it compilers take seconds.
 pub(crate) const SIZE_MAX: usize = 1_000;
 
-/// What an operation on texts counts among the parts of what is compiled.
-const TEXT_SIZE: usize = 10;
+/// What a text that is compared counts among the parts of what is compiled.
+const TEXT_SIZE: usize = 5;
 
 /// How values of a type of fixed width lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -199,9 +199,13 @@ impl Op {
         }
     }
 
-    /// Whether it is about texts.
-    pub fn is_of_texts(&self) -> bool {
-        matches!(self, Op::SameText(_) | Op::Like(_))
+    /// How many texts it compares.
+    fn texts(&self) -> usize {
+        match self {
+            Op::SameText(texts) => texts.len(),
+            Op::Like(like) => 3 + like.middle.len(),
+            _ => 0,
+        }
     }
 }
 
@@ -257,7 +261,7 @@ macro_rules! each_operand {
 impl ValueCode {
     /// How much there is to compile: its parts.
     pub fn size(&self) -> usize {
-        let mut size = if self.op.is_of_texts() { TEXT_SIZE } else { 1 };
+        let mut size = 1 + self.op.texts() * TEXT_SIZE;
         self.each_operand(&mut |operand| size += operand.size());
         size
     }

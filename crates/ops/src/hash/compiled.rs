@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tessera_encodings::Chunk;
+use tessera_encodings::{Chunk, Column};
 use tessera_types::{Result, Tuple};
 
-use super::hash_fields;
+use super::{hash_columns, hash_fields};
 use crate::Run;
 use crate::code::{HashCode, HashKeys, InputCode, Machine};
 use crate::expression::{Figures, Origin, Variants};
@@ -89,7 +89,14 @@ impl KeyHasher {
                 return Ok(());
             }
         }
-        hash_fields(chunk, &self.keys, out)
+        let Some(selection) = chunk.selection() else { return hash_fields(chunk, &self.keys, out) };
+        let keys = self.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
+        let mut hashes = Vec::new();
+        hash_columns(&keys, chunk.rows(), &mut hashes)?;
+        out.clear();
+        out.resize(chunk.rows_stored(), 0);
+        selection.values().iter().zip(hashes).for_each(|(place, hash)| out[*place as usize] = hash);
+        Ok(())
     }
 }
 

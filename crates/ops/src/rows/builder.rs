@@ -193,8 +193,8 @@ impl RowsBuilder {
         match tuples.write(place, hashes, selection, &mut self.has_nulls)? {
             None => self.append_all(tuples.incoming()?, (start, len), hashes, selection)?,
             Some(others) => {
-                for &field in others {
-                    let column = &tuples.incoming()?.columns()[field];
+                for (at, &field) in others.iter().enumerate() {
+                    let column = &tuples.others(others)?.columns()[at];
                     self.append_field(field, column, start, len, selection)?;
                 }
             }

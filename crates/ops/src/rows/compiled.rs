@@ -47,6 +47,8 @@ pub(crate) struct Tuples<'a> {
     pub(super) chunk: &'a Chunk,
     incoming: OnceCell<Incoming>,
     found: Option<Found<'a>>,
+    /// The fields that code does not write.
+    others: OnceCell<Incoming>,
 }
 
 /// Code for a chunk, and what it reads.
@@ -127,7 +129,7 @@ impl RowWriter {
             }
             _ => None,
         };
-        Ok(Tuples { chunk, incoming: OnceCell::new(), found })
+        Ok(Tuples { found, ..Tuples::of(chunk) })
     }
 }
 
@@ -142,19 +144,32 @@ impl Compiled {
     }
 }
 
+/// The columns of a chunk, resolved once.
+fn resolved<'a>(once: &'a OnceCell<Incoming>, chunk: &Chunk) -> Result<&'a Incoming> {
+    if let Some(incoming) = once.get() {
+        return Ok(incoming);
+    }
+    let incoming = Incoming::of_chunk(chunk)?;
+    Ok(once.get_or_init(|| incoming))
+}
+
 impl<'a> Tuples<'a> {
     /// The tuples of a chunk where there is no code.
     pub(crate) fn of(chunk: &'a Chunk) -> Tuples<'a> {
-        Tuples { chunk, incoming: OnceCell::new(), found: None }
+        Tuples { chunk, incoming: OnceCell::new(), found: None, others: OnceCell::new() }
     }
 
     /// Them as columns.
     pub(super) fn incoming(&self) -> Result<&Incoming> {
-        if let Some(incoming) = self.incoming.get() {
-            return Ok(incoming);
+        resolved(&self.incoming, self.chunk)
+    }
+
+    /// Columns of those fields alone that code does not write.
+    pub(super) fn others(&self, others: &[usize]) -> Result<&Incoming> {
+        match self.others.get() {
+            Some(columns) => Ok(columns),
+            None => resolved(&self.others, &self.chunk.project(others)),
         }
-        let incoming = Incoming::of_chunk(self.chunk)?;
-        Ok(self.incoming.get_or_init(|| incoming))
     }
 
     /// Writes those at the positions of `selection`, or all, to `len` rows from `start`, and what of their fields is NULL to `has_nulls`.
