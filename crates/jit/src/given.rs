@@ -1,4 +1,4 @@
-//! Numbers of a query become numbers that its code is given: the same query with others has the same code.
+//! Numbers and texts of a query become words that its code is given: the same query with others has the same code.
 
 use std::sync::Arc;
 
@@ -6,9 +6,10 @@ use tessera_ops::code::{
     ComputeCode, Machine, Op, Operation, SHORT_TEXT_BYTES, SelectCode, TextCode, UpdateCode, ValueCode,
 };
 
+/// What a text is given as.
 const WORD: Machine = Machine::Integer { bits: 64, signed: false };
 
-/// Numbers in memory, and what they are.
+/// Numbers and texts in memory, and what they are.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     pub(crate) machines: Vec<Machine>,

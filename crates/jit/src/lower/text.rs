@@ -296,7 +296,6 @@ fn own_function<'ctx>(
     };
     let parameters: Vec<_> = are_pointers.iter().map(parameter).collect();
     let function = module.add_function(name, result.fn_type(&parameters, false), Some(Linkage::Private));
-    // It writes nothing: what is given stays in registers.
     let kind = Attribute::get_named_enum_kind_id("nounwind");
     function.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
     let builder = context.create_builder();

@@ -68,9 +68,9 @@ impl Coder {
         Coder { inputs: Vec::new(), origins: Vec::new(), shared: fields, texts: false }
     }
 
-    /// The same for code that reads texts.
-    pub(crate) fn with_texts(self) -> Coder {
-        Coder { texts: true, ..self }
+    /// The same for code that reads texts, or does not.
+    pub(crate) fn with_texts(self, texts: bool) -> Coder {
+        Coder { texts, ..self }
     }
 
     /// The code of an expression; `always` where it is evaluated for every tuple. None where it has none.

@@ -281,10 +281,7 @@ impl AskedPredicate {
 /// A predicate's code, which reads texts or does not, and where its inputs come from.
 pub(super) fn code_of(bound: &Bound, texts: bool) -> Option<(SelectCode, Arc<[Origin]>)> {
     // Nothing is shared with other expressions.
-    let mut coder = Coder::new(usize::MAX);
-    if texts {
-        coder = coder.with_texts();
-    }
+    let mut coder = Coder::new(usize::MAX).with_texts(texts);
     let predicate = coder.value(bound, true)?;
     // What is evaluated first, for all tuples, would be evaluated here for those alone that other conjuncts leave.
     let reads_parts = coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..)));

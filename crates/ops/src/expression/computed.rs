@@ -39,7 +39,7 @@ impl AskedComputation {
     /// None where an expression has no code, or computes nothing.
     fn new(bound: &Bound) -> Option<AskedComputation> {
         // Nothing is shared with other expressions.
-        let mut coder = Coder::new(usize::MAX).with_texts();
+        let mut coder = Coder::new(usize::MAX).with_texts(true);
         let value = coder.value(bound, true)?;
         let computes = value.size() > 1 && value.size() <= SIZE_MAX && !matches!(value.op, Op::Input(_));
         let are_fields = coder.origins.iter().all(|origin| matches!(origin, Origin::Field(_)));

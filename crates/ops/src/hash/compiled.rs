@@ -75,7 +75,7 @@ impl KeyHasher {
         KeyHasher { keys: keys.into(), compiled: None }
     }
 
-    /// The hashes of the tuples that count in a chunk, at the places of their positions in `out` (replaced).
+    /// The hashes of the tuples that count in a chunk, at the places of their positions in `out`; what stands at others means nothing.
     ///
     /// # Errors
     /// As [`hash_fields`], and those of compiling.
@@ -110,7 +110,7 @@ impl Compiled {
         let found = variants.find((origins, &code.keys), (chunk, chunk.rows()), run, ask)?;
         let Some((promise, inputs)) = found else { return Ok(false) };
         let Some(code) = promise.get(0)? else { return Ok(false) };
-        out.clear();
+        // Nobody reads what stays at the places of tuples that do not count.
         out.resize(chunk.rows_stored(), 0);
         let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
         // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their
