@@ -12,8 +12,9 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use tessera_ops::code::{
-    Compiler, Compute, ComputeCode, FunctionCode, HashCode, HashKeys, InputPlace, Lookup, LookupCode,
-    Machine, Promise, RawInput, RawTable, Select, SelectCode, Update, UpdateCode, WriteCode, WriteRows,
+    Compiler, Compute, ComputeCode, FindGroups, FunctionCode, GroupCode, HashCode, HashKeys, InputPlace,
+    Lookup, LookupCode, Machine, Promise, RawGroups, RawInput, RawTable, Select, SelectCode, Update,
+    UpdateCode, WriteCode, WriteRows,
 };
 use tessera_ops::lock;
 use tessera_types::{Error, Result};
@@ -23,8 +24,8 @@ use crate::given::Given;
 use crate::kept::Files;
 use crate::loaded::Loaded;
 use crate::lower::{
-    COMPUTE, FUNCTION, HASH, LOOKUP, NONE, SELECT, UPDATE, WRITE, lower_compute, lower_function, lower_hash,
-    lower_lookup, lower_select, lower_update, lower_write,
+    COMPUTE, FUNCTION, GROUP, HASH, LOOKUP, NONE, SELECT, UPDATE, WRITE, lower_compute, lower_function,
+    lower_group, lower_hash, lower_lookup, lower_select, lower_update, lower_write,
 };
 use crate::target::{Host, Processor};
 use crate::{Tier, in_use};
@@ -57,6 +58,8 @@ type LookupFunction = unsafe extern "C" fn(
     *mut u64,
 ) -> u64;
 type HashFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u64) -> u64;
+type GroupFunction =
+    unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut RawGroups, *mut u32) -> u64;
 type WriteFunction =
     unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u8, *mut u64) -> u64;
 type ComputeFunction =
@@ -71,6 +74,7 @@ pub(crate) enum Piece {
     Compute(ComputeCode, Vec<Machine>),
     Lookup(LookupCode),
     Hash(HashCode),
+    Group(GroupCode),
     Write(WriteCode),
     Function(Arc<FunctionCode>),
 }
@@ -98,7 +102,7 @@ impl Piece {
     fn weight(&self) -> u64 {
         match self {
             Piece::Update(code, _) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
-            Piece::Lookup(_) => LOOKUP_WEIGHT,
+            Piece::Lookup(_) | Piece::Group(_) => LOOKUP_WEIGHT,
             Piece::Write(code) => 1 + code.fields.len() as u64 / WRITTEN_FIELDS,
             Piece::Select(code, _) if code.inputs.iter().any(|input| input.place == InputPlace::Views) => {
                 TEXT_WEIGHT
@@ -115,6 +119,7 @@ impl Piece {
             Piece::Compute(..) => COMPUTE,
             Piece::Lookup(_) => LOOKUP,
             Piece::Hash(_) => HASH,
+            Piece::Group(_) => GROUP,
             Piece::Write(_) => WRITE,
             Piece::Function(_) => FUNCTION,
         }
@@ -125,7 +130,9 @@ impl Piece {
         match self {
             Piece::Update(code, _) => !code.grouped,
             Piece::Select(..) | Piece::Compute(..) => true,
-            Piece::Lookup(_) | Piece::Hash(_) | Piece::Write(_) | Piece::Function(_) => false,
+            Piece::Lookup(_) | Piece::Hash(_) | Piece::Group(_) | Piece::Write(_) | Piece::Function(_) => {
+                false
+            }
         }
     }
 
@@ -141,7 +148,7 @@ impl Piece {
             Piece::Update(code, _) => code.each_function(add),
             Piece::Select(code, _) => code.predicate.each_function(add),
             Piece::Compute(code, _) => code.value.each_function(add),
-            Piece::Lookup(_) | Piece::Hash(_) | Piece::Write(_) => {}
+            Piece::Lookup(_) | Piece::Hash(_) | Piece::Group(_) | Piece::Write(_) => {}
             Piece::Function(code) => found.push(code),
         }
         found
@@ -240,6 +247,26 @@ impl HashKeys for Asked {
         // SAFETY: the caller keeps the promises of `HashKeys::run`; no numbers are given.
         unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.words.as_ptr(), out) };
         true
+    }
+}
+
+impl FindGroups for Asked {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        table: &mut RawGroups,
+        groups: *mut u32,
+    ) -> bool {
+        let (Piece::Group(_), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+            return false;
+        };
+        // SAFETY: as above, of `lower_group`.
+        let function: GroupFunction = unsafe { std::mem::transmute(code.address() as usize) };
+        let given = self.given.words.as_ptr();
+        // SAFETY: the caller keeps the promises of `FindGroups::run`; no numbers are given.
+        unsafe { function(inputs.as_ptr(), positions, rows as u64, given, table, groups) == 0 }
     }
 }
 
@@ -462,6 +489,7 @@ fn lowered<'ctx>(host: &Host<'_>, context: &'ctx Context, piece: &Piece) -> Resu
         }
         Piece::Compute(code, given) => lower_compute(of, provider, (code, given)),
         Piece::Lookup(code) => lower_lookup(of, provider, code),
+        Piece::Group(code) => lower_group(of, provider, code),
         Piece::Hash(code) => lower_hash(of, provider, code),
         Piece::Write(code) => lower_write(of, provider, code),
         Piece::Function(code) => lower_function(of, provider, code),
@@ -515,6 +543,10 @@ impl Compiler for Jit {
 
     fn hash(&self, code: HashCode) -> Option<Arc<dyn Promise<dyn HashKeys>>> {
         Some(Arc::new(self.asked((Piece::Hash(code), Given::default()))))
+    }
+
+    fn find_groups(&self, code: GroupCode) -> Option<Arc<dyn Promise<dyn FindGroups>>> {
+        Some(Arc::new(self.asked((Piece::Group(code), Given::default()))))
     }
 
     fn write(&self, code: WriteCode) -> Option<Arc<dyn Promise<dyn WriteRows>>> {
@@ -577,7 +609,7 @@ macro_rules! promise {
         }
     )* };
 }
-promise!(Update, Select, Compute, Lookup, HashKeys, WriteRows);
+promise!(Update, Select, Compute, Lookup, HashKeys, FindGroups, WriteRows);
 
 #[cfg(test)]
 mod random;

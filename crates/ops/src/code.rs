@@ -560,6 +560,57 @@ pub trait HashKeys: Debug + Send + Sync {
     unsafe fn run(&self, inputs: &[RawInput], positions: *const u32, rows: usize, out: *mut u64) -> bool;
 }
 
+/// Finding or making the groups of tuples in a group table (`docs/layout.md`), whose keys are of fixed width.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupCode {
+    /// The keys.
+    pub keys: Vec<InputCode>,
+    /// Of each the first of its words in a record, whose first word is the hash, and the next ones are bits of NULLs.
+    pub offsets: Vec<usize>,
+    /// Words of a record, which begin with zeros behind those of the keys.
+    pub stride: usize,
+}
+
+/// In a slot of a group table these lower bits are the number of a group, and one; above them are the hash's lowest bits.
+pub const GROUP_SLOT_BITS: u32 = 48;
+
+/// A group table in memory.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct RawGroups {
+    /// The slots, of which there are a power of two.
+    pub slots: *mut u64,
+    /// How many, less one.
+    pub mask: u64,
+    /// How far a hash is rotated to the left, before it is shifted to the right to be the number of its slot.
+    pub rotation: u64,
+    /// How far it is shifted then.
+    pub shift: u64,
+    /// The records.
+    pub records: *mut u64,
+    /// How many groups there are.
+    pub groups: u64,
+}
+
+/// Finding and making groups, compiled.
+pub trait FindGroups: Debug + Send + Sync {
+    /// Writes the group of each of `rows` tuples, those at `positions`, to `groups`; false where the vectorised tier is to do that, and
+    /// nothing has changed.
+    ///
+    /// # Safety
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
+    /// null. The table is one of the code's layout, with room for that many more groups and half of its slots free even then; nobody else
+    /// uses it meanwhile. There is room for that many numbers of groups.
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        table: &mut RawGroups,
+        groups: *mut u32,
+    ) -> bool;
+}
+
 /// Tuples written as rows (`docs/layout.md`), one behind the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteCode {
@@ -665,6 +716,11 @@ pub trait Compiler: Debug + Send + Sync {
 
     /// Takes hashes; none where there is no code for any.
     fn hash(&self, _code: HashCode) -> Option<Arc<dyn Promise<dyn HashKeys>>> {
+        None
+    }
+
+    /// Takes the finding of groups; none where there is no code for any.
+    fn find_groups(&self, _code: GroupCode) -> Option<Arc<dyn Promise<dyn FindGroups>>> {
         None
     }
 

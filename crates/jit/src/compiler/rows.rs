@@ -1,4 +1,4 @@
-//! Hashes and rows that compiled code writes are those of the vectorised tier and of `docs/layout.md`.
+//! Hashes, rows and groups that compiled code writes are those of the vectorised tier and of `docs/layout.md`.
 
 use arrow::array::{ArrayRef, make_array};
 use arrow::buffer::Buffer;
@@ -42,11 +42,24 @@ fn array(machine: Machine, values: &[u64], validity: Option<&[u8]>) -> ArrayRef 
     make_array(data.align_buffers(true).build().unwrap())
 }
 
+/// The bytes of one value; none where it is NULL.
+fn value(machine: Machine, column: &Column, at: usize) -> Option<Vec<u8>> {
+    let array = column.plain().unwrap();
+    let (width, data) = (machine.bytes(), array.to_data());
+    array.is_valid(at).then(|| match machine {
+        Machine::Boolean => {
+            let bit = data.offset() + at;
+            vec![data.buffers()[0][bit / 8] >> (bit % 8) & 1]
+        }
+        _ => data.buffers()[0][at * width..][..width].to_vec(),
+    })
+}
+
 /// The least number of bytes before the end of a row that its hash takes.
 const HASH_BYTES: usize = 8;
 
 #[test]
-fn hashes_and_rows_are_those_of_the_layout() {
+fn hashes_rows_and_groups_are_those_of_the_layout() {
     let hosts =
         [Processor::at_hand().unwrap().clone(), Processor::at_hand().unwrap().at_level("x86-64-v2").unwrap()];
     let mut random = Random(1_125);
@@ -84,6 +97,7 @@ fn hashes_and_rows_are_those_of_the_layout() {
                 assert_eq!(some[at], if positions.contains(&(at as u32)) { expected[at] } else { 7 });
             }
             nulls_seen += rows_are_right(&host, &codes, (&raw, &arrays), &positions);
+            groups_are_right(&host, &codes, (&raw, &arrays), &expected);
         }
     }
     assert!(nulls_seen > 1_000, "{nulls_seen}");
@@ -133,27 +147,80 @@ fn rows_are_right(
         assert_eq!(row[..HASH_BYTES], [0x55; HASH_BYTES], "nobody gave a hash");
         let mut bits = u16::MAX;
         for ((field, code), column) in fields.iter().zip(codes).zip(arrays) {
-            let array = column.plain().unwrap();
-            let at = *position as usize;
-            if array.is_null(at) {
+            let Some(value) = value(code.machine, column, *position as usize) else {
                 bits &= !(1 << field.number);
                 expected_nulls |= 1 << field.number;
                 count += 1;
                 continue;
-            }
-            let width = code.machine.bytes();
-            let data = array.to_data();
-            let value: Vec<u8> = match code.machine {
-                Machine::Boolean => {
-                    let bit = data.offset() + at;
-                    vec![data.buffers()[0][bit / 8] >> (bit % 8) & 1]
-                }
-                _ => data.buffers()[0][at * width..][..width].to_vec(),
             };
-            assert_eq!(row[field.offset..][..width], value, "{code:?}");
+            assert_eq!(row[field.offset..][..value.len()], value, "{code:?}");
         }
         assert_eq!(row[HASH_BYTES..][..VALIDITY], bits.to_le_bytes());
     }
     assert_eq!(nulls[0], expected_nulls);
     count
+}
+
+/// Groups tuples that come once or twice, of a table in which some are from before; all numbers of groups are those of a plain map.
+fn groups_are_right(
+    host: &Host<'_>,
+    codes: &[InputCode],
+    (raw, arrays): (&[RawInput], &[Column]),
+    hashes: &[u64],
+) {
+    const STATES: usize = 3;
+    const SLOTS: usize = 1 << 10;
+    let (mut offsets, mut end) = (Vec::new(), 2);
+    for code in codes {
+        offsets.push(end);
+        end += code.machine.bytes().div_ceil(8);
+    }
+    let stride = end + STATES;
+    let key = |at: u32| {
+        let words = codes.iter().zip(arrays).map(|(code, column)| {
+            let bytes = value(code.machine, column, at as usize)?;
+            let mut word = [0; 16];
+            word[..bytes.len()].copy_from_slice(&bytes);
+            Some(match code.machine {
+                Machine::Float32 => canonical(f32::from_le_bytes(word[..4].try_into().unwrap()).into()),
+                Machine::Float64 => canonical(f64::from_le_bytes(word[..8].try_into().unwrap())),
+                _ => u128::from_le_bytes(word),
+            })
+        });
+        words.collect::<Vec<_>>()
+    };
+    let find =
+        made(host, (Piece::Group(GroupCode { keys: codes.to_vec(), offsets, stride }), Given::default()));
+    let (mut slots, mut records) = (vec![0u64; SLOTS], vec![0x55u64; stride * ROWS]);
+    // Hashes of which a few bits have been used; slots are chosen by the others.
+    let (slots_at, rotation) = (slots.as_mut_ptr(), 6);
+    let shift = u64::from(64 - SLOTS.trailing_zeros());
+    let mask = SLOTS as u64 - 1;
+    let mut table =
+        RawGroups { slots: slots_at, mask, rotation, shift, records: records.as_mut_ptr(), groups: 0 };
+    let mut expected = std::collections::HashMap::new();
+    let some: Vec<u32> = (0..ROWS as u32).filter(|at| at % 5 != 0).flat_map(|at| [at, at / 2]).collect();
+    let all: Vec<u32> = (0..ROWS as u32).collect();
+    for (rows, positions) in [(&some, some.as_ptr()), (&all, std::ptr::null())] {
+        let mut groups = vec![u32::MAX; rows.len()];
+        // SAFETY: inputs with values and validity for all positions, a table with room for all tuples, and a number for each.
+        assert!(unsafe {
+            FindGroups::run(&find, raw, positions, rows.len(), &mut table, groups.as_mut_ptr())
+        });
+        for (at, group) in rows.iter().zip(groups) {
+            let next = expected.len() as u32;
+            assert_eq!(group, *expected.entry(key(*at)).or_insert(next), "{codes:?} at {at}");
+            let record = &records[group as usize * stride..][..stride];
+            assert_eq!(record[0], hashes[*at as usize]);
+            assert_eq!(record[stride - STATES..], [0; STATES], "states begin with zeros");
+        }
+    }
+    assert_eq!(table.groups, expected.len() as u64);
+    assert!(records[stride * expected.len()..].iter().all(|word| *word == 0x55), "no record more");
+}
+
+/// One number for all that are equal: those that are not numbers, and both zeros.
+fn canonical(number: f64) -> u128 {
+    let number = if number.is_nan() { f64::NAN } else { number + 0.0 };
+    number.to_bits().into()
 }

@@ -58,7 +58,7 @@ impl<'ctx> Parts<'_, 'ctx> {
     }
 
     /// What a value contributes to a hash.
-    fn hashed_word(&self, value: BasicValueEnum<'ctx>, machine: Machine) -> Built<IntValue<'ctx>> {
+    pub(super) fn hashed_word(&self, value: BasicValueEnum<'ctx>, machine: Machine) -> Built<IntValue<'ctx>> {
         let (builder, wide) = (&self.builder, self.context.i64_type());
         match (value, machine) {
             (BasicValueEnum::FloatValue(float), Machine::Float32) => self.canonical(float, 32, NAN_32),

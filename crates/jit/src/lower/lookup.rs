@@ -8,9 +8,7 @@
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
-use inkwell::builder::BuilderError;
 use inkwell::context::Context;
-use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::{IntType, VectorType};
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
@@ -147,7 +145,7 @@ impl<'ctx> Lookup<'_, 'ctx> {
                 let valid = builder.build_int_z_extend(valid, byte, "")?;
                 builder.build_store(self.element(byte, self.valid, number)?, valid)?;
             }
-            self.prefetch(parts.word(self.entries, self.slot(state)?)?)?;
+            parts.prefetch(parts.word(self.entries, self.slot(state)?)?)?;
             builder.build_unconditional_branch(next)?;
             Ok(())
         })?;
@@ -173,19 +171,6 @@ impl<'ctx> Lookup<'_, 'ctx> {
         let stride = self.parts.number(self.code.stride as u64);
         let offset = self.parts.builder.build_int_nuw_mul(number, stride, "")?;
         self.element(self.parts.context.i8_type(), self.rows, offset)
-    }
-
-    /// Asks the processor for a line of its cache.
-    fn prefetch(&self, address: PointerValue<'ctx>) -> Built<()> {
-        let (parts, builder) = (self.parts, &self.parts.builder);
-        let prefetch = Intrinsic::find("llvm.prefetch")
-            .and_then(|intrinsic| intrinsic.get_declaration(parts.module, &[address.get_type().into()]))
-            .ok_or(BuilderError::UnsetPosition)?;
-        // For reading, with high locality, of data.
-        let [read, locality, data] =
-            [0, 3, 1].map(|number| parts.context.i32_type().const_int(number, false));
-        builder.build_call(prefetch, &[address.into(), read.into(), locality.into(), data.into()], "")?;
-        Ok(())
     }
 
     /// The same number as often as pairs are written at once.
@@ -259,7 +244,7 @@ impl<'ctx> Lookup<'_, 'ctx> {
             }
             let row_of = |entry| builder.build_right_shift(entry, parts.number(ENTRY_TAG_BITS), false, "");
             let (begin, end) = (row_of(before)?, row_of(entry)?);
-            self.prefetch(self.row(begin)?)?;
+            parts.prefetch(self.row(begin)?)?;
             let all = builder.build_int_sub(end, begin, "")?;
             let count = builder.build_select(may_be, all, parts.number(0), "")?.into_int_value();
             let at = parts.add(Sharing::Alone, self.listed, count)?;

@@ -4,6 +4,7 @@ mod arithmetic;
 mod compute;
 mod function;
 mod grid;
+mod group;
 mod hash;
 mod lookup;
 mod parts;
@@ -19,6 +20,7 @@ use tessera_ops::code::{Machine, StepCode};
 
 pub(crate) use compute::{COMPUTE, lower_compute};
 pub(crate) use function::{FUNCTION, linked_name, lower_function};
+pub(crate) use group::{GROUP, lower_group};
 pub(crate) use hash::{HASH, lower_hash};
 pub(crate) use lookup::{LOOKUP, lower_lookup};
 pub(crate) use provider::Provider;

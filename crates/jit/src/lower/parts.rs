@@ -5,6 +5,7 @@ use std::ops::Range;
 use inkwell::basic_block::BasicBlock;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
+use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::IntType;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
@@ -300,6 +301,18 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         phi.add_incoming(&[(&steps.first, before), (&following, next)]);
         builder.position_at_end(end);
         Ok(number)
+    }
+
+    /// Asks the processor for a line of its cache.
+    pub(crate) fn prefetch(&self, address: PointerValue<'ctx>) -> Built<()> {
+        let prefetch = Intrinsic::find("llvm.prefetch")
+            .and_then(|intrinsic| intrinsic.get_declaration(self.module, &[address.get_type().into()]))
+            .ok_or(BuilderError::UnsetPosition)?;
+        // For reading, with high locality, of data.
+        let [read, locality, data] = [0, 3, 1].map(|number| self.context.i32_type().const_int(number, false));
+        let given = [address.into(), read.into(), locality.into(), data.into()];
+        self.builder.build_call(prefetch, &given, "")?;
+        Ok(())
     }
 
     /// The word of a number.

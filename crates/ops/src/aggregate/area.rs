@@ -38,6 +38,17 @@ impl Area {
         &self.words[..self.groups * self.stride]
     }
 
+    /// The words of all there is room for.
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+
+    /// That many groups have been written to the first words.
+    pub(crate) fn set_groups(&mut self, groups: usize) {
+        assert!(groups * self.stride <= self.words.len(), "groups outside their area");
+        self.groups = groups;
+    }
+
     /// How many groups there are.
     pub(crate) fn groups(&self) -> usize {
         self.groups

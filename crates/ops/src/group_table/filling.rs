@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tessera_encodings::{Chunk, Column};
 use tessera_types::Result;
 
+use super::compiled::GroupFinder;
 use super::direct::Direct;
 use super::grouping::{Spec, WHOLE_TABLE_BYTES_MAX};
 use super::keys::Packed;
@@ -34,6 +35,7 @@ const STRAIGHT_FILLS: usize = 16;
 pub(super) struct Filling {
     pub(super) spec: Arc<Spec>,
     compiled: Option<Arc<Compiled>>,
+    finder: Option<Arc<GroupFinder>>,
     run: Run,
     pub(super) table: Table,
     direct: Direct,
@@ -55,6 +57,7 @@ impl Filling {
         Ok(Filling {
             spec: spec.clone(),
             compiled: None,
+            finder: None,
             run: run.clone(),
             table: Table::new(spec.layout.clone(), spec.program.clone(), 0)?,
             direct: Direct::default(),
@@ -69,9 +72,13 @@ impl Filling {
         })
     }
 
-    /// The same, with compiled code for its states.
-    pub(super) fn compiled(mut self, compiled: &Option<Arc<Compiled>>) -> Filling {
-        self.compiled = compiled.clone();
+    /// The same, with compiled code for its states and for finding groups.
+    pub(super) fn compiled(
+        mut self,
+        compiled: &Option<Arc<Compiled>>,
+        finder: &Option<Arc<GroupFinder>>,
+    ) -> Filling {
+        (self.compiled, self.finder) = (compiled.clone(), finder.clone());
         self
     }
 
@@ -121,8 +128,9 @@ impl Filling {
     /// Takes tuples of the fields that are read.
     fn take_needed(&mut self, chunk: &Chunk) -> Result<()> {
         let rows = chunk.rows();
-        let keys = chunk.project(&(0..self.spec.keys).collect::<Vec<_>>()).compact()?;
-        self.assign(keys.stored(), rows)?;
+        if !self.find(chunk)? {
+            self.assign(self.keys(chunk).compact()?.stored(), rows)?;
+        }
         let (spec, is_compiled) = (self.spec.clone(), self.is_compiled());
         let store = &mut self.table.store;
         let few = spec.program.len() > 1
@@ -188,6 +196,17 @@ impl Filling {
         self.rows = 0;
         self.distinct = true;
         Ok(())
+    }
+
+    /// The keys of tuples of the fields that are read.
+    fn keys(&self, chunk: &Chunk) -> Chunk {
+        chunk.project(&(0..self.spec.keys).collect::<Vec<_>>())
+    }
+
+    /// The group of each tuple of a chunk, into `self.groups`, by compiled code; whether there was any.
+    fn find(&mut self, chunk: &Chunk) -> Result<bool> {
+        let finder = self.finder.as_ref().filter(|_| self.straight == 0);
+        finder.map_or(Ok(false), |finder| finder.find(chunk, &mut self.table, &mut self.groups))
     }
 
     /// The group of each row, into `self.groups`.

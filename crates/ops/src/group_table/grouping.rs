@@ -6,6 +6,7 @@ use tessera_encodings::{Chunk, Column};
 use tessera_plan::Edge;
 use tessera_types::{Error, Field, Result, Tuple};
 
+use super::compiled::{AskedGroups, GroupFinder};
 use super::filling::Filling;
 use super::keys::KeyLayout;
 use super::spilled::{Part, SpilledGroups, SpilledReader};
@@ -70,9 +71,16 @@ pub(super) struct Spec {
     pub(super) limits: Limits,
     /// How many groups are believed to come, where a table can hold all of them.
     pub(super) expected: Option<usize>,
+    asked: AskedGroups,
 }
 
 impl Spec {
+    /// Who finds and makes groups by compiled code in a run.
+    pub(super) fn finder(&self, run: &Run) -> Option<Arc<GroupFinder>> {
+        let of = (&self.tuple, &*self.layout, self.program.stride());
+        GroupFinder::start(&self.asked, of, self.program.len() > 0, run)
+    }
+
     /// The compiled code of the states in a run.
     pub(super) fn compiled(&self, run: &Run) -> Option<Arc<Compiled>> {
         if self.program.len() == 0 {
@@ -109,7 +117,8 @@ impl Grouping {
         let (keys, program) = (keys.len(), Arc::new(program));
         let fits = |groups: &usize| Table::bytes_for(*groups, program.stride()) <= WHOLE_TABLE_BYTES_MAX;
         let expected = expected.map(|groups| groups as usize).filter(fits);
-        let spec = Spec { inputs, tuple, keys, layout, program, limits, expected };
+        let asked = AskedGroups::new();
+        let spec = Spec { inputs, tuple, keys, layout, program, limits, expected, asked };
         Ok(Grouping { inner: Arc::new(spec) })
     }
 }
@@ -146,8 +155,8 @@ impl Sink for Grouping {
             run.context.state_begins();
         }
         let spec = self.inner.clone();
-        let compiled = spec.compiled(run);
-        Ok(Arc::new(GroupingRun { spec, compiled, run: run.clone(), spilled }))
+        let (compiled, finder) = (spec.compiled(run), spec.finder(run));
+        Ok(Arc::new(GroupingRun { spec, compiled, finder, run: run.clone(), spilled }))
     }
 }
 
@@ -155,6 +164,7 @@ impl Sink for Grouping {
 struct GroupingRun {
     spec: Arc<Spec>,
     compiled: Option<Arc<Compiled>>,
+    finder: Option<Arc<GroupFinder>>,
     run: Run,
     spilled: Arc<SpilledGroups>,
 }
@@ -175,7 +185,7 @@ impl SinkRun for GroupingRun {
         Ok(Box::new(GroupingWorker {
             run: self.run.clone(),
             spilled: self.spilled.clone(),
-            filling: Filling::new(&self.spec, &self.run)?.compiled(&self.compiled),
+            filling: Filling::new(&self.spec, &self.run)?.compiled(&self.compiled, &self.finder),
             partitions: Vec::new(),
             partition_bytes: 0,
             reservation: Reservation::new(self.run.context.clone()),

@@ -101,6 +101,12 @@ impl KeyLayout {
         Ok(KeyLayout { keys, views_start, views_end, words: end + 2 * intervals, hash_mask })
     }
 
+    /// Where each key's words begin, if compiled code can make them of all.
+    pub(super) fn coded_offsets(&self) -> Option<Vec<usize>> {
+        let offset = |key: &Key| key.physical.is_coded().then_some(key.offset);
+        self.keys.iter().map(offset).collect::<Option<_>>().filter(|_| self.hash_mask == u64::MAX)
+    }
+
     /// Words of a record before its states.
     pub(crate) fn words(&self) -> usize {
         self.words

@@ -6,6 +6,7 @@
 //! Groups are partitioned from the start, so that whole partitions can leave memory (`spilled.rs`), or, where states cannot be written, tuples before they are grouped (`raw.rs`). Where parts are grouped before they cross to
 //! other workers, what flows out is passed on instead.
 
+mod compiled;
 mod direct;
 mod filling;
 mod grouping;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result};
 
+use super::compiled::GroupFinder;
 use super::filling::Filling;
 use super::grouping::{Grouping, Spec};
 use crate::aggregate::Compiled;
@@ -27,8 +28,8 @@ impl PartialGrouping {
 
 impl Stream for PartialGrouping {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        let (spec, compiled) = (self.spec.clone(), self.spec.compiled(run));
-        Ok(Arc::new(PartialRun { spec, compiled, run: run.clone(), tables: Mutex::default() }))
+        let (spec, compiled, finder) = (self.spec.clone(), self.spec.compiled(run), self.spec.finder(run));
+        Ok(Arc::new(PartialRun { spec, compiled, finder, run: run.clone(), tables: Mutex::default() }))
     }
 }
 
@@ -36,6 +37,7 @@ impl Stream for PartialGrouping {
 struct PartialRun {
     spec: Arc<Spec>,
     compiled: Option<Arc<Compiled>>,
+    finder: Option<Arc<GroupFinder>>,
     run: Run,
     /// Of all workers.
     tables: Mutex<Vec<Arc<Mutex<Held>>>>,
@@ -65,7 +67,7 @@ fn bytes(chunk: &Chunk) -> usize {
 
 impl StreamRun for PartialRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        let filling = Filling::new(&self.spec, &self.run)?.compiled(&self.compiled);
+        let filling = Filling::new(&self.spec, &self.run)?.compiled(&self.compiled, &self.finder);
         let reservation = Reservation::new(self.run.context.clone());
         let held = Arc::new(Mutex::new(Held { filling, reservation }));
         lock(&self.tables).push(held.clone());

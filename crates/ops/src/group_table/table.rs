@@ -7,6 +7,7 @@ use tessera_types::{Code, Error, Result};
 use super::keys::{KeyLayout, Keys};
 use super::store::Store;
 use crate::aggregate::Program;
+use crate::code::{GROUP_SLOT_BITS, RawGroups};
 use crate::rows::prefetch;
 use crate::spill::PARTITION_BITS;
 
@@ -15,8 +16,7 @@ const SLOT_AHEAD: usize = 16;
 const RECORD_AHEAD: usize = 8;
 
 const SLOTS_MIN: usize = 256;
-const NUMBER_BITS: u32 = 48;
-const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
+const NUMBER_MASK: u64 = (1 << GROUP_SLOT_BITS) - 1;
 
 /// Groups with distinct keys, to be found by key.
 ///
@@ -105,7 +105,7 @@ impl Table {
             prefetch(self.slots.as_ptr().wrapping_add(place));
             let hash = keys.record(row + RECORD_AHEAD)[0];
             let slot = self.slots[self.place(hash)];
-            if slot != 0 && (slot ^ hash << NUMBER_BITS) >> NUMBER_BITS == 0 {
+            if slot != 0 && (slot ^ hash << GROUP_SLOT_BITS) >> GROUP_SLOT_BITS == 0 {
                 prefetch(self.store.area.record(((slot & NUMBER_MASK) - 1) as usize).as_ptr());
             }
         }
@@ -120,10 +120,10 @@ impl Table {
             let slot = self.slots[place];
             if slot == 0 {
                 let group = self.store.push(keys, row, whole);
-                self.slots[place] = hash << NUMBER_BITS | (u64::from(group) + 1);
+                self.slots[place] = hash << GROUP_SLOT_BITS | (u64::from(group) + 1);
                 return (group, false);
             }
-            if (slot ^ hash << NUMBER_BITS) >> NUMBER_BITS == 0 {
+            if (slot ^ hash << GROUP_SLOT_BITS) >> GROUP_SLOT_BITS == 0 {
                 let group = (slot & NUMBER_MASK) - 1;
                 if self.layout.equal(&self.store, group as usize, keys, row) {
                     return (group as u32, true);
@@ -138,6 +138,25 @@ impl Table {
         let bits = self.slots.len().trailing_zeros();
         // Rotated, so that something is left of a hash whose bits have all been used.
         (hash.rotate_left(self.skipped_bits) >> (64 - bits)) as usize
+    }
+
+    /// Lets compiled code make up to `rows` groups, which says whether it did.
+    ///
+    /// # Errors
+    /// There are too many groups.
+    pub(super) fn fill(&mut self, rows: usize, code: impl FnOnce(&mut RawGroups) -> bool) -> Result<bool> {
+        self.reserve(rows)?;
+        let mut raw = RawGroups {
+            slots: self.slots.as_mut_ptr(),
+            mask: self.slots.len() as u64 - 1,
+            rotation: self.skipped_bits.into(),
+            shift: (64 - self.slots.len().trailing_zeros()).into(),
+            records: self.store.area.words_mut().as_mut_ptr(),
+            groups: self.store.groups() as u64,
+        };
+        let is_done = code(&mut raw);
+        self.store.area.set_groups(raw.groups as usize);
+        Ok(is_done)
     }
 
     /// Makes room for this many more groups.
@@ -161,7 +180,7 @@ impl Table {
             while self.slots[place] != 0 {
                 place = (place + 1) & mask;
             }
-            self.slots[place] = hash << NUMBER_BITS | (group as u64 + 1);
+            self.slots[place] = hash << GROUP_SLOT_BITS | (group as u64 + 1);
         }
         Ok(())
     }
