@@ -81,9 +81,9 @@ struct EngineLine {
     /// Directory for what does not fit into the memory budget (default: that of temporary files)
     #[arg(long, value_name = "DIR")]
     temp_directory: Option<PathBuf>,
-    /// Most tuples in a chunk, 1 to 8192 (for tests)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=8192))]
-    chunk_rows: Option<u16>,
+    /// Most tuples in a chunk, 1 to 65536
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    chunk_rows: Option<u32>,
     /// Where statements run: on this machine's cores, on ranks that mpiexec starts, or on workers of a cloud function
     #[arg(long, value_enum, default_value_t = PlatformName::Local)]
     platform: PlatformName,
@@ -460,7 +460,7 @@ fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
     config.statistics_cache = chosen(engine.statistics_cache, user);
     config.code_cache = chosen(engine.code_cache, code);
     config.temp_directory = engine.temp_directory.unwrap_or(config.temp_directory);
-    config.chunk_rows = engine.chunk_rows.map_or(config.chunk_rows, usize::from);
+    config.chunk_rows = engine.chunk_rows.map_or(config.chunk_rows, |rows| rows as usize);
     config
 }
 

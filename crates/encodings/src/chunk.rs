@@ -11,8 +11,11 @@ use tessera_types::{Result, Tuple};
 
 use crate::column::Column;
 
-/// The most tuples in a chunk; a setting makes them smaller for tests.
-pub const CHUNK_ROWS_MAX: usize = 8_192;
+/// The most tuples in a chunk, unless a query is set otherwise: what stands between two loops over a chunk stays in the second-level cache.
+pub const CHUNK_ROWS: usize = 8_192;
+
+/// The most that can be set.
+pub const CHUNK_ROWS_MAX: usize = 65_536;
 
 /// Positions of the tuples that count, ascending.
 pub type Selection = UInt32Array;

@@ -3,7 +3,7 @@
 //! A [`Column`] is a run of values of one logical type in one of several encodings: plain (an Arrow array in the
 //! atom's plain form), dictionary (an Arrow dictionary array whose values are plain), constant (one plain value,
 //! repeated), or handles to collections. Encodings change cost, never type: [`Column::plain`] is always allowed.
-//! A [`Segment`] is a column of more tuples, kept in fewer bytes. A [`Chunk`] is at most [`CHUNK_ROWS_MAX`] tuples, column-wise, with a selection vector.
+//! A [`Segment`] is a column of more tuples, kept in fewer bytes. A [`Chunk`] is some [`CHUNK_ROWS`] tuples, column-wise, with a selection vector.
 
 mod chunk;
 mod column;
@@ -11,7 +11,7 @@ mod gather;
 mod packed;
 mod segment;
 
-pub use chunk::{CHUNK_ROWS_MAX, Chunk, Elsewhere, Selection};
+pub use chunk::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, Elsewhere, Selection};
 pub use column::{Column, Handle, own_strings};
 pub use gather::{concat_chunks, concat_columns, interleave_columns, repeat_value};
 pub use segment::{Positions, Segment};

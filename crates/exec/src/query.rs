@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_encodings::{CHUNK_ROWS, CHUNK_ROWS_MAX};
 use tessera_ops::code::Compiler;
 use tessera_ops::{Context, Interrupt, Output, RangeReader, Scratch};
 use tessera_types::{Code, Error, Result};
@@ -150,7 +150,7 @@ impl Default for Settings {
         let no_creator =
             |path: &str| Err(Error::io(format!("cannot write {path}: this query was given no storage")));
         Settings {
-            chunk_rows: CHUNK_ROWS_MAX,
+            chunk_rows: CHUNK_ROWS,
             interrupt: Arc::default(),
             opener: Arc::new(no_opener),
             creator: Arc::new(no_creator),

@@ -161,6 +161,52 @@ fn neighbours_fuse() {
 }
 
 #[test]
+fn aggregates_over_all_tuples_take_filters_of_numbers() {
+    let filtered = |plan: &tessera_plan::Plan| pass::filter_aggregates(plan, &catalogue());
+    check(
+        filtered,
+        "plan {
+          %0 = parquet_scan() {columns = <a: int64, b: int64?>}
+          %1 = filter(%0) {predicate = a < 5 AND b = 7}
+          %2 = projection(%1) {fields = [a]}
+          %3 = reduce(%2) {aggregates = {n = {function = count, args = []}, s = {function = sum, args = [a * 2]}}}
+          return %3
+        }",
+        "plan {
+          %0 = parquet_scan() {columns = <a: int64, b: int64?>}
+          %1 = reduce(%0) {aggregates = {n = {function = count, args = [], filter = a < 5 AND b = 7}, s = {function = sum, args = [a * 2], filter = a < 5 AND b = 7}}}
+          return %1
+        }",
+    );
+    let stay = [
+        // Texts, groups, many fields, a filter of its own, a function of the library.
+        ("<a: int64, t: string>", "t = 'x'", "reduce", "{n = {function = count, args = []}}"),
+        ("<a: int64>", "a < 5", "reduce_by_key", "{n = {function = count, args = []}}"),
+        (
+            "<a: int64, b: int64, c: int64, d: int64>",
+            "a < 5",
+            "reduce",
+            "{s = {function = sum, args = [b + c + d]}}",
+        ),
+        ("<a: int64, b: int64>", "a < 5", "reduce", "{s = {function = sum, args = [b], filter = b > 7}}"),
+        ("<a: int64, b: int64>", "a < 5", "reduce", "{s = {function = sum, args = [abs(b)]}}"),
+        ("<a: int64, b: int64>", "a < 5", "reduce", "{s = {function = sum, args = [b], distinct = true}}"),
+    ];
+    for (columns, predicate, reduce, aggregates) in stay {
+        let keys = if reduce == "reduce" { "" } else { "keys = [a], " };
+        let text = format!(
+            "plan {{
+              %0 = parquet_scan() {{columns = {columns}}}
+              %1 = filter(%0) {{predicate = {predicate}}}
+              %2 = {reduce}(%1) {{{keys}aggregates = {aggregates}}}
+              return %2
+            }}"
+        );
+        check(filtered, &text, &text);
+    }
+}
+
+#[test]
 fn equal_state_is_built_once() {
     check(
         |plan| pass::share_common(plan, &catalogue()),

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_encodings::CHUNK_ROWS;
 use tessera_jit::{Device, Tier};
 use tessera_objects::SmartStorage;
 use tessera_types::{Error, Result};
@@ -59,7 +59,7 @@ impl Default for Config {
             memory_bytes,
             process_memory_bytes: memory_bytes,
             temp_directory: std::env::temp_dir(),
-            chunk_rows: CHUNK_ROWS_MAX,
+            chunk_rows: CHUNK_ROWS,
             database: None,
             stores: Vec::new(),
             mpi_exchange: tessera_platform_mpi::Way::default(),

@@ -24,7 +24,7 @@ pub(crate) const SETTINGS: [(&str, &str); 12] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("temp_directory", "directory for what does not fit into the memory budget"),
-    ("chunk_rows", "most tuples in a chunk, 1 to 8192"),
+    ("chunk_rows", "most tuples in a chunk, 1 to 65536"),
     (
         "device",
         "where compiled code runs: cpu; gpu: NVIDIA's, chunk by chunk; virtual-gpu: one that the processor stands in for (for tests)",

@@ -279,7 +279,7 @@ impl Context for Planning {
     }
 
     fn chunk_rows(&self) -> usize {
-        tessera_encodings::CHUNK_ROWS_MAX
+        tessera_encodings::CHUNK_ROWS
     }
 
     fn workers(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
-use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
+use tessera_encodings::{CHUNK_ROWS, Chunk};
 use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{Collected, Lowering, Operator, Reader, Run, Share, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
@@ -141,6 +141,6 @@ impl SourceRun for Relation {
         let own = morsel.checked_sub(index).map(|m| m / count);
         let chunk = own.and_then(|own| self.tuples.relations[self.number].get(own));
         let chunk = chunk.ok_or_else(|| Error::internal("a morsel of another rank"))?.clone();
-        Ok(Box::new(ChunksReader::new(vec![chunk], CHUNK_ROWS_MAX)))
+        Ok(Box::new(ChunksReader::new(vec![chunk], CHUNK_ROWS)))
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, Int64Array};
-use tessera_encodings::{CHUNK_ROWS_MAX, Chunk};
+use tessera_encodings::Chunk;
 use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{Collected, Lowering, Operator, Reader, Run, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 /// Tuples of a morsel.
-const MORSEL_ROWS: usize = 1 << 16;
+const MORSEL_ROWS: usize = 1 << 18;
 
 /// Tuples `<k, a>` of two 32-bit numbers, or `<a>` of one of 64 bits.
 #[derive(Debug, Clone)]
@@ -87,12 +87,18 @@ impl SubOperator for Columns {
 }
 
 impl Source for Columns {
-    fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        Ok(Arc::new(self.clone()))
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
+        Ok(Arc::new(ColumnsRun { morsels: self.morsels.clone(), chunk_rows: run.context.chunk_rows() }))
     }
 }
 
-impl SourceRun for Columns {
+#[derive(Debug)]
+struct ColumnsRun {
+    morsels: Arc<[Morsel]>,
+    chunk_rows: usize,
+}
+
+impl SourceRun for ColumnsRun {
     fn morsels(&self) -> usize {
         self.morsels.len()
     }
@@ -102,6 +108,6 @@ impl SourceRun for Columns {
             Morsel::Narrow(keys, numbers) => vec![Arc::new(keys.clone()), Arc::new(numbers.clone())],
             Morsel::Wide(numbers) => vec![Arc::new(numbers.clone())],
         };
-        Ok(Box::new(ChunksReader::new(vec![Chunk::from_arrays(columns)], CHUNK_ROWS_MAX)))
+        Ok(Box::new(ChunksReader::new(vec![Chunk::from_arrays(columns)], self.chunk_rows)))
     }
 }

@@ -13,6 +13,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Decimal128Type, Int32Type, Int64Type};
 use clap::Parser;
 use serde_json::json;
+use tessera_encodings::CHUNK_ROWS;
 use tessera_exec::{Engine, Governor, Program, Query, Settings};
 use tessera_jit::{Device, Tier, compiler};
 use tessera_ops::rows::Rows;
@@ -41,6 +42,9 @@ struct Options {
     /// Only this tier beside the loop
     #[arg(long)]
     tier: Option<Tier>,
+    /// The most tuples in a chunk
+    #[arg(long, default_value_t = CHUNK_ROWS)]
+    chunk_rows: usize,
     /// How often each is run
     #[arg(long, default_value_t = 9)]
     repeat: usize,
@@ -87,7 +91,8 @@ fn run(options: &Options) -> Result<()> {
         for round in 0..=options.repeat {
             for turn in 0..ways.len() {
                 let number = (turn + round) % ways.len();
-                let (given, took) = timed(ways[number], case, (&columns, &plan), (&registry, &engine))?;
+                let (given, took) =
+                    timed((ways[number], options.chunk_rows), case, (&columns, &plan), (&registry, &engine))?;
                 if given != expected {
                     return Err(Error::internal(format!(
                         "{} {} gives {given}",
@@ -104,13 +109,16 @@ fn run(options: &Options) -> Result<()> {
             ways.iter().map(|way| way.name()).zip(seconds.into_iter().map(|of| json!(of))).collect();
         reports.push(json!({ "case": case.name, "plan": case.plan, "seconds": ways }));
     }
-    println!("{:#}", json!({ "tuples": options.tuples, "wide": options.wide, "cases": reports }));
+    println!(
+        "{:#}",
+        json!({ "tuples": options.tuples, "chunk_rows": options.chunk_rows, "wide": options.wide, "cases": reports })
+    );
     Ok(())
 }
 
 /// What a case gives, and how long it takes.
 fn timed(
-    way: Way,
+    (way, chunk_rows): (Way, usize),
     case: &Case,
     (columns, plan): (&Columns, &Plan),
     (registry, engine): (&Registry, &Engine),
@@ -123,7 +131,8 @@ fn timed(
         }
         Way::Tier(tier) => tier,
     };
-    let settings = Settings { compiler: compiler(tier, Device::Cpu, None)?, ..Settings::default() };
+    let settings =
+        Settings { chunk_rows, compiler: compiler(tier, Device::Cpu, None)?, ..Settings::default() };
     let program = Program::lower(plan, registry)?;
     let query = Query::new(settings, &Governor::unlimited());
     let started = Instant::now();

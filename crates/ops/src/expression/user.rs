@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayData, ArrayRef, BooleanArray, make_array};
 use arrow::buffer::{Buffer, MutableBuffer, NullBuffer};
 use arrow::compute::concat;
 use arrow::util::display::array_value_to_string;
-use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_encodings::CHUNK_ROWS;
 use tessera_types::{Atom, Code, Error, Result};
 
 use super::compiled::raw;
@@ -121,8 +121,8 @@ struct Call {
 impl Kernel for Call {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let args = args.iter().map(|arg| arg.full(rows)).collect::<Result<Vec<_>>>()?;
-        let starts = (0..rows.max(1)).step_by(CHUNK_ROWS_MAX);
-        let parts = starts.map(|start| self.of_rows(&args, start..rows.min(start + CHUNK_ROWS_MAX)));
+        let starts = (0..rows.max(1)).step_by(CHUNK_ROWS);
+        let parts = starts.map(|start| self.of_rows(&args, start..rows.min(start + CHUNK_ROWS)));
         let parts = parts.collect::<Result<Vec<_>>>()?;
         match &parts[..] {
             [part] => Ok(part.clone()),

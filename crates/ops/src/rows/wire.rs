@@ -285,7 +285,7 @@ fn builder(
     bits: u32,
     context: &Arc<dyn Context>,
 ) -> Result<RowsBuilder> {
-    let rows = packet_rows + (tessera_encodings::CHUNK_ROWS_MAX >> bits);
+    let rows = packet_rows + (context.chunk_rows() >> bits);
     RowsBuilder::unshared(layout.clone(), rows, Reservation::new(context.clone()))
 }
 

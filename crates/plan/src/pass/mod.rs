@@ -7,6 +7,7 @@
 //! All passes expect a plan that verifies, and give one that verifies to the same result type.
 
 mod distribute;
+mod filter_aggregates;
 mod fuse;
 mod key_filters;
 mod merge;
@@ -25,6 +26,7 @@ use crate::typing::{Scope, type_of};
 use crate::value::Value;
 
 pub use distribute::{Distributed, distribute, run_by_workers};
+pub use filter_aggregates::filter_aggregates;
 pub use fuse::fuse;
 pub use key_filters::place_key_filters;
 pub use merge::insert_merges;
@@ -34,7 +36,7 @@ pub use share::share_common;
 pub use threshold::push_thresholds;
 
 /// Runs the platform-independent passes: [`fuse`], [`push_filters`], [`share_common`], [`prune_columns`], [`fuse`]
-/// again for the projections that turned out to do nothing, [`share_common`] again, and [`push_thresholds`]. What is written twice is shared
+/// again for the projections that turned out to do nothing, [`share_common`] again, [`filter_aggregates`] and [`push_thresholds`]. What is written twice is shared
 /// before pruning, which may leave each copy other fields, and after it, which may have dropped what told them apart.
 ///
 /// # Errors
@@ -46,6 +48,7 @@ pub fn optimise(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     let plan = prune_columns(&plan, catalogue)?;
     let plan = fuse(&plan, catalogue)?;
     let plan = share_common(&plan, catalogue)?;
+    let plan = filter_aggregates(&plan, catalogue)?;
     push_thresholds(&plan, catalogue)
 }
 

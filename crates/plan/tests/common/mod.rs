@@ -188,6 +188,9 @@ pub(crate) fn catalogue() -> Catalogue {
             let fields = subset(&edge.tuple, &node.params.names("keys")?)?;
             one(edge, Tuple::new(fields))
         }),
+        toy("reduce", &["aggregates"], (1, 1), None, Role::Sink(0), |_, inputs| {
+            one(&inputs.edges[0], Tuple::empty())
+        }),
         toy("build", &["keys"], (1, 1), None, Role::Sink(0), |node, inputs| {
             let edge = &inputs.edges[0];
             subset(&edge.tuple, &node.params.names("keys")?)?;

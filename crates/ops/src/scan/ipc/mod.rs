@@ -15,7 +15,7 @@ use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{FileDecoder, StreamDecoder, read_footer_length};
 use arrow::ipc::{Block, root_as_footer};
 
-use tessera_encodings::{CHUNK_ROWS_MAX, Column};
+use tessera_encodings::{CHUNK_ROWS, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 
@@ -36,7 +36,7 @@ const STREAM_READS: u64 = 8;
 /// Bytes that stand behind a file's footer: its length and the magic word.
 const TRAILER_BYTES: u64 = 10;
 /// Rows that are filtered at once.
-const BATCH_ROWS: usize = CHUNK_ROWS_MAX;
+const BATCH_ROWS: usize = CHUNK_ROWS;
 
 /// The scan.
 #[derive(Debug)]

@@ -8,13 +8,13 @@ use arrow::compute::concat;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 use parquet::file::reader::{ChunkReader, Length};
-use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_encodings::CHUNK_ROWS;
 
 use super::fetch::Fetched;
 use super::metadata::Metadata;
 
 /// Rows that are decoded at once.
-const BATCH_ROWS: usize = CHUNK_ROWS_MAX;
+const BATCH_ROWS: usize = CHUNK_ROWS;
 
 /// A root column of a row group. Errors are texts: the caller names file and column.
 pub(super) struct NestedColumn {

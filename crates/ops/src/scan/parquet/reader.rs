@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow::array::UInt32Array;
 
-use tessera_encodings::{CHUNK_ROWS_MAX, Chunk, Column};
+use tessera_encodings::{CHUNK_ROWS, Chunk, Column};
 use tessera_types::{Error, Result, quote_name};
 
 use super::fetch::{Fetched, coalesce, gap_bytes_max};
@@ -28,7 +28,7 @@ use crate::sideways::Heard;
 use crate::stream_util::{Cutter, Packer};
 
 /// Rows that are decoded at once.
-const BATCH_ROWS: usize = CHUNK_ROWS_MAX;
+const BATCH_ROWS: usize = CHUNK_ROWS;
 
 /// Rows of a row group, to be read by one worker.
 #[derive(Debug, Clone)]

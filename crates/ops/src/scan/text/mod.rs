@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use bytes::Bytes;
 
-use tessera_encodings::{CHUNK_ROWS_MAX, Column};
+use tessera_encodings::{CHUNK_ROWS, Column};
 use tessera_types::{Error, Result, Tuple, quote_name};
 
 use crate::context::{Context, RangeReader, Read, Reservation, Run};
@@ -30,7 +30,7 @@ pub(crate) const BLOCK_BYTES: u64 = 1 << 20;
 /// The longest record.
 pub(crate) const RECORD_BYTES_MAX: usize = 256 << 20;
 /// Rows that are converted at once.
-const BATCH_ROWS: usize = CHUNK_ROWS_MAX;
+const BATCH_ROWS: usize = CHUNK_ROWS;
 /// Bytes that are read at once beyond a block, to complete its last record.
 const BEYOND_BYTES: u64 = 64 << 10;
 /// Blocks of an object that are under way at once while quotes are counted.
