@@ -611,7 +611,8 @@ pub trait FindGroups: Debug + Send + Sync {
     ) -> bool;
 }
 
-/// Tuples written as rows (`docs/layout.md`), one behind the other.
+/// Tuples written as rows (`docs/layout.md`), one behind the other. They are written first: bytes of a word of 64 bits that no field here has become
+/// zero where another of the word's is written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteCode {
     /// What is read: the values.

@@ -1,9 +1,11 @@
-//! Rows: a function that writes tuples as rows, all their fields in one pass.
+//! Rows: a function that writes tuples as rows, all their fields in one pass, word by word: short fields beside each other are one store.
+
+use std::collections::BTreeMap;
 
 use inkwell::context::Context;
 use inkwell::module::Module;
-use inkwell::values::{BasicValue, IntValue, PointerValue};
-use tessera_ops::code::{Machine, WriteCode};
+use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
+use tessera_ops::code::WriteCode;
 
 use super::parts::{Parts, Row};
 use super::provider::Provider;
@@ -15,6 +17,12 @@ pub(crate) const WRITE: &str = "write";
 /// Its own parameters.
 const OUT: usize = 0;
 const NULLS: usize = 1;
+
+/// Rows are of whole words.
+const WORD_BYTES: usize = 8;
+
+/// The words of a row, by their numbers.
+type Words<'ctx> = BTreeMap<usize, IntValue<'ctx>>;
 
 /// Adds the function that writes rows to a module, as [`tessera_ops::code::WriteRows::run`] has it; a processor's.
 pub(crate) fn lower_write<'ctx>(
@@ -45,44 +53,67 @@ impl<'ctx> Write<'_, 'ctx> {
         let stride = parts.number(self.code.stride as u64);
         let start = builder.build_int_nuw_mul(row.number, stride, "")?;
         let start = self.byte(parts.other(OUT), start)?;
-        let fields = self.code.fields.iter().zip(&self.code.inputs).zip(&inputs);
-        for ((field, code), input) in fields {
-            let mut value = input.value;
-            if code.machine == Machine::Boolean {
-                value =
-                    builder.build_int_z_extend(value.into_int_value(), parts.context.i8_type(), "")?.into();
+        let mut words = BTreeMap::new();
+        for ((field, code), input) in self.code.fields.iter().zip(&self.code.inputs).zip(&inputs) {
+            if code.machine.bytes() > WORD_BYTES {
+                let stored =
+                    builder.build_store(self.byte(start, parts.number(field.offset as u64))?, input.value)?;
+                aligned(Some(stored), WORD_BYTES as u32);
+                continue;
             }
-            let stored = builder.build_store(self.byte(start, parts.number(field.offset as u64))?, value)?;
-            aligned(Some(stored), code.machine.bytes().min(8) as u32);
+            self.join(&mut words, field.offset, self.bits(input.value)?)?;
         }
-        self.validity(start, &inputs)?;
+        self.validity(&mut words, &inputs)?;
+        for (word, value) in words {
+            let at = parts.number((word * WORD_BYTES) as u64);
+            let stored = builder.build_store(self.byte(start, at)?, value)?;
+            aligned(Some(stored), WORD_BYTES as u32);
+        }
         builder.build_unconditional_branch(row.next)?;
         Ok(())
     }
 
+    /// The bits of a value of up to a word.
+    fn bits(&self, value: BasicValueEnum<'ctx>) -> Built<IntValue<'ctx>> {
+        let (builder, context) = (&self.parts.builder, self.parts.context);
+        let whole = match value {
+            BasicValueEnum::FloatValue(float) => {
+                let is_short = float.get_type() == context.f32_type();
+                let of = if is_short { context.i32_type() } else { context.i64_type() };
+                builder.build_bit_cast(float, of, "")?.into_int_value()
+            }
+            value => value.into_int_value(),
+        };
+        builder.build_int_z_extend_or_bit_cast(whole, context.i64_type(), "")
+    }
+
+    /// Puts bits where a byte of a row is into its word.
+    fn join(&self, words: &mut Words<'ctx>, offset: usize, bits: IntValue<'ctx>) -> Built<()> {
+        let builder = &self.parts.builder;
+        let shift = self.parts.number((offset % WORD_BYTES * 8) as u64);
+        let bits = builder.build_left_shift(bits, shift, "")?;
+        let word = words.entry(offset / WORD_BYTES).or_insert(self.parts.number(0));
+        *word = builder.build_or(*word, bits, "")?;
+        Ok(())
+    }
+
     /// A row's bits of validity, and what is known of all rows.
-    fn validity(&self, row: PointerValue<'ctx>, inputs: &[Value<'ctx>]) -> Built<()> {
+    fn validity(&self, words: &mut Words<'ctx>, inputs: &[Value<'ctx>]) -> Built<()> {
         let Some((first, count)) = self.code.validity else { return Ok(()) };
         let (parts, builder) = (self.parts, &self.parts.builder);
-        let byte = parts.context.i8_type();
-        let mut bytes = vec![byte.const_all_ones(); count];
+        let wide = parts.context.i64_type();
+        let mut bytes = vec![parts.number(u8::MAX.into()); count];
         let valid = self.code.fields.iter().zip(inputs);
         for (field, valid) in valid.filter_map(|(field, input)| Some((field, input.valid?))) {
-            let is_null = builder.build_not(valid, "")?;
-            let bit = |of: inkwell::types::IntType<'ctx>, number: usize| {
-                let bit = builder.build_int_z_extend(is_null, of, "")?;
-                builder.build_left_shift(bit, of.const_int(number as u64, false), "")
-            };
-            let cleared = builder.build_not(bit(byte, field.number % 8)?, "")?;
-            bytes[field.number / 8] = builder.build_and(bytes[field.number / 8], cleared, "")?;
-            let (wide, all) = (parts.context.i64_type(), self.nulls[field.number / 64]);
+            let is_null = builder.build_int_z_extend(builder.build_not(valid, "")?, wide, "")?;
+            let bit = |number: usize| builder.build_left_shift(is_null, parts.number(number as u64), "");
+            bytes[field.number / 8] =
+                builder.build_xor(bytes[field.number / 8], bit(field.number % 8)?, "")?;
+            let all = self.nulls[field.number / 64];
             let before = builder.build_load(wide, all, "")?.into_int_value();
-            builder.build_store(all, builder.build_or(before, bit(wide, field.number % 64)?, "")?)?;
+            builder.build_store(all, builder.build_or(before, bit(field.number % 64)?, "")?)?;
         }
-        for (at, bits) in bytes.into_iter().enumerate() {
-            builder.build_store(self.byte(row, parts.number((first + at) as u64))?, bits)?;
-        }
-        Ok(())
+        bytes.into_iter().enumerate().try_for_each(|(at, bits)| self.join(words, first + at, bits))
     }
 
     /// The function's end.
