@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use tessera_plan::Expr;
 
-use crate::estimate::profile;
+use crate::estimate::Estimates;
 use crate::order::order_joins;
 use crate::raise::Types;
 use crate::relation::{Aggregate, Join, Kind, Name, Relation};
@@ -22,33 +22,38 @@ const GROUPS_PER_TUPLE_WHOLE: f64 = 100.0;
 const SHARE_LEFT_MAX: f64 = 0.5;
 
 /// The relation with its grouped inputs reduced where that is estimated to pay.
-pub(crate) fn reduce_groups(mut relation: Relation, types: Types<'_>) -> Relation {
+pub(crate) fn reduce_groups(mut relation: Relation, types: Types<'_>, estimates: &Estimates) -> Relation {
     if let Relation::Join(join) = &mut relation {
         let Join { kind, left, right, conditions, null_aware, correlated, .. } = &mut **join;
         let plain =
             !*correlated && !*null_aware && !conditions.iter().any(|condition| types.stays(condition));
         if plain && !matches!(kind, Kind::Full) {
-            reduce(right, left, conditions, types);
+            reduce((right, left), conditions, types, estimates);
         }
         if plain && *kind == Kind::Inner {
-            reduce(left, right, conditions, types);
+            reduce((left, right), conditions, types, estimates);
         }
     }
     for input in relation.inputs_mut() {
         let taken = std::mem::replace(input, Relation::nothing());
-        *input = reduce_groups(taken, types);
+        *input = reduce_groups(taken, types, estimates);
     }
     relation
 }
 
 /// Reduces the aggregate that `grouped` is made of, if it is, to the groups that `asking` asks for.
-fn reduce(grouped: &mut Relation, asking: &Relation, conditions: &[Expr], types: Types<'_>) {
+fn reduce(
+    (grouped, asking): (&mut Relation, &Relation),
+    conditions: &[Expr],
+    types: Types<'_>,
+    estimates: &Estimates,
+) {
     // Estimates last: few joins have a grouping on a side.
     let names = grouped.names();
     if groups(grouped, Vec::new()).is_none() || !same_each_time(asking, types) {
         return;
     }
-    let (known, all) = (profile(asking), profile(grouped).rows);
+    let (known, all) = (estimates.profile(asking), estimates.profile(grouped).rows);
     if known.rows * GROUPS_PER_TUPLE > all {
         return;
     }
@@ -85,7 +90,7 @@ fn reduce(grouped: &mut Relation, asking: &Relation, conditions: &[Expr], types:
         null_aware: false,
         correlated: false,
     };
-    aggregate.input = order_joins(Relation::Join(Box::new(semi)), types);
+    aggregate.input = order_joins(Relation::Join(Box::new(semi)), types, estimates);
 }
 
 /// The rows that a relation's scans read.

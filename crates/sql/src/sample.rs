@@ -146,8 +146,11 @@ impl Sample {
     /// The column's field under another name, and its values in these rows; NULL in rows that are none.
     pub(crate) fn field(&self, column: usize, name: &str, rows: &[u32]) -> Option<(Field, ArrayRef)> {
         let values = self.values(column)?;
-        let positions: UInt32Array = rows.iter().map(|row| (*row != NO_ROW).then_some(*row)).collect();
         let field = self.tuple.fields().get(column)?.renamed(name).with_nullable(true);
+        if rows.len() == values.array.len() && rows.iter().zip(0..).all(|(row, position)| *row == position) {
+            return Some((field, values.array.clone()));
+        }
+        let positions: UInt32Array = rows.iter().map(|row| (*row != NO_ROW).then_some(*row)).collect();
         Some((field, take(&values.array, &positions, None).ok()?))
     }
 }

@@ -19,6 +19,7 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 use crate::catalog::Catalog;
 use crate::context::Surroundings;
 use crate::convert::{Converted, Converter};
+use crate::estimate::Estimates;
 use crate::lower::Lowering;
 use crate::order::order_joins;
 use crate::parse::{Kind, ParsedStatement};
@@ -279,8 +280,9 @@ impl Planning<'_> {
         let atoms = converter.atoms();
         let types = Types { library: self.library, atoms: &atoms };
         let mut relation = push_down(relation, types);
+        let estimates = Estimates::default();
         if self.settings.join_order {
-            relation = reduce_groups(order_joins(relation, types), types);
+            relation = reduce_groups(order_joins(relation, types, &estimates), types, &estimates);
         }
         let shown = shown_names(query, &logical);
         let mut used = HashSet::new();
@@ -297,7 +299,7 @@ impl Planning<'_> {
                 (unique, field.clone())
             })
             .collect();
-        let (plan, tuple) = Lowering::new(types).query(&relation, &output)?;
+        let (plan, tuple) = Lowering::new(types, &estimates).query(&relation, &output)?;
         Ok(Planned { plan, tuple, names: shown })
     }
 }

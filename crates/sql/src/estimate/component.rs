@@ -38,6 +38,16 @@ pub(crate) struct Component {
     indexes: RefCell<HashMap<Vec<Name>, Rc<Index>>>,
     /// Join ordering joins the same two again and again, within ever larger sets of units.
     joins: RefCell<HashMap<JoinOf, Rc<Joined>>>,
+    /// What was made of it alone: the same is asked before and after joins were ordered.
+    made: RefCell<Vec<(Step, Option<Rc<Component>>)>>,
+}
+
+/// How a component is made of another.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Filtered(Expr),
+    Renamed(Vec<(Name, Name)>),
+    Groups(Vec<(Name, Name)>),
 }
 
 /// A join that was asked for: with which component, how, and on which fields.
@@ -59,22 +69,25 @@ struct Part {
     rows: Rc<Vec<u32>>,
 }
 
-/// Few keys get as many slots, most of which are free: what has no match is told at the first.
-const SLOTS_MIN: usize = 4_096;
+/// Slots of an index for each of its rows, at least: what has no match is mostly told at the first.
+const SLOTS_PER_ROW: usize = 4;
 
 /// The rows of each key: an open-addressing table, since keys are hashes already.
 #[derive(Debug)]
 struct Index {
-    slots: Vec<Slot>,
+    /// The key in each slot, by its number; [`FREE`] where there is none.
+    slots: Vec<u32>,
     shift: u32,
-    /// How many keys there are.
-    keys: usize,
+    keys: Vec<Key>,
     rows: Vec<u32>,
 }
 
-/// A key, where its rows begin, and how many there are; none where the slot is free.
-#[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+/// No key.
+const FREE: u32 = u32::MAX;
+
+/// A key, where its rows begin, and how many there are.
+#[derive(Debug, Clone, Copy)]
+struct Key {
     word: u64,
     start: u32,
     count: u32,
@@ -82,29 +95,23 @@ struct Slot {
 
 impl Index {
     fn new(words: &[u64]) -> Index {
-        let bits = (words.len() * 2).next_power_of_two().max(SLOTS_MIN).ilog2();
-        let slots = vec![Slot::default(); 1 << bits];
-        let mut index = Index { slots, shift: 64 - bits, keys: 0, rows: vec![0; words.len()] };
-        let mut places = Vec::with_capacity(words.len());
+        let bits = (words.len() * SLOTS_PER_ROW).next_power_of_two().max(SLOTS_PER_ROW).ilog2();
+        let mut index =
+            Index { slots: vec![FREE; 1 << bits], shift: 64 - bits, keys: Vec::new(), rows: Vec::new() };
+        let mut numbers = Vec::with_capacity(words.len());
         for word in words {
-            let place = index.place(*word);
-            places.push(place as u32);
-            if *word != NO_WORD {
-                let slot = &mut index.slots[place];
-                index.keys += usize::from(slot.count == 0);
-                (slot.word, slot.count) = (*word, slot.count + 1);
-            }
+            numbers.push(if *word == NO_WORD { FREE } else { index.number(*word) });
         }
         let mut next = 0;
-        for slot in &mut index.slots {
-            (slot.start, next) = (next, next + slot.count);
-            slot.count = 0;
+        for key in &mut index.keys {
+            (key.start, next) = (next, next + key.count);
+            key.count = 0;
         }
-        for ((place, row), _) in places.into_iter().zip(0..).zip(words).filter(|(_, word)| **word != NO_WORD)
-        {
-            let slot = &mut index.slots[place as usize];
-            index.rows[(slot.start + slot.count) as usize] = row;
-            slot.count += 1;
+        index.rows = vec![0; next as usize];
+        for (number, row) in numbers.into_iter().zip(0..).filter(|(number, _)| *number != FREE) {
+            let key = &mut index.keys[number as usize];
+            index.rows[(key.start + key.count) as usize] = row;
+            key.count += 1;
         }
         index
     }
@@ -112,21 +119,33 @@ impl Index {
     /// The slot of a key, or the free one where it would be.
     fn place(&self, word: u64) -> usize {
         let mut place = (word >> self.shift) as usize;
-        while self.slots[place].count > 0 && self.slots[place].word != word {
+        while self.slots[place] != FREE && self.keys[self.slots[place] as usize].word != word {
             place = (place + 1) & (self.slots.len() - 1);
         }
         place
     }
 
-    /// Where a key's rows begin, and how many there are.
-    fn get(&self, word: u64) -> (u32, u32) {
-        let Slot { start, count, .. } = self.slots[self.place(word)];
-        if word == NO_WORD { (0, 0) } else { (start, count) }
+    /// The number of a key, which one more row has.
+    fn number(&mut self, word: u64) -> u32 {
+        let place = self.place(word);
+        if self.slots[place] == FREE {
+            self.slots[place] = self.keys.len() as u32;
+            self.keys.push(Key { word, start: 0, count: 0 });
+        }
+        let number = self.slots[place];
+        self.keys[number as usize].count += 1;
+        number
     }
 
-    /// Where the rows of each key begin, and how many there are.
+    /// Where a key's rows begin, and how many there are.
+    fn get(&self, word: u64) -> (u32, u32) {
+        let number = if word == NO_WORD { FREE } else { self.slots[self.place(word)] };
+        self.keys.get(number as usize).map_or((0, 0), |key| (key.start, key.count))
+    }
+
+    /// Where the rows of each key begin, and how many there are, in the order in which keys came.
     fn each(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.slots.iter().filter(|slot| slot.count > 0).map(|slot| (slot.start, slot.count))
+        self.keys.iter().map(|key| (key.start, key.count))
     }
 }
 
@@ -165,6 +184,7 @@ impl Component {
             words: RefCell::default(),
             indexes: RefCell::default(),
             joins: RefCell::default(),
+            made: RefCell::default(),
         }
     }
 
@@ -180,8 +200,22 @@ impl Component {
         })
     }
 
-    /// The same rows, with these fields under these names.
-    pub(crate) fn renamed(&self, names: &[(Name, Name)]) -> Component {
+    /// What a step makes of it, unless that is known.
+    fn made(&self, step: Step, make: impl FnOnce() -> Option<Component>) -> Option<Rc<Component>> {
+        if let Some((_, known)) = self.made.borrow().iter().find(|(known, _)| *known == step) {
+            return known.clone();
+        }
+        let made = make().map(Rc::new);
+        self.made.borrow_mut().push((step, made.clone()));
+        made
+    }
+
+    /// The same rows, with these fields under these names, `(new, old)`.
+    pub(crate) fn renamed(&self, names: &[(Name, Name)]) -> Option<Rc<Component>> {
+        self.made(Step::Renamed(names.to_vec()), || Some(self.with_names(names)))
+    }
+
+    fn with_names(&self, names: &[(Name, Name)]) -> Component {
         let part = |part: &Part| {
             let new = names.iter().filter_map(|(new, old)| {
                 let (_, column) = part.columns.iter().find(|(known, _)| known == old)?;
@@ -257,9 +291,11 @@ impl Component {
     }
 
     /// The rows that satisfy a predicate; nothing where it cannot be evaluated here.
-    pub(crate) fn filtered(&self, predicate: &Expr) -> Option<Component> {
-        let kept = select(predicate, self.read(predicate)?, self.parts.first()?.sample.library())?;
-        Some(Component::new(self.at(&kept), kept.len(), self.whole, self.even))
+    pub(crate) fn filtered(&self, predicate: &Expr) -> Option<Rc<Component>> {
+        self.made(Step::Filtered(predicate.clone()), || {
+            let kept = select(predicate, self.read(predicate)?, self.parts.first()?.sample.library())?;
+            Some(Component::new(self.at(&kept), kept.len(), self.whole, self.even))
+        })
     }
 
     /// Mean and variance of a number's values; nothing where they are none or unknown.
@@ -279,13 +315,14 @@ impl Component {
 
     /// A row for each group by these fields, under new names, `(new, old)`. Of larger groups there are more than of small ones, unless all
     /// are there; and then conditions on aggregates may leave out some, so that they count as a part.
-    pub(super) fn groups(&self, keys: &[(Name, Name)]) -> Option<Component> {
-        let names: Vec<Name> = keys.iter().map(|(_, old)| old.clone()).collect();
-        let index = self.index(&names)?;
-        let firsts = index.each().map(|(start, _)| index.rows.get(start as usize).copied());
-        let mut firsts = firsts.collect::<Option<Vec<u32>>>()?;
-        firsts.sort_unstable();
-        Some(Component::new(self.at(&firsts), firsts.len(), false, self.whole).renamed(keys))
+    pub(super) fn groups(&self, keys: &[(Name, Name)]) -> Option<Rc<Component>> {
+        self.made(Step::Groups(keys.to_vec()), || {
+            let names: Vec<Name> = keys.iter().map(|(_, old)| old.clone()).collect();
+            let index = self.index(&names)?;
+            let firsts = index.each().map(|(start, _)| index.rows.get(start as usize).copied());
+            let firsts = firsts.collect::<Option<Vec<u32>>>()?;
+            Some(Component::new(self.at(&firsts), firsts.len(), false, self.whole).with_names(keys))
+        })
     }
 
     /// How many distinct values these fields have together among `rows` tuples of which these are some.
@@ -294,7 +331,7 @@ impl Component {
             return None;
         }
         let index = self.index(names)?;
-        let found = index.keys as f64;
+        let found = index.keys.len() as f64;
         if self.whole {
             return Some(found.max(1.0));
         }

@@ -1,7 +1,6 @@
 //! How many groups there are, and what their sums and counts are like.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use super::component::{Component, Moments};
 use super::{Column, Profile};
@@ -124,7 +123,7 @@ pub(super) fn grouped(input: &Profile, aggregate: &Aggregate) -> Profile {
         let group_rows = extreme.then_some(sizes.mean);
         columns.insert(name.clone(), Column { spread, group_rows, ..Column::unknown(rows) });
     }
-    let mut profile = Profile { rows, columns, components: kept.into_iter().map(Rc::new).collect() };
+    let mut profile = Profile { rows, columns, components: kept.into_iter().collect() };
     profile.cap();
     profile
 }

@@ -5,8 +5,10 @@ mod component;
 mod group;
 mod join;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tessera_plan::{Expr, Scalar};
 use tessera_types::Atom;
@@ -65,32 +67,60 @@ struct Column {
     group_rows: Option<f64>,
 }
 
-/// What is believed of a relation.
-pub(crate) fn profile(relation: &Relation) -> Profile {
-    visited(relation, &mut |_, _| {})
+/// Estimates of one statement. What samples say of tables is kept, and with each sample what was made of it: the same is asked while joins
+/// are ordered and again when the plan is made.
+#[derive(Debug, Default)]
+pub(crate) struct Estimates {
+    tables: RefCell<Vec<(TableOf, Profile)>>,
 }
 
-/// How many tuples a relation and all that it is made of are believed to have, by where they are.
-pub(crate) fn rows_of_all(relation: &Relation) -> HashMap<*const Relation, f64> {
-    let mut rows = HashMap::new();
-    visited(relation, &mut |relation, profile| {
-        rows.insert(std::ptr::from_ref(relation), profile.rows);
-    });
-    rows
+/// A table, and the names of its columns.
+type TableOf = (Arc<Table>, Vec<(Name, usize)>);
+
+impl Estimates {
+    /// What is believed of a relation.
+    pub(crate) fn profile(&self, relation: &Relation) -> Profile {
+        self.visited(relation, &mut |_, _| {})
+    }
+
+    /// How many tuples a relation and all that it is made of are believed to have, by where they are.
+    pub(crate) fn rows_of_all(&self, relation: &Relation) -> HashMap<*const Relation, f64> {
+        let mut rows = HashMap::new();
+        self.visited(relation, &mut |relation, profile| {
+            rows.insert(std::ptr::from_ref(relation), profile.rows);
+        });
+        rows
+    }
+
+    /// The profile of a relation; `seen` is told it, and before those of the relations that it is made of.
+    fn visited(&self, relation: &Relation, seen: &mut dyn FnMut(&Relation, &Profile)) -> Profile {
+        let profile = profiled(relation, self, &mut |relation| self.visited(relation, seen));
+        seen(relation, &profile);
+        profile
+    }
+
+    /// What is believed of a table whose samples have been drawn.
+    fn table(&self, table: &Arc<Table>, columns: &[(Name, usize)]) -> Profile {
+        let is_it =
+            |((known, names), _): &&(TableOf, Profile)| Arc::ptr_eq(known, table) && *names == columns;
+        if let Some((_, known)) = self.tables.borrow().iter().find(is_it) {
+            return known.clone();
+        }
+        let profile = scan(table, columns);
+        self.tables.borrow_mut().push(((table.clone(), columns.to_vec()), profile.clone()));
+        profile
+    }
 }
 
-/// The profile of a relation; `seen` is told it, and before those of the relations that it is made of.
-fn visited(relation: &Relation, seen: &mut dyn FnMut(&Relation, &Profile)) -> Profile {
-    let profile = visited_inputs(relation, seen);
-    seen(relation, &profile);
-    profile
-}
-
-fn visited_inputs(relation: &Relation, seen: &mut dyn FnMut(&Relation, &Profile)) -> Profile {
-    let mut profile = |relation: &Relation| visited(relation, seen);
+/// The profile of a relation, given `profile` of those that it is made of.
+fn profiled(
+    relation: &Relation,
+    estimates: &Estimates,
+    profile: &mut dyn FnMut(&Relation) -> Profile,
+) -> Profile {
     match relation {
         Relation::Scan { table, columns, predicates } => {
-            let mut profile = scan(table, columns);
+            let mut profile = estimates.table(table, columns);
             profile.apply_all(predicates);
             profile
         }
@@ -117,7 +147,7 @@ fn visited_inputs(relation: &Relation, seen: &mut dyn FnMut(&Relation, &Profile)
                     _ => None,
                 })
                 .collect();
-            let components = input.components.iter().map(|part| Rc::new(part.renamed(&renamed))).collect();
+            let components = input.components.iter().filter_map(|part| part.renamed(&renamed)).collect();
             Profile { rows: input.rows, columns, components }
         }
         Relation::Join(join) => {
@@ -328,7 +358,7 @@ impl Profile {
         let (before, whole) = (component.rows as f64, component.whole);
         let kept = component.filtered(predicate)?;
         let after = kept.rows as f64;
-        *component = Rc::new(kept);
+        *component = kept;
         if before == 0.0 {
             return None;
         }

@@ -18,7 +18,7 @@ use tessera_types::{Result, Tuple};
 
 use self::node::{add, fields_of, filter, with_fields};
 use self::sort::counted;
-use crate::estimate::{profile, rows_of_all};
+use crate::estimate::Estimates;
 use crate::raise::Types;
 use crate::relation::{Name, Relation};
 
@@ -48,6 +48,7 @@ impl Level {
 #[derive(Debug)]
 pub(crate) struct Lowering<'a> {
     types: Types<'a>,
+    estimates: &'a Estimates,
     /// How many tuples each relation is believed to have.
     rows: HashMap<*const Relation, f64>,
     /// Numbers for names that no query can write.
@@ -55,13 +56,13 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    pub(crate) fn new(types: Types<'a>) -> Self {
-        Lowering { types, rows: HashMap::new(), fresh: 0 }
+    pub(crate) fn new(types: Types<'a>, estimates: &'a Estimates) -> Self {
+        Lowering { types, estimates, rows: HashMap::new(), fresh: 0 }
     }
 
     /// The plan that yields these fields of a relation, in this order, under these names.
     pub(crate) fn query(&mut self, relation: &Relation, output: &[(Name, Name)]) -> Result<(Plan, Tuple)> {
-        self.rows = rows_of_all(relation);
+        self.rows = self.estimates.rows_of_all(relation);
         let mut level = Level::new(Tuple::empty());
         let needed: HashSet<Name> = output.iter().map(|(_, field)| field.clone()).collect();
         let made = self.lower(relation, &needed, &mut level)?;
@@ -91,7 +92,7 @@ impl<'a> Lowering<'a> {
     /// How many tuples a relation is believed to have.
     fn rows(&self, relation: &Relation) -> f64 {
         let known = self.rows.get(&std::ptr::from_ref(relation)).copied();
-        known.unwrap_or_else(|| profile(relation).rows)
+        known.unwrap_or_else(|| self.estimates.profile(relation).rows)
     }
 
     fn lower(&mut self, relation: &Relation, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use tessera_plan::Expr;
 
-use crate::estimate::{Profile, join_profiles, profile};
+use crate::estimate::{Estimates, Profile, join_profiles};
 use crate::raise::Types;
 use crate::relation::{Join, Kind, Name, Relation};
 
@@ -27,9 +27,9 @@ const PROBE_COST: f64 = 0.3;
 const PAIR_COST: f64 = 0.05;
 
 /// The relation with its joins in the order that is estimated cheapest.
-pub(crate) fn order_joins(relation: Relation, types: Types<'_>) -> Relation {
+pub(crate) fn order_joins(relation: Relation, types: Types<'_>, estimates: &Estimates) -> Relation {
     load_samples(&relation);
-    Ordering { types }.order(relation)
+    Ordering { types, estimates }.order(relation)
 }
 
 /// Draws what estimates of these joins will ask the samples for: the fields that they and predicates read, and keys of groups.
@@ -80,6 +80,7 @@ fn load_samples(relation: &Relation) {
 
 struct Ordering<'a> {
     types: Types<'a>,
+    estimates: &'a Estimates,
 }
 
 /// What a region is made of.
@@ -109,6 +110,7 @@ struct Region<'a> {
     /// Fields that are equal in the region's result.
     classes: Vec<Vec<Name>>,
     types: Types<'a>,
+    estimates: &'a Estimates,
 }
 
 /// A joined set of units.
@@ -140,6 +142,7 @@ impl Ordering<'_> {
             late: Vec::new(),
             classes: Vec::new(),
             types: self.types,
+            estimates: self.estimates,
         };
         let mut predicates = Vec::new();
         self.flatten(relation, &mut region, &mut predicates);
@@ -205,7 +208,9 @@ impl Region<'_> {
             self.hanging |= 1 << index;
         }
         self.profiles.push(match &unit {
-            Unit::Base(relation) | Unit::Hanging { right: relation, .. } => Rc::new(profile(relation)),
+            Unit::Base(relation) | Unit::Hanging { right: relation, .. } => {
+                Rc::new(self.estimates.profile(relation))
+            }
         });
         self.units.push(unit);
     }

@@ -232,7 +232,7 @@ impl Walk<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::profile;
+    use crate::estimate::Estimates;
     use crate::raise::Types;
     use crate::relation::{Kind, Name, Relation};
     use tessera_plan::Expr;
@@ -257,6 +257,7 @@ mod tests {
         let registry = tessera_ops::standard_registry();
         let atoms = HashMap::new();
         let types = Types { library: registry.library(), atoms: &atoms };
+        let estimates = Estimates::default();
         let mut units = Vec::new();
         for number in 0..count {
             units.push(match hanging.iter().find(|(own, _)| *own == number) {
@@ -277,7 +278,7 @@ mod tests {
             (Expr::call("eq", fields), edge.iter().map(|number| 1 << number).sum())
         };
         let region = Region {
-            profiles: (0..count).map(|number| Rc::new(profile(&unit(number)))).collect(),
+            profiles: (0..count).map(|number| Rc::new(estimates.profile(&unit(number)))).collect(),
             units,
             owner,
             predicates: edges.iter().map(predicate).collect(),
@@ -285,6 +286,7 @@ mod tests {
             late: Vec::new(),
             classes: Vec::new(),
             types,
+            estimates: &estimates,
         };
         check(&region);
     }
