@@ -510,7 +510,7 @@ mod tests {
         for line in [
             vec!["tessera", "--threads", "0"],
             vec!["tessera", "--memory", "much"],
-            vec!["tessera", "--chunk-rows", "8193"],
+            vec!["tessera", "--chunk-rows", "65537"],
             vec!["tessera", "--format", "xml"],
             vec!["tessera", "generate", "tpch"],
             vec!["tessera", "--worker-memory", "64MiB"],

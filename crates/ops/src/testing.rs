@@ -24,7 +24,7 @@ use crate::stream_util::{ChunksReader, collected_source};
 use crate::{Context, RangeReader, Registry, Run, Scratch};
 
 /// Chunk sizes and numbers of workers that every sub-operator is tested with.
-pub(crate) const SETTINGS: [(usize, usize); 5] = [(1, 1), (7, 1), (7, 3), (8192, 1), (8192, 4)];
+pub(crate) const SETTINGS: [(usize, usize); 6] = [(1, 1), (7, 1), (7, 3), (8192, 1), (8192, 4), (65_536, 2)];
 
 /// A context with a memory budget and without files.
 #[derive(Debug)]

@@ -214,7 +214,7 @@ mod tests {
             ("colour", "red"),
             ("threads", "0"),
             ("threads", "x"),
-            ("chunk_rows", "8193"),
+            ("chunk_rows", "65537"),
             ("memory", "10"),
             ("mpi_exchange", "x"),
             ("smart_storage", "much"),
