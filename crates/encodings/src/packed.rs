@@ -6,6 +6,8 @@ mod avx512;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
+use crate::prefetch::prefetch;
+
 /// The most bits of a number: eight bytes hold it wherever in a byte it begins.
 pub(crate) const BITS_MAX: u32 = 56;
 
@@ -14,6 +16,9 @@ const GROUP: usize = 8;
 
 /// Bytes after the last number, so that eight can be read at each.
 const PAD_BYTES: usize = 8;
+
+/// Of numbers at positions, which may lie far apart, how many are between the one that is read and the one whose bytes are asked for.
+const AHEAD: usize = 32;
 
 /// Packed numbers.
 #[derive(Debug)]
@@ -97,7 +102,16 @@ impl Packed {
             let eight = self.bytes[bit / 8..].first_chunk::<8>().copied().unwrap_or_default();
             N::of(base, u64::from_le_bytes(eight) >> (bit % 8) & mask)
         };
-        positions.iter().map(number).collect()
+        let ask = |position: &u32| prefetch(self.bytes.as_ptr().wrapping_add(*position as usize * bits / 8));
+        let mut out = Vec::with_capacity(positions.len());
+        let (first, ahead) = positions.split_at(AHEAD.min(positions.len()));
+        first.iter().for_each(ask);
+        out.extend(positions.iter().zip(ahead).map(|(position, ahead)| {
+            ask(ahead);
+            number(position)
+        }));
+        out.extend(positions[ahead.len()..].iter().map(number));
+        out
     }
 
     pub(crate) fn bytes(&self) -> usize {

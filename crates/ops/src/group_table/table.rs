@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use tessera_encodings::prefetch;
 use tessera_types::{Code, Error, Result};
 
 use super::keys::{KeyLayout, Keys};
 use super::store::Store;
 use crate::aggregate::Program;
 use crate::code::{GROUP_SLOT_BITS, RawGroups};
-use crate::rows::prefetch;
 use crate::spill::PARTITION_BITS;
 
 /// How many rows ahead slots and records are asked for.

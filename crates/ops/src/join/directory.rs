@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tessera_encodings::prefetch;
+
 use crate::code::RawTable;
-use crate::rows::prefetch;
 
 /// Ways to choose 4 of 16 bits.
 const TAGS: usize = 1_820;

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow::alloc::Allocation;
 use arrow::buffer::Buffer;
+use tessera_encodings::prefetch;
 use tessera_types::{Error, Result};
 
 use crate::lock;
@@ -549,18 +550,6 @@ unsafe fn copy_short(to: *mut u8, from: *const u8, bytes: usize) {
             length => to.copy_from_nonoverlapping(from, length),
         }
     }
-}
-
-/// Asks the processor to bring a cache line; never faults.
-#[inline(always)]
-pub(crate) fn prefetch<T>(address: *const T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch is a hint; it accepts any address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
 }
 
 /// Pages that several tasks fill at once, each its own range of rows.
