@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.compiled import rows_of_scans
+from harness.compiled import decoding, rows_of_scans
 
 
 def node(number: int, operator: str, inputs: list[int], rows: int, compiled: int = 0, nested: tuple = ()) -> dict:
@@ -41,6 +41,16 @@ class RowsOfScans(unittest.TestCase):
     def test_rows_of_collections_are_not_those_of_scans(self):
         plan = {"nodes": [node(0, "values", [], 3), node(1, "rows_scan", [0], 9)]}
         self.assertEqual(rows_of_scans(plan), (0, 0))
+
+
+class Decoding(unittest.TestCase):
+    """Which share of a query's time is decoding."""
+
+    def test_nested_plans_count_once(self):
+        scan = {"operator": "parquet_scan", "time_ms": 30.0, "counters": {"decoding_nanoseconds": 20_000_000}, "nested": []}
+        reduce = {"operator": "reduce", "time_ms": 10.0, "counters": {}, "nested": []}
+        executor = {"operator": "executor", "time_ms": 0.5, "counters": {}, "nested": [{"nodes": [scan, reduce]}]}
+        self.assertEqual(decoding({"nodes": [executor]}), (40.0, 20.0))
 
 
 if __name__ == "__main__":

@@ -44,6 +44,11 @@ def table(result: dict, stem: str) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if name in engines)
     where = "loaded into each engine's memory" if result.get("loaded") else "in the page cache"
     size = sum(result["dataset_bytes"].values()) / MEBI
+    decoding = result.get("decoding", {})
+    of_decoding = (
+        " The last column is the share of the time of tessera's sub-operators, of all threads, in which Parquet was decompressed and decoded, as EXPLAIN ANALYZE "
+        "has it in a run that is not timed."
+    )
     head = [
         f"# {result['suite']} at scale factor {result['scale']:g}",
         "",
@@ -53,7 +58,7 @@ def table(result: dict, stem: str) -> str:
         f"Made by `{result['command']}`: every engine in a process of its own, bound to {result['threads']} cores "
         f"and {result['threads']} threads, one untimed run and {result['repeat']} timed ones of each query, engines "
         "taking turns. Milliseconds are medians; × is the peer's time by tessera's, so above 1 tessera is faster. "
-        "Every run's answer is compared with DuckDB's.",
+        f"Every run's answer is compared with DuckDB's.{of_decoding if decoding else ''}",
         "",
         summary(result),
         "",
@@ -61,6 +66,8 @@ def table(result: dict, stem: str) -> str:
         "",
     ]
     columns = ["query"] + [c for name in engines for c in ([name] if name == "tessera" else [name, "×"])]
+    if decoding:
+        columns.append("decoding")
     rows = []
     for query, row in result["queries"].items():
         cells = [query]
@@ -69,6 +76,8 @@ def table(result: dict, stem: str) -> str:
             if name != "tessera":
                 ratio = result["ratios"][name].get(query)
                 cells.append(f"{ratio:.2f}" if ratio else "")
+        if decoding:
+            cells.append(f"{decoding[query]:.0%}" if query in decoding else "")
         rows.append(cells)
     means = ["geometric mean"]
     for name in engines:
@@ -76,6 +85,8 @@ def table(result: dict, stem: str) -> str:
         if name != "tessera":
             mean = result["geometric_means"][name]
             means.append(f"{mean:.2f}" if mean else "")
+    if decoding:
+        means.append(f"{statistics.median(decoding.values()):.0%} (median)")
     return "\n".join(
         [*head, *_markdown(columns, [*rows, means]), "", *_compiling(result), *_memory(result), *_complaints(result)]
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import machine, report
 from .compare import difference, order_columns
-from .compiled import rows_of_scans
+from .compiled import decoding, rows_of_scans
 from .engines import EngineProcess, PythonEngine, TesseraEngine
 from .suites import ROOT, TABLES, Query, check_binary, default_binary, ensure_data, queries
 
@@ -116,12 +116,12 @@ def run_once(engine: EngineProcess, query: Query, cell: Cell, reference, timed: 
             cell.peak_bytes.append(outcome.peak_bytes)
 
 
-def measure(options: argparse.Namespace, suite: str, data: Path) -> tuple[dict, dict, dict]:
-    """All cells, by query and engine; the memory of each engine before its first query; what was compiled for each query."""
+def measure(options: argparse.Namespace, suite: str, data: Path) -> tuple[dict, dict, dict, dict]:
+    """All cells, by query and engine; the memory of each engine before its first query; what was compiled for each query, and which share of it was decoding."""
     engines = {name: build_engine(name, options, suite, data) for name in options.engines}
     judge = PythonEngine("duckdb", data, options.threads, TABLES[suite], options.timeout)
     cells: dict[str, dict[str, Cell]] = {}
-    idle, compiling = {}, {}
+    idle, compiling, shares = {}, {}, {}
     try:
         for name, engine in engines.items():
             engine.start()
@@ -147,11 +147,14 @@ def measure(options: argparse.Namespace, suite: str, data: Path) -> tuple[dict, 
                 turn = repetition % len(order)
                 for name in order[turn:] + order[:turn]:
                     run_once(engines[name], query, row[name], reference, timed=True)
+            if "tessera" in engines and not options.loaded:
+                took, of_decoding = decoding(engines["tessera"].explained(query.sql)["plan"])
+                shares[query.name] = of_decoding / took
             print(f"{query.name:>5}  " + "  ".join(describe(name, row[name]) for name in order), flush=True)
     finally:
         for engine in [*engines.values(), judge]:
             engine.stop()
-    return cells, idle, compiling
+    return cells, idle, compiling, shares
 
 
 def describe(name: str, cell: Cell) -> str:
@@ -183,7 +186,7 @@ def main(suite: str) -> int:
     with tempfile.TemporaryDirectory(prefix=f"{suite}-") as scratch:
         data = ensure_data(options.tessera, suite, options.sf, options.data or Path(scratch) / "data")
         files = {t: (data / f"{t}.parquet").stat().st_size for t in TABLES[suite]}
-        cells, idle, compiling = measure(options, suite, data)
+        cells, idle, compiling, shares = measure(options, suite, data)
     peers = [name for name in options.engines if name != "tessera"]
     by_peer = {peer: ratios(cells, peer) for peer in peers}
     result = {
@@ -197,6 +200,7 @@ def main(suite: str) -> int:
         "dataset_bytes": files,
         "idle_bytes": idle,
         "compiling": compiling,
+        "decoding": shares,
         "engines": options.engines,
         "queries": {q: {e: cell.as_json() for e, cell in row.items()} for q, row in cells.items()},
         "ratios": by_peer,

@@ -10,6 +10,7 @@ mod tested;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow::array::UInt32Array;
 
@@ -59,6 +60,8 @@ pub(super) struct MorselReader {
     hashes: Vec<u64>,
     /// Rows that were decoded in vain.
     dropped: u64,
+    /// What decompressing and decoding has taken.
+    decoding: Duration,
     packer: Packer,
     cutter: Cutter,
     done: bool,
@@ -98,6 +101,7 @@ impl MorselReader {
             filters,
             hashes: Vec::new(),
             dropped: 0,
+            decoding: Duration::ZERO,
             scan,
             morsel,
         }
@@ -137,7 +141,8 @@ impl MorselReader {
             }
         }
         for (column, root) in std::mem::take(&mut self.opening) {
-            let state = self.open_column(root).map_err(|error| self.failed(column, error))?;
+            let state =
+                self.timed(|reader| reader.open_column(root)).map_err(|error| self.failed(column, error))?;
             self.columns[column] = state;
         }
         Ok(None)
@@ -257,6 +262,18 @@ impl MorselReader {
 
     /// Decodes rows of a column that is open.
     fn decode(&mut self, column: usize, start: usize, rows: usize) -> Result<Loaded> {
+        self.timed(|reader| reader.loaded(column, start, rows))
+    }
+
+    /// Counts what takes long as decoding.
+    fn timed<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let begun = Instant::now();
+        let done = work(self);
+        self.decoding += begun.elapsed();
+        done
+    }
+
+    fn loaded(&mut self, column: usize, start: usize, rows: usize) -> Result<Loaded> {
         let scan = self.scan.clone();
         let file = &scan.files[self.morsel.file];
         let field = &scan.what.columns.fields()[column];
@@ -292,14 +309,14 @@ impl MorselReader {
         Ok(Loaded::Column(Column::new(array)))
     }
 
-    fn finish(&self, column: usize, loaded: Loaded) -> Result<Column> {
-        match (loaded, &self.columns[column]) {
+    fn finish(&mut self, column: usize, loaded: Loaded) -> Result<Column> {
+        self.timed(|reader| match (loaded, &reader.columns[column]) {
             (Loaded::Column(column), _) => Ok(column),
             (Loaded::Flat(decoded), ColumnState::Flat(flat)) => {
-                flat.finish(decoded).map_err(|error| self.failed(column, error))
+                flat.finish(decoded).map_err(|error| reader.failed(column, error))
             }
             _ => Err(Error::internal("a column was finished by another")),
-        }
+        })
     }
 
     /// Reads the remaining columns of a batch. Where many rows have fallen out, the others are gathered at once: what comes
@@ -353,6 +370,7 @@ impl MorselReader {
             match self.batch.take() {
                 None => {
                     self.done = true;
+                    scan.run.counters.add("decoding_nanoseconds", self.decoding.as_nanos() as u64);
                     if self.dropped > 0 {
                         scan.run.counters.add("rows_dropped_without_match", self.dropped);
                     }
