@@ -96,7 +96,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=numbers, default=[0], help="serverless workers, by commas (default none)")
     parser.add_argument("--memory", default=None, help="memory budget of a query, such as 4MB (default: that of the program)")
     parser.add_argument("--in-memory", action="store_true", help="tables are loaded with CREATE TEMP TABLE first")
-    parser.add_argument("--device", default="cpu", help="where compiled code runs: cpu (default) or virtual-gpu")
+    parser.add_argument("--device", default="cpu", help="where compiled code runs: cpu (default), virtual-gpu, or gpu")
     parser.add_argument("--tier", default="auto", help="vectorized, compiled or auto, by commas (default auto)")
     parser.add_argument("--mpi-exchange", default="auto", help="how tuples cross between ranks, by commas")
     parser.add_argument("--share", type=int, default=1, help="check every N-th setting only, chosen by --seed (default all)")

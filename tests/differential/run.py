@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--mpi-exchange", default="auto", help="how tuples cross between ranks")
     parser.add_argument("--workers", type=int, default=0, help="serverless workers to run on (default none)")
     parser.add_argument("--tier", default="auto", help="vectorized, compiled or auto (default)")
-    parser.add_argument("--device", default="cpu", help="where compiled code runs: cpu (default) or virtual-gpu")
+    parser.add_argument("--device", default="cpu", help="where compiled code runs: cpu (default), virtual-gpu, or gpu")
     arguments = parser.parse_args()
     place: tuple[str, ...] = ("--tier", arguments.tier, "--device", arguments.device)
     if arguments.ranks:

@@ -5,7 +5,7 @@ use tessera_ops::code::{Comparison, InputCode, Op, Operation, StageCode, StateCo
 
 use super::*;
 use crate::function::tests::QUOTIENT;
-use crate::gpu::{Gpu, VirtualGpu, runs_select, runs_update};
+use crate::gpu::{Cuda, Gpu, VirtualGpu, runs_select, runs_update};
 
 const PIECES: usize = 120;
 pub(super) const ROWS: usize = 200;
@@ -215,10 +215,18 @@ impl Random {
     }
 }
 
+/// The GPU of these tests: a virtual one, or NVIDIA's, where the environment says so.
+fn tested_gpu() -> Gpu {
+    match std::env::var("TESSERA_TEST_DEVICE").as_deref() {
+        Ok("gpu") => Gpu::new(Cuda::get().unwrap()),
+        _ => Gpu::new(VirtualGpu::get().unwrap()),
+    }
+}
+
 /// What a GPU makes of tuples that raise no error on the processor is the same as there, but for the order in which floats are added; and of
 /// others nothing.
 fn same_on_a_gpu(update: &UpdateCode, inputs: &[RawInput], groups: &[u32]) -> bool {
-    let gpu = Gpu::new(VirtualGpu::get().unwrap());
+    let gpu = tested_gpu();
     let host = Host::new(Processor::at_hand().unwrap()).unwrap();
     let alone = made(&host, Piece::of_update(update.clone()));
     let asked = gpu.update(update.clone());
@@ -281,7 +289,7 @@ fn a_virtual_gpu_does_the_same() {
     let mut random = Random(4_711);
     let (mut updates, mut selects) = (0, 0);
     let host = Host::new(Processor::at_hand().unwrap()).unwrap();
-    let gpu = Gpu::new(VirtualGpu::get().unwrap());
+    let gpu = tested_gpu();
     for _ in 0..PIECES {
         let columns = MACHINES.map(|machine| random.values(machine));
         let validity: Vec<u8> = (0..ROWS / 8 + 1).map(|_| random.below(256) as u8 | 0x45).collect();
@@ -327,7 +335,7 @@ fn blocks_lose_nothing_to_each_other() {
     let input = |values: *const u8| RawInput::column(values, values, (0, 0));
     let inputs = [input(long.as_ptr().cast()), input(floats.as_ptr().cast()), input(short.as_ptr().cast())];
     let positions: Vec<u32> = (0..MANY as u32).collect();
-    let gpu = Gpu::new(VirtualGpu::get().unwrap());
+    let gpu = tested_gpu();
     let asked = gpu.update(update);
     let code = asked.get(MANY).unwrap().unwrap();
     // Again and again: what is lost is lost by chance.

@@ -15,6 +15,11 @@ const COMMON: usize = 4;
 const UPDATE_WORDS: usize = COMMON + 6;
 const SELECT_WORDS: usize = COMMON + 4;
 
+/// How many copies of its records a block has at most: one for each lane that runs at once.
+const COPIES_MOST: u64 = 32;
+/// How much of its scratchpad more than one may take, for as many blocks to run at once as there is else room for.
+const COPIES_BYTES: u64 = 16 << 10;
+
 /// The beginning of a device's memory, as it is to be.
 struct Image {
     base: u64,
@@ -150,6 +155,18 @@ fn merge(state: &StateCode, from: &[u64], to: &mut [u64]) -> Option<()> {
     Some(())
 }
 
+/// How many copies a block's scratchpad has of records of so many words in all, a power of two or none, and the bytes that they take. Each is
+/// a word longer where that makes it odd, as kernels have it.
+fn copies(words: usize) -> (u64, u64) {
+    let bytes = |copies: u64| copies * (words as u64 | 1) * 8;
+    let most =
+        (0..=COPIES_MOST.ilog2()).rev().map(|power| 1 << power).find(|copies| bytes(*copies) <= COPIES_BYTES);
+    match most.unwrap_or(u64::from(bytes(1) <= SCRATCHPAD_BYTES)) {
+        0 => (0, 0),
+        copies => (copies, bytes(copies)),
+    }
+}
+
 /// Whether the value of some bits comes before that of others: NaN after every other number.
 fn is_less(machine: Machine, left: u64, right: u64) -> bool {
     let floats = |left: f64, right: f64| left < right || (right.is_nan() && !left.is_nan());
@@ -188,15 +205,14 @@ impl Offloaded {
         let raised = image.put(&[0; 16]);
         let area = image.put_words(std::iter::repeat_n(&initial, count).flatten().copied());
         let results = image.offset(raised)..image.offset(area) + count * code.stride * 8;
-        let scratchpad_bytes = (count * code.stride * 8) as u64;
-        let in_scratchpad = scratchpad_bytes <= SCRATCHPAD_BYTES;
+        let (copies, scratchpad_bytes) = copies(count * code.stride);
         let groups = image.put(&groups.iter().flat_map(|group| group.to_ne_bytes()).collect::<Vec<_>>());
         let initial = image.put_words(initial);
-        let own = [groups, area, initial, count as u64, in_scratchpad.into(), raised];
+        let own = [groups, area, initial, count as u64, copies, raised];
         own.into_iter().enumerate().for_each(|(number, word)| image.set(COMMON + number, word));
         // SAFETY: the caller's promises.
         unsafe { image.put_common((&code.inputs, inputs), (positions, rows), given) };
-        let grid = self.grid(rows, if in_scratchpad { scratchpad_bytes } else { 0 });
+        let grid = self.grid(rows, scratchpad_bytes);
         let results = image.run(&mut *device, (self.kernel_number()?, grid), results)?;
         Ok(unless_raised(results).map(|results| words_of(&results[16..])))
     }

@@ -1,6 +1,6 @@
-//! Updates of aggregate states by a grid of threads, in three phases: blocks begin with records without tuples, threads update those of their
-//! block, and what a block has come to goes into the records of all (reference 004, Listing 5.1: a strided loop, a reduction of
-//! neighbours, worker-scoped atomics).
+//! Updates of aggregate states by a grid of threads, in four phases: blocks begin with records without tuples, threads update those of their
+//! block, of which there are several copies for neighbours not to wait for each other, the copies become one, and what a block has come to
+//! goes into the records of all (reference 004, Listing 5.1: a strided loop, a reduction of neighbours, worker-scoped atomics).
 
 use inkwell::IntPredicate;
 use inkwell::context::Context;
@@ -20,8 +20,8 @@ const AREA: usize = 1;
 const INITIAL: usize = 2;
 /// How many groups there are.
 const COUNT: usize = 3;
-/// Whether there is a scratchpad for all groups of a block: not null.
-const IN_SCRATCHPAD: usize = 4;
+/// How many copies of all records a block's scratchpad has: a power of two, or none where there is no room.
+const COPIES: usize = 4;
 /// A word that is set where a tuple perhaps raises an error.
 const RAISED: usize = 5;
 const OTHERS: usize = 6;
@@ -34,24 +34,72 @@ pub(super) fn by_grid<'ctx>(
     provider: Provider,
     code: (&UpdateCode, &[Machine]),
 ) -> Built<()> {
-    let begin = begin_blocks(of, provider, code)?;
-    let phases = [begin, update_rows(of, provider, code)?, end_blocks(of, provider, code)?];
+    let phases = [
+        begin_blocks(of, provider, code)?,
+        update_rows(of, provider, code)?,
+        join_copies(of, provider, code)?,
+        end_blocks(of, provider, code)?,
+    ];
     provider.join(of, UPDATE, &phases)
 }
 
-/// The records of a block, in its scratchpad if there is room, and else those of the whole grid.
-fn records_of_block<'ctx>(parts: &Parts<'_, 'ctx>) -> Built<PointerValue<'ctx>> {
-    let outside = parts.builder.build_is_null(parts.other(IN_SCRATCHPAD), "outside")?;
-    let records = parts.builder.build_select(outside, parts.other(AREA), parts.worker.scratchpad, "")?;
-    Ok(records.into_pointer_value())
+/// The copies of records that a block has.
+struct Copies<'ctx> {
+    /// How many there are.
+    count: IntValue<'ctx>,
+    /// How many groups each has.
+    groups: IntValue<'ctx>,
+    /// How many words of the scratchpad each has: an odd number, for those of the same group to lie in different banks.
+    words: IntValue<'ctx>,
 }
 
-/// How many groups there are, for what a block has in its scratchpad: else none.
-fn groups_of_block<'ctx>(parts: &Parts<'_, 'ctx>) -> Built<IntValue<'ctx>> {
-    let (builder, wide) = (&parts.builder, parts.context.i64_type());
-    let outside = builder.build_is_null(parts.other(IN_SCRATCHPAD), "outside")?;
-    let count = builder.build_ptr_to_int(parts.other(COUNT), wide, "")?;
-    Ok(builder.build_select(outside, wide.const_zero(), count, "")?.into_int_value())
+impl<'ctx> Copies<'ctx> {
+    fn of(parts: &Parts<'_, 'ctx>, stride: usize) -> Built<Copies<'ctx>> {
+        let (builder, wide) = (&parts.builder, parts.context.i64_type());
+        let number = |at| builder.build_ptr_to_int(parts.other(at), wide, "");
+        let (count, groups) = (number(COPIES)?, number(COUNT)?);
+        let words = builder.build_int_mul(groups, parts.number(stride as u64), "")?;
+        let words = builder.build_or(words, parts.number(1), "words")?;
+        Ok(Copies { count, groups, words })
+    }
+
+    /// Which copy a number falls to.
+    fn choose(&self, parts: &Parts<'_, 'ctx>, number: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
+        let mask = parts.builder.build_int_sub(self.count, parts.number(1), "")?;
+        parts.builder.build_and(number, mask, "copy")
+    }
+
+    /// Where the records of a copy begin.
+    fn place(&self, parts: &Parts<'_, 'ctx>, copy: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
+        parts.word(parts.worker.scratchpad, parts.builder.build_int_mul(copy, self.words, "")?)
+    }
+
+    /// A record of each copy in turn, and then of the next group.
+    fn each_record(
+        &self,
+        parts: &Parts<'_, 'ctx>,
+        stride: usize,
+        each: impl Fn(IntValue<'ctx>, IntValue<'ctx>) -> Built<()>,
+    ) -> Built<()> {
+        let builder = &parts.builder;
+        let all = builder.build_int_mul(self.count, self.groups, "")?;
+        parts.each(parts.by_lanes(all), |number, next, _| {
+            let group = builder.build_int_unsigned_div(number, self.count, "group")?;
+            let word = builder.build_int_mul(group, parts.number(stride as u64), "")?;
+            each(self.choose(parts, number)?, word)?;
+            builder.build_unconditional_branch(next)?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
+
+/// The records that a lane updates: a copy in its block's scratchpad, and where there is none those of the whole grid.
+fn records_of_lane<'ctx>(parts: &Parts<'_, 'ctx>, stride: usize) -> Built<PointerValue<'ctx>> {
+    let copies = Copies::of(parts, stride)?;
+    let own = copies.place(parts, copies.choose(parts, parts.worker.lane)?)?;
+    let outside = parts.builder.build_is_null(parts.other(COPIES), "outside")?;
+    Ok(parts.builder.build_select(outside, parts.other(AREA), own, "")?.into_pointer_value())
 }
 
 /// The first phase: a block's own records begin like new ones.
@@ -61,11 +109,12 @@ fn begin_blocks<'ctx>(
     (code, _): (&UpdateCode, &[Machine]),
 ) -> Built<FunctionValue<'ctx>> {
     let parts = Parts::begin(of, (provider, "update.begin"), (&[], &[]), OTHERS)?;
-    let stride = parts.number(code.stride as u64);
-    let words = parts.builder.build_int_mul(groups_of_block(&parts)?, stride, "")?;
+    let copies = Copies::of(&parts, code.stride)?;
+    let words = parts.builder.build_int_mul(copies.count, copies.words, "")?;
     parts.each(parts.by_lanes(words), |word, next, _| {
         let (builder, wide) = (&parts.builder, parts.context.i64_type());
-        let of_record = builder.build_int_unsigned_rem(word, stride, "")?;
+        let of_copy = builder.build_int_unsigned_rem(word, copies.words, "")?;
+        let of_record = builder.build_int_unsigned_rem(of_copy, parts.number(code.stride as u64), "")?;
         let initial = builder.build_load(wide, parts.word(parts.other(INITIAL), of_record)?, "")?;
         builder.build_store(parts.word(parts.worker.scratchpad, word)?, initial)?;
         builder.build_unconditional_branch(next)?;
@@ -82,7 +131,8 @@ fn update_rows<'ctx>(
     (code, given): (&UpdateCode, &[Machine]),
 ) -> Built<FunctionValue<'ctx>> {
     let parts = Parts::begin(of, (provider, "update.rows"), (&code.inputs, given), OTHERS)?;
-    let (groups, records, raised) = (parts.other(GROUPS), records_of_block(&parts)?, parts.other(RAISED));
+    let (groups, raised) = (parts.other(GROUPS), parts.other(RAISED));
+    let records = records_of_lane(&parts, code.stride)?;
     let (area, sharing) = match code.grouped {
         true => (records, Sharing::Worker),
         false => (own_record(&parts, code.stride)?, Sharing::Alone),
@@ -108,22 +158,46 @@ fn own_record<'ctx>(parts: &Parts<'_, 'ctx>, stride: usize) -> Built<PointerValu
     Ok(own)
 }
 
-/// The last phase: a block's own records are merged into those of the grid.
+/// The third phase: all copies are merged into the first.
+fn join_copies<'ctx>(
+    of: Of<'_, 'ctx>,
+    provider: Provider,
+    code: (&UpdateCode, &[Machine]),
+) -> Built<FunctionValue<'ctx>> {
+    merge_copies((of, provider, "update.join"), code, |parts, copy| {
+        let is_other = parts.builder.build_int_compare(IntPredicate::NE, copy, parts.number(0), "")?;
+        Ok((is_other, parts.worker.scratchpad))
+    })
+}
+
+/// The last phase: that is merged into those of the grid.
 fn end_blocks<'ctx>(
     of: Of<'_, 'ctx>,
     provider: Provider,
-    (code, _): (&UpdateCode, &[Machine]),
+    code: (&UpdateCode, &[Machine]),
 ) -> Built<FunctionValue<'ctx>> {
-    let parts = Parts::begin(of, (provider, "update.end"), (&[], &[]), OTHERS)?;
+    merge_copies((of, provider, "update.end"), code, |parts, copy| {
+        let is_first = parts.builder.build_int_compare(IntPredicate::EQ, copy, parts.number(0), "")?;
+        Ok((is_first, parts.other(AREA)))
+    })
+}
+
+/// A phase that merges some copies of a block's records into others, as `target` says.
+fn merge_copies<'ctx>(
+    (of, provider, name): (Of<'_, 'ctx>, Provider, &str),
+    (code, _): (&UpdateCode, &[Machine]),
+    target: impl Fn(&Parts<'_, 'ctx>, IntValue<'ctx>) -> Built<(IntValue<'ctx>, PointerValue<'ctx>)>,
+) -> Built<FunctionValue<'ctx>> {
+    let parts = Parts::begin(of, (provider, name), (&[], &[]), OTHERS)?;
     let (groups, area) = (parts.other(GROUPS), parts.other(AREA));
     let update = Update { parts, code, groups, area, sharing: Sharing::Worker, overflow: None };
     let parts = &update.parts;
-    let count = groups_of_block(parts)?;
-    parts.each(parts.by_lanes(count), |group, next, _| {
-        let word = parts.builder.build_int_mul(group, parts.number(code.stride as u64), "")?;
-        update.merge(parts.word(parts.worker.scratchpad, word)?, parts.word(area, word)?)?;
-        parts.builder.build_unconditional_branch(next)?;
-        Ok(())
+    let copies = Copies::of(parts, code.stride)?;
+    copies.each_record(parts, code.stride, |copy, word| {
+        let (is_merged, records) = target(parts, copy)?;
+        parts.only_if(Some(is_merged), || {
+            update.merge(parts.word(copies.place(parts, copy)?, word)?, parts.word(records, word)?)
+        })
     })?;
     parts.builder.build_return(None)?;
     Ok(update.parts.function)

@@ -99,7 +99,7 @@ impl RowsBuilder {
     ) -> Result<RowsBuilder> {
         reservation.grow(layout.stride_bytes() * rows)?;
         let mut builder = RowsBuilder { translates: false, ..RowsBuilder::new(layout, reservation) };
-        builder.pages.allocate(rows);
+        builder.pages.reserve(rows);
         Ok(builder)
     }
 
@@ -208,9 +208,8 @@ impl RowsBuilder {
             return Err(Error::internal("a selection beyond its columns"));
         }
         let (start, len) = (self.rows, selection.map_or(rows, <[u32]>::len));
-        let bytes = self.pages.bytes_to_allocate(start + len);
-        self.reservation.grow(bytes)?;
-        self.pages.allocate(start + len);
+        self.reservation.grow(self.pages.bytes_to_reserve(start + len))?;
+        self.pages.reserve(start + len);
         Ok((start, len))
     }
 
@@ -228,6 +227,7 @@ impl RowsBuilder {
         hashes: Option<&[u64]>,
         selection: Option<&[u32]>,
     ) -> Result<()> {
+        self.pages.allocate(start + len);
         if let Some(hashes) = hashes.filter(|_| self.layout.is_hashed()) {
             let hash = |p: usize| hashes.get(p).copied().unwrap_or_default();
             put(&mut self.pages, start, len, HASH_OFFSET, selection, hash);

@@ -28,6 +28,8 @@ pub(crate) struct Asked {
     origins: Vec<Origin>,
     /// Fields that code does not write.
     others: Vec<usize>,
+    /// Whether it writes all words of a row.
+    is_whole: bool,
     variants: Variants<dyn WriteRows>,
 }
 
@@ -86,7 +88,8 @@ impl Asked {
         code.validity = layout.validity_offset().map(|first| (first, count.div_ceil(8)));
         let is_coded = !origins.is_empty() && count <= FIELDS_MAX && !layout.has_packed();
         let has_hash = has_hash && layout.is_hashed();
-        is_coded.then(|| Asked { code, has_hash, origins, others, variants: Variants::default() })
+        let is_whole = is_whole(&code, has_hash);
+        is_coded.then(|| Asked { code, has_hash, origins, others, is_whole, variants: Variants::default() })
     }
 
     /// What is asked for tuples with inputs in these places.
@@ -98,6 +101,18 @@ impl Asked {
         }
         code
     }
+}
+
+/// Whether code writes every word of a row: those that a field of it, its validity or its hash begins or ends in.
+fn is_whole(code: &WriteCode, has_hash: bool) -> bool {
+    let hash = has_hash.then_some((HASH_OFFSET, 8));
+    let fields = code.fields.iter().zip(&code.inputs);
+    let places = fields.map(|(field, input)| (field.offset, input.machine.bytes()));
+    let mut is_written = vec![false; code.stride / 8];
+    for (first, bytes) in places.chain(code.validity).chain(hash) {
+        is_written[first / 8..(first + bytes).div_ceil(8)].fill(true);
+    }
+    is_written.into_iter().all(|word| word)
 }
 
 impl RowWriter {
@@ -172,7 +187,7 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Writes those at the positions of `selection`, or all, to `len` rows from `start`, and what of their fields is NULL to `has_nulls`.
+    /// Writes those at the positions of `selection`, or all, to `len` rows from `start`, for which there is memory, and what of their fields is NULL to `has_nulls`.
     /// Gives the fields that are left; none where that was not done. Hashes are by position.
     ///
     /// # Errors
@@ -193,6 +208,9 @@ impl<'a> Tuples<'a> {
             };
             inputs.push(RawInput::column(hashes.as_ptr().cast(), std::ptr::null(), (0, 0)));
         }
+        if !found.asked.is_whole {
+            pages.allocate(start + len);
+        }
         let mut nulls = [0; FIELDS_MAX / 64];
         let mut done = 0;
         while done < len {
@@ -204,12 +222,14 @@ impl<'a> Tuples<'a> {
             };
             // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of
             // their own or for as many as a chunk can store; the caller has checked that the positions are of those tuples, of which there
-            // are `len`. `rows` rows of the layout's stride lie at `place`, and there are as many bits of NULLs as fields.
+            // are `len`. `place` has memory for `rows` rows of the layout's stride, and there are as many bits of NULLs as fields.
             if !unsafe { code.run(&inputs, positions, rows, place, nulls.as_mut_ptr()) } {
                 return Ok(None);
             }
             done += rows;
         }
+        // SAFETY: code has written all words of these rows, or they were allocated above; those before them were there.
+        unsafe { pages.assume_written(start + len) };
         for (field, has_nulls) in has_nulls.iter_mut().enumerate() {
             *has_nulls |= nulls[field / 64] >> (field % 64) & 1 == 1;
         }

@@ -1,10 +1,10 @@
 //! The memory of rows: pages of fixed-width rows, and the only unsafe code of this layout.
 //!
 //! # Invariants
-//! * A page is a run of zero-initialised 64-bit words; every bit pattern is a valid value of every [`Fixed`] type, so any
-//!   in-bounds read is defined.
-//! * `allocated` rows have memory: row `r` lies in page `r >> shift` at `(r & mask) * stride`, and its `stride` bytes are inside
-//!   that page. Every access checks `row < allocated` and `offset + width <= stride` once, before its loop.
+//! * `reserved` rows have memory: row `r` lies in page `r >> shift` at `(r & mask) * stride`, and its `stride` bytes are inside
+//!   that page. The first `allocated` of them, which are whole words of their pages' vectors, are initialised: with zeros, or by who
+//!   said so ([`Pages::assume_written`]); every bit pattern is a valid value of every [`Fixed`] type, so any read of them is defined.
+//!   Every access checks `row < allocated` and `offset + width <= stride` once, before its loop.
 //! * Reads and writes are unaligned ones: nothing relies on alignment.
 //! * A [`Region`] is memory of somebody else that stays as it is for as long as its owner lives; a page over one is never
 //!   written to.
@@ -162,6 +162,8 @@ pub(crate) struct Pages {
     /// 64-bit words of a row.
     stride: usize,
     /// Rows that have memory.
+    reserved: usize,
+    /// Rows that were initialised.
     allocated: usize,
 }
 
@@ -169,7 +171,7 @@ impl Pages {
     /// No rows yet; a page will have 2^`shift` of `stride_bytes` (a multiple of 8).
     pub(crate) fn new(stride_bytes: usize, shift: u32) -> Pages {
         debug_assert_eq!(stride_bytes % 8, 0);
-        Pages { pages: Vec::new(), shift, stride: stride_bytes / 8, allocated: 0 }
+        Pages { pages: Vec::new(), shift, stride: stride_bytes / 8, reserved: 0, allocated: 0 }
     }
 
     /// One page of exactly `rows` zeroed rows.
@@ -179,6 +181,7 @@ impl Pages {
             pages: vec![Page::Own(vec![0; rows * stride])],
             shift: usize::BITS - 1,
             stride,
+            reserved: rows,
             allocated: rows,
         }
     }
@@ -186,41 +189,73 @@ impl Pages {
     /// One page of all whole rows in memory that somebody else owns.
     pub(crate) fn foreign(stride_bytes: usize, region: Region) -> Pages {
         let stride = stride_bytes / 8;
-        let allocated = region.words / stride.max(1);
-        Pages { pages: vec![Page::Foreign(region)], shift: usize::BITS - 1, stride, allocated }
+        let rows = region.words / stride.max(1);
+        let pages = vec![Page::Foreign(region)];
+        Pages { pages, shift: usize::BITS - 1, stride, reserved: rows, allocated: rows }
     }
 
-    /// Bytes that [`Pages::allocate`] would take to have at least `rows` rows.
-    pub(crate) fn bytes_to_allocate(&self, rows: usize) -> usize {
-        self.target(rows).saturating_sub(self.allocated) * self.stride * 8
+    /// Bytes that [`Pages::reserve`] would take to have memory for at least `rows` rows.
+    pub(crate) fn bytes_to_reserve(&self, rows: usize) -> usize {
+        self.target(rows).saturating_sub(self.reserved) * self.stride * 8
     }
 
     fn target(&self, rows: usize) -> usize {
         let page = 1usize << self.shift;
-        if rows <= self.allocated {
-            self.allocated
+        if rows <= self.reserved {
+            self.reserved
         } else if rows <= page {
-            rows.max(self.allocated * 2).max(FIRST_ROWS).min(page)
+            rows.max(self.reserved * 2).max(FIRST_ROWS).min(page)
         } else {
             rows.next_multiple_of(page)
         }
     }
 
     /// Makes memory for at least `rows` rows in all. Only the first page grows; later ones are made whole.
-    pub(crate) fn allocate(&mut self, rows: usize) {
+    pub(crate) fn reserve(&mut self, rows: usize) {
         let target = self.target(rows);
-        if target == self.allocated {
+        if target == self.reserved {
             return;
         }
         let page = 1usize << self.shift;
+        let first_words = target.min(page) * self.stride;
         match self.pages.first_mut() {
-            Some(first) => first.own().resize(target.min(page) * self.stride, 0),
-            None => self.pages.push(Page::Own(vec![0; target.min(page) * self.stride])),
+            Some(first) => {
+                let words = first.own();
+                words.reserve_exact(first_words - words.len());
+            }
+            None => self.pages.push(Page::Own(Vec::with_capacity(first_words))),
         }
         while self.pages.len() * page < target {
-            self.pages.push(Page::Own(vec![0; page * self.stride]));
+            self.pages.push(Page::Own(Vec::with_capacity(page * self.stride)));
         }
-        self.allocated = target;
+        self.reserved = target;
+    }
+
+    /// Makes at least `rows` rows in all; new ones are of zeros.
+    pub(crate) fn allocate(&mut self, rows: usize) {
+        self.reserve(rows);
+        self.grow(rows, |words, length| words.resize(length, 0));
+    }
+
+    /// Makes those rows that `rows` are more than there were, by giving pages their new lengths in words.
+    fn grow(&mut self, rows: usize, give: impl Fn(&mut Vec<u64>, usize)) {
+        if rows <= self.allocated {
+            return;
+        }
+        let page = 1usize << self.shift;
+        for number in self.allocated >> self.shift..=(rows - 1) >> self.shift {
+            give(self.pages[number].own(), (rows - (number << self.shift)).min(page) * self.stride);
+        }
+        self.allocated = rows;
+    }
+
+    /// Makes at least `rows` rows in all, of what their memory holds.
+    ///
+    /// # Safety
+    /// There is memory for them, and every word of those that were not there was written to, at [`Pages::place_mut`].
+    pub(crate) unsafe fn assume_written(&mut self, rows: usize) {
+        // SAFETY: by the contract; the lengths are within what was reserved.
+        self.grow(rows, |words, length| unsafe { words.set_len(length) });
     }
 
     /// The words of the first `rows` rows.
@@ -244,7 +279,7 @@ impl Pages {
         all
     }
 
-    /// Rows that have memory.
+    /// How many rows there are.
     #[cfg(test)]
     pub(crate) fn allocated(&self) -> usize {
         self.allocated
@@ -271,10 +306,10 @@ impl Pages {
     }
 
     /// # Safety
-    /// `row < self.allocated`.
+    /// `row < self.reserved`.
     #[inline(always)]
     unsafe fn row_unchecked_mut(&mut self, row: usize) -> *mut u8 {
-        // SAFETY: by the invariant of `allocated`.
+        // SAFETY: by the invariant of `reserved`.
         unsafe {
             let page = self.pages.get_unchecked_mut(row >> self.shift);
             let inner = row & ((1usize << self.shift) - 1);
@@ -287,12 +322,13 @@ impl Pages {
         self.pages.first_mut()?.own().get_mut(row * self.stride..(row + rows) * self.stride)
     }
 
-    /// Where a row lies, and how many of the `rows` from it on (at least one) lie there one behind the other.
+    /// Where there is memory for a row, initialised or not, and how many of the `rows` from it on (at least one) lie there one behind the
+    /// other.
     ///
     /// # Panics
-    /// There are not so many.
+    /// There is not so much.
     pub(crate) fn place_mut(&mut self, row: usize, rows: usize) -> (*mut u8, usize) {
-        self.check(row + rows.max(1), 0, 0);
+        assert!(row + rows.max(1) <= self.reserved, "a row outside its pages");
         let page_end = ((row >> self.shift) + 1) << self.shift;
         // SAFETY: the row was checked.
         (unsafe { self.row_unchecked_mut(row) }, rows.min(page_end - row))
@@ -671,6 +707,28 @@ mod tests {
         assert_eq!(pages.read::<u64>(30, 8), 1000);
         assert_eq!(pages.read::<u64>(69, 8), 1039);
         assert_eq!(pages.read::<u64>(70, 8), 210);
+    }
+
+    #[test]
+    fn rows_that_others_write_are_there_when_they_say_so() {
+        let mut pages = Pages::new(16, 5);
+        pages.allocate(3);
+        pages.reserve(70);
+        assert_eq!(pages.allocated(), 3);
+        let mut row = 3;
+        while row < 66 {
+            let (place, rows) = pages.place_mut(row, 66 - row);
+            for word in 0..rows * 2 {
+                // SAFETY: there is memory for so many rows of two words.
+                unsafe { place.cast::<u64>().add(word).write_unaligned((row * 2 + word) as u64) };
+            }
+            row += rows;
+        }
+        // SAFETY: the rows from the third on were written to just now.
+        unsafe { pages.assume_written(66) };
+        pages.allocate(68);
+        let found = pages.gather::<u64>(8, &[2, 3, 31, 32, 65, 66, 67]).unwrap();
+        assert_eq!(found, vec![0, 7, 63, 65, 131, 0, 0]);
     }
 
     #[test]
