@@ -23,15 +23,16 @@ def _first(path: str, key: str) -> str:
     return "unknown"
 
 
-def _output(command: list[str]) -> str:
+def output(command: list[str]) -> str:
+    """What a program says."""
     try:
         return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
 
-def describe(binary: Path) -> dict:
-    """Machine, system, versions and revision."""
+def host() -> dict:
+    """Machine, system and revision."""
     memory = _first("/proc/meminfo", "MemTotal").split()[0]
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
@@ -40,10 +41,15 @@ def describe(binary: Path) -> dict:
         "memory_gib": round(int(memory) / 2**20, 1) if memory.isdigit() else "unknown",
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "revision": _output(["git", "describe", "--always", "--dirty"]),
-        "versions": {
-            "tessera": _output([str(binary), "--version"]).removeprefix("tessera "),
-            **{name: importlib.metadata.version(name) for name in ("duckdb", "datafusion", "polars")},
-            **({"hyper": importlib.metadata.version("tableauhyperapi")} if importlib.util.find_spec("tableauhyperapi") else {}),
-        },
+        "revision": output(["git", "describe", "--always", "--dirty"]),
     }
+
+
+def describe(binary: Path) -> dict:
+    """Machine, system, revision and the versions of all engines."""
+    versions = {
+        "tessera": output([str(binary), "--version"]).removeprefix("tessera "),
+        **{name: importlib.metadata.version(name) for name in ("duckdb", "datafusion", "polars")},
+        **({"hyper": importlib.metadata.version("tableauhyperapi")} if importlib.util.find_spec("tableauhyperapi") else {}),
+    }
+    return host() | {"versions": versions}

@@ -88,11 +88,12 @@ def table(result: dict, stem: str) -> str:
     if decoding:
         means.append(f"{statistics.median(decoding.values()):.0%} (median)")
     return "\n".join(
-        [*head, *_markdown(columns, [*rows, means]), "", *_compiling(result), *_memory(result), *_complaints(result)]
+        [*head, *markdown(columns, [*rows, means]), "", *_compiling(result), *_memory(result), *_complaints(result)]
     )
 
 
-def _markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
+def markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
+    """The lines of a table."""
     rule = ["---"] + ["---:"] * (len(columns) - 1)
     return [f"| {' | '.join(line)} |" for line in [columns, rule, *rows]]
 
@@ -124,7 +125,7 @@ def _compiling(result: dict) -> list[str]:
     of_all = [f"{scanned:,}", f"{compiled / max(scanned, 1):.1%}"]
     median = ["median, sum", "", "", f"{statistics.median(each):.1f}", f"{statistics.median(shares):.0%}", *of_all]
     columns = ["query", "pieces of code", "ms", "ms a piece", "share of the first run", "rows of scans", "compiled"]
-    return ["## Compiling", "", note, "", *_markdown(columns, [*rows, median]), ""]
+    return ["## Compiling", "", note, "", *markdown(columns, [*rows, median]), ""]
 
 
 def _memory(result: dict) -> list[str]:
@@ -150,7 +151,7 @@ def _memory(result: dict) -> list[str]:
         )
     columns = ["engine", "before the first query", "median peak", "highest peak", "in"]
     note = "Resident memory of each engine's process in MiB; the peak is counted anew for every query."
-    return ["## Memory", "", note, "", *_markdown(columns, rows), ""]
+    return ["## Memory", "", note, "", *markdown(columns, rows), ""]
 
 
 def _complaints(result: dict) -> list[str]:

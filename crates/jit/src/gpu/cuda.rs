@@ -243,14 +243,14 @@ impl Session for Held<'_> {
         MEMORY_BYTES
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        within(0, bytes.len())?;
-        let driver = &self.device.driver;
+    fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        within(offset, bytes.len())?;
+        let (driver, to) = (&self.device.driver, self.device.base + offset as u64);
         // SAFETY: the memory has room for them.
-        driver.check(
-            unsafe { (driver.to_device)(self.device.base, bytes.as_ptr().cast(), bytes.len()) },
-            "be written to",
-        )
+        driver.check(unsafe { (driver.to_device)(to, bytes.as_ptr().cast(), bytes.len()) }, "be written to")
     }
 
     fn read(&mut self, offset: usize, bytes: &mut [u8]) -> Result<()> {

@@ -1,6 +1,7 @@
 //! What kernels find in the device's memory, and what becomes of it: the words of their parameters first, then what they write, then what
 //! they read.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use tessera_ops::code::{InputCode, Machine, RawInput, Select, StateCode, StepCode, Update, UpdateCode};
@@ -20,36 +21,70 @@ const COPIES_MOST: u64 = 32;
 /// How much of its scratchpad more than one may take, for as many blocks to run at once as there is else room for.
 const COPIES_BYTES: u64 = 16 << 10;
 
-/// The beginning of a device's memory, as it is to be.
-struct Image {
+/// Parts shorter than this are copied to the device together.
+const BATCHED_BYTES: usize = 256 << 10;
+
+/// The beginning of a device's memory, as it is to be: the words of a kernel's parameters, then parts, of which those that are only written to
+/// are not copied.
+struct Image<'a> {
     base: u64,
-    bytes: Vec<u8>,
+    parameters: Vec<u64>,
+    parts: Vec<(usize, Cow<'a, [u8]>)>,
+    bytes: usize,
 }
 
-impl Image {
-    fn new(base: u64, parameters: usize) -> Image {
-        Image { base, bytes: vec![0; parameters * 8] }
+impl<'a> Image<'a> {
+    fn new(base: u64, parameters: usize) -> Image<'a> {
+        Image { base, parameters: vec![0; parameters], parts: Vec::new(), bytes: parameters * 8 }
     }
 
-    /// Appends bytes; gives where they will be for the device. What wide values are made of is aligned.
-    fn put(&mut self, bytes: &[u8]) -> u64 {
-        self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
-        let address = self.base + self.bytes.len() as u64;
-        self.bytes.extend_from_slice(bytes);
+    /// Leaves room for bytes behind all others; gives where it will be for the device. What wide values are made of is aligned.
+    fn room(&mut self, bytes: usize) -> u64 {
+        let offset = self.bytes.next_multiple_of(16);
+        self.bytes = offset + bytes;
+        self.base + offset as u64
+    }
+
+    fn put(&mut self, bytes: impl Into<Cow<'a, [u8]>>) -> u64 {
+        let bytes = bytes.into();
+        let address = self.room(bytes.len());
+        self.parts.push((self.offset(address), bytes));
         address
     }
 
     fn put_words(&mut self, words: impl IntoIterator<Item = u64>) -> u64 {
-        let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
-        self.put(&bytes)
+        self.put(bytes_of(words))
     }
 
     fn set(&mut self, parameter: usize, word: u64) {
-        self.bytes[parameter * 8..][..8].copy_from_slice(&word.to_ne_bytes());
+        self.parameters[parameter] = word;
     }
 
     fn offset(&self, address: u64) -> usize {
         (address - self.base) as usize
+    }
+
+    /// Copies everything to the device.
+    fn copy(&self, device: &mut dyn Session) -> Result<()> {
+        let (mut first, mut batch) = (0, bytes_of(self.parameters.iter().copied()));
+        for (offset, bytes) in &self.parts {
+            let is_short = bytes.len() < BATCHED_BYTES;
+            if !is_short || offset - first > batch.len() + BATCHED_BYTES {
+                device.write(first, &batch)?;
+                (first, batch) = (*offset, Vec::new());
+            }
+            match is_short {
+                true => {
+                    batch.resize(offset - first, 0);
+                    batch.extend_from_slice(bytes);
+                }
+                false => {
+                    device.write(*offset, bytes)?;
+                    first += bytes.len();
+                }
+            }
+        }
+        device.write(first, &batch)
     }
 
     /// Puts what every kernel reads.
@@ -67,7 +102,7 @@ impl Image {
             // SAFETY: the caller gives so many positions.
             let positions = unsafe { std::slice::from_raw_parts(positions, rows) };
             stored = positions.iter().max().map_or(0, |last| *last as usize + 1);
-            at = self.put(&positions.iter().flat_map(|position| position.to_ne_bytes()).collect::<Vec<_>>());
+            at = self.put(bytes_of_numbers(positions));
         }
         let mut words = Vec::with_capacity(inputs.len() * RawInput::WORDS);
         for (code, input) in codes.iter().zip(inputs) {
@@ -100,15 +135,24 @@ impl Image {
         (kernel, grid): (u64, Grid),
         results: Range<usize>,
     ) -> Result<Option<Vec<u8>>> {
-        if self.bytes.len() > device.size() {
+        if self.bytes > device.size() {
             return Ok(None);
         }
-        device.write(&self.bytes)?;
+        self.copy(device)?;
         device.launch(kernel, grid)?;
         let mut bytes = vec![0; results.len()];
         device.read(results.start, &mut bytes)?;
         Ok(Some(bytes))
     }
+}
+
+fn bytes_of(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    words.into_iter().flat_map(u64::to_ne_bytes).collect()
+}
+
+fn bytes_of_numbers(numbers: &[u32]) -> &[u8] {
+    // SAFETY: a number is four bytes, each of which may be anything.
+    unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
 }
 
 fn words_of(bytes: &[u8]) -> Vec<u64> {
@@ -202,11 +246,11 @@ impl Offloaded {
             return Ok(None);
         }
         let mut image = Image::new(device.base(), UPDATE_WORDS);
-        let raised = image.put(&[0; 16]);
+        let raised = image.put(&[0; 16][..]);
         let area = image.put_words(std::iter::repeat_n(&initial, count).flatten().copied());
         let results = image.offset(raised)..image.offset(area) + count * code.stride * 8;
         let (copies, scratchpad_bytes) = copies(count * code.stride);
-        let groups = image.put(&groups.iter().flat_map(|group| group.to_ne_bytes()).collect::<Vec<_>>());
+        let groups = image.put(bytes_of_numbers(groups));
         let initial = image.put_words(initial);
         let own = [groups, area, initial, count as u64, copies, raised];
         own.into_iter().enumerate().for_each(|(number, word)| image.set(COMMON + number, word));
@@ -274,11 +318,10 @@ impl Offloaded {
         let (_, lanes) = self.device.grid();
         let grid = self.grid(rows, lanes * 8);
         let mut image = Image::new(device.base(), SELECT_WORDS);
-        let raised = image.put(&[0; 16]);
-        let counts = image.put(&vec![0; (grid.blocks as usize).next_multiple_of(2) * 8]);
-        let out = image.put(&vec![0; rows * 4]);
+        let raised = image.put(&[0; 16][..]);
+        let (counts, out) = (image.room(grid.blocks as usize * 8), image.room(rows * 4));
         let results = image.offset(raised)..image.offset(out) + rows * 4;
-        let flags = image.put(&vec![0; rows]);
+        let flags = image.room(rows);
         let own = [out, counts, flags, raised];
         own.into_iter().enumerate().for_each(|(number, word)| image.set(COMMON + number, word));
         // SAFETY: the caller's promises.

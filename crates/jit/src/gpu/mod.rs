@@ -70,8 +70,8 @@ pub(crate) trait Session {
     /// How much there is, in bytes.
     fn size(&self) -> usize;
 
-    /// Copies bytes to the beginning.
-    fn write(&mut self, bytes: &[u8]) -> Result<()>;
+    /// Copies bytes to so many behind the beginning.
+    fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()>;
 
     /// Copies bytes from so many behind the beginning on.
     fn read(&mut self, offset: usize, bytes: &mut [u8]) -> Result<()>;

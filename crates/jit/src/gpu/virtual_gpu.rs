@@ -176,8 +176,8 @@ impl Session for Held<'_> {
         MEMORY_BYTES
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.device.memory.write_all_at(bytes, 0).map_err(lost)
+    fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
+        self.device.memory.write_all_at(bytes, offset as u64).map_err(lost)
     }
 
     fn read(&mut self, offset: usize, bytes: &mut [u8]) -> Result<()> {
@@ -205,7 +205,7 @@ mod tests {
         const NAME: &str = "gpu::virtual_gpu::tests::the_host_cannot_read_the_memory_of_a_device";
         let device = VirtualGpu::start().unwrap();
         let mut session = device.session().unwrap();
-        session.write(&[7; 100]).unwrap();
+        session.write(0, &[7; 100]).unwrap();
         let mut bytes = [0; 100];
         session.read(0, &mut bytes).unwrap();
         assert_eq!(bytes, [7; 100]);
