@@ -263,7 +263,10 @@ impl Execution {
                     Some(order) if !sink_run.in_order() => order.get(morsel).copied().unwrap_or(morsel),
                     _ => morsel,
                 };
-                lane.begin(chain_run.source.open(morsel)?);
+                lane.begin(match chain_run.streams.is_empty() && sink_run.takes_long() {
+                    true => chain_run.source.open_long(morsel)?,
+                    false => chain_run.source.open(morsel)?,
+                });
                 sink.begin(chain_run.positions.start + morsel as u64)?;
                 self.drive(pipeline, lane, sink, longest)
             }

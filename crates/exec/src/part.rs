@@ -115,4 +115,8 @@ impl SourceRun for Part {
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         self.whole.open(morsel * self.share.count + self.share.index)
     }
+
+    fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        self.whole.open_long(morsel * self.share.count + self.share.index)
+    }
 }

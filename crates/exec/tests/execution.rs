@@ -24,6 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Until then, mode `asleep` keeps its worker.
 static AWAKE: AtomicBool = AtomicBool::new(false);
 
+/// How many morsels of mode `counted` were opened for long chunks.
+static LONG: AtomicUsize = AtomicUsize::new(0);
+
 /// Yields `MORSELS` morsels of one chunk of `ROWS` numbers; what else it does is its `mode`.
 #[derive(Debug, Clone, Copy)]
 struct Numbers;
@@ -73,7 +76,7 @@ impl SubOperator for Numbers {
     fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
         let mode = node
             .params
-            .choice("mode", &["plain", "blocking", "panicking", "failing", "endless", "asleep"])?;
+            .choice("mode", &["plain", "blocking", "panicking", "failing", "endless", "asleep", "counted"])?;
         Ok(Operator::Source(Arc::new(NumbersSource { mode })))
     }
 }
@@ -103,6 +106,11 @@ impl SourceRun for NumbersRun {
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         let context = self.context.clone();
         Ok(Box::new(NumbersReader { mode: self.mode, morsel, asked: 0, token: None, context }))
+    }
+
+    fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        LONG.fetch_add(usize::from(self.mode == "counted"), Ordering::SeqCst);
+        self.open(morsel)
     }
 }
 
@@ -225,6 +233,10 @@ impl SinkRun for SlowSum {
         Ok(Box::new(SlowWorker::default()))
     }
 
+    fn takes_long(&self) -> bool {
+        true
+    }
+
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let workers = downcast_workers::<SlowWorker>(workers)?;
         let sum: ArrayRef =
@@ -311,6 +323,21 @@ fn a_sink_that_wants_no_more_now_is_given_no_more() {
     let plan = plan.finish(sum);
     for workers in [1, 3] {
         assert_eq!(run(&plan, workers).unwrap(), [all().iter().sum::<i64>()]);
+    }
+}
+
+#[test]
+fn only_what_comes_straight_from_a_source_comes_in_long_chunks() {
+    for (streams, long) in [(1, 0), (0, MORSELS)] {
+        let mut plan = Builder::new(Tuple::empty());
+        let counted = Params::new().with("mode", tessera_plan::Value::name("counted"));
+        let mut node = plan.add("numbers", &[], counted);
+        for _ in 0..streams {
+            node = plan.add("count_at_end", &[node], Params::new());
+        }
+        node = plan.add("slow_sum", &[node], Params::new());
+        run(&plan.finish(node), 2).unwrap();
+        assert_eq!(LONG.load(Ordering::SeqCst), long);
     }
 }
 

@@ -137,11 +137,17 @@ pub trait SourceRun: Send + Sync + Debug {
 
     /// Begins a morsel; each is opened exactly once, by any worker.
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>>;
+
+    /// As [`SourceRun::open`], for a sink that [takes long chunks](SinkRun::takes_long): they may have up to
+    /// [`long_chunk_rows`](crate::stream_util::long_chunk_rows) tuples.
+    fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        self.open(morsel)
+    }
 }
 
 /// Reads one morsel.
 pub trait Reader: Send {
-    /// The next chunk (never more than the context's `chunk_rows` tuples), `Blocked` or `Done`.
+    /// The next chunk (never more than the context's `chunk_rows` tuples, unless it was opened for long ones), `Blocked` or `Done`.
     fn step(&mut self) -> Result<Step>;
 }
 
@@ -229,6 +235,12 @@ pub trait SinkRun: Send + Sync + Debug {
 
     /// Whether it reads tuples that lie elsewhere than in columns: without columns, and not for longer than needed.
     fn reads_lying(&self) -> bool {
+        false
+    }
+
+    /// Whether it goes over its input once and keeps nothing for each tuple, so that chunks longer than a cache likes cost nothing, and fewer of
+    /// them less. Asked for each morsel; only what comes straight from a source comes in such.
+    fn takes_long(&self) -> bool {
         false
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use tessera_encodings::{Chunk, Column, concat_chunks, repeat_value};
+use tessera_encodings::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, Column, concat_chunks, repeat_value};
 use tessera_types::{Error, Result};
 
 use crate::Token;
@@ -150,6 +150,11 @@ pub fn chunks_source(chunks: impl Into<Arc<[Chunk]>>, chunk_rows: usize) -> Arc<
     Arc::new(ChunksRun { chunks: chunks.into(), chunk_rows, morsel_chunks })
 }
 
+/// How many tuples a chunk has at most where nothing but one loop goes over it; fewer where somebody wants them shorter than usual.
+pub fn long_chunk_rows(chunk_rows: usize) -> usize {
+    if chunk_rows < CHUNK_ROWS { chunk_rows } else { CHUNK_ROWS_MAX }
+}
+
 /// A source of the tuples of a complete input.
 pub fn collected_source(collected: &Collected, chunk_rows: usize) -> Arc<dyn SourceRun> {
     chunks_source(collected.chunks.clone(), chunk_rows)
@@ -168,9 +173,19 @@ impl SourceRun for ChunksRun {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        Ok(Box::new(self.reader(morsel, self.chunk_rows)))
+    }
+
+    fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        Ok(Box::new(self.reader(morsel, long_chunk_rows(self.chunk_rows))))
+    }
+}
+
+impl ChunksRun {
+    fn reader(&self, morsel: usize, chunk_rows: usize) -> ChunksReader {
         let first = (morsel * self.morsel_chunks).min(self.chunks.len());
         let last = (first + self.morsel_chunks).min(self.chunks.len());
-        Ok(Box::new(ChunksReader::new(self.chunks[first..last].to_vec(), self.chunk_rows)))
+        ChunksReader::new(self.chunks[first..last].to_vec(), chunk_rows)
     }
 }
 
@@ -302,6 +317,13 @@ impl SourceRun for Later {
             Err(error) => Err(error.clone()),
         }
     }
+
+    fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        match self.made() {
+            Ok(source) => source.open_long(morsel),
+            Err(error) => Err(error.clone()),
+        }
+    }
 }
 
 /// The output of a sink whose parts are made by tasks: each task fills its own part, the parts are read in order.
@@ -351,5 +373,28 @@ impl SourceRun for DeferredSource {
         let chunks = self.parts[part].get().map_or(&[][..], Vec::as_slice);
         let last = (first + MORSEL_CHUNKS).min(chunks.len());
         Ok(Box::new(ChunksReader::new(chunks[first..last].to_vec(), self.chunk_rows)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array};
+
+    use super::*;
+
+    #[test]
+    fn chunks_are_long_for_who_takes_such_unless_all_are_to_be_short() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100_000));
+        let first = |chunk_rows: usize, open: fn(&dyn SourceRun) -> Result<Box<dyn Reader>>| {
+            let source = chunks_source(vec![Chunk::from_arrays(vec![numbers.clone()])], chunk_rows);
+            let step = open(&*source).and_then(|mut reader| reader.step());
+            match step.unwrap() {
+                Step::HasOutput(chunk) => chunk.rows(),
+                _ => 0,
+            }
+        };
+        assert_eq!(first(CHUNK_ROWS, |source| source.open(0)), CHUNK_ROWS);
+        assert_eq!(first(CHUNK_ROWS, |source| source.open_long(0)), CHUNK_ROWS_MAX);
+        assert_eq!(first(61, |source| source.open_long(0)), 61);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, Int64Array};
 use tessera_encodings::Chunk;
-use tessera_ops::stream_util::ChunksReader;
+use tessera_ops::stream_util::{ChunksReader, long_chunk_rows};
 use tessera_ops::{Collected, Lowering, Operator, Reader, Run, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
@@ -104,10 +104,20 @@ impl SourceRun for ColumnsRun {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        Ok(Box::new(self.reader(morsel, self.chunk_rows)))
+    }
+
+    fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        Ok(Box::new(self.reader(morsel, long_chunk_rows(self.chunk_rows))))
+    }
+}
+
+impl ColumnsRun {
+    fn reader(&self, morsel: usize, chunk_rows: usize) -> ChunksReader {
         let columns: Vec<ArrayRef> = match &self.morsels[morsel] {
             Morsel::Narrow(keys, numbers) => vec![Arc::new(keys.clone()), Arc::new(numbers.clone())],
             Morsel::Wide(numbers) => vec![Arc::new(numbers.clone())],
         };
-        Ok(Box::new(ChunksReader::new(vec![Chunk::from_arrays(columns)], self.chunk_rows)))
+        ChunksReader::new(vec![Chunk::from_arrays(columns)], chunk_rows)
     }
 }

@@ -74,11 +74,16 @@ impl Compiled {
 
     /// Whether there is code for all states, and of fields only: then tuples need not be columns.
     pub(crate) fn reads_lying(&self) -> bool {
-        let Asked { states, origins, .. } = &*self.asked;
-        let are_fields = origins.iter().all(|origin| matches!(origin, Origin::Field(_)));
         let reads_lists =
             self.figures.run().context.compiler().is_some_and(|compiler| compiler.reads_lists());
-        are_fields && states.iter().all(|state| *state) && reads_lists && self.is_ready()
+        reads_lists && self.is_all()
+    }
+
+    /// Whether all that is done with a tuple is done by code, which is there.
+    pub(crate) fn is_all(&self) -> bool {
+        let Asked { states, origins, .. } = &*self.asked;
+        let are_fields = origins.iter().all(|origin| matches!(origin, Origin::Field(_)));
+        are_fields && states.iter().all(|state| *state) && self.is_ready()
     }
 
     /// Whether each state of the program is one that code updates.

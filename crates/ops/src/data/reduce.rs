@@ -116,6 +116,10 @@ impl SinkRun for ReduceRun {
         self.compiled.as_ref().is_some_and(|compiled| compiled.reads_lying())
     }
 
+    fn takes_long(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| compiled.is_all())
+    }
+
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let mut workers = downcast_workers::<ReduceWorker>(workers)?.into_iter();
         let mut all = match workers.next() {

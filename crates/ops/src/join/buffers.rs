@@ -32,6 +32,8 @@ const PAGE_BYTES_MIN: usize = 8 << 10;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Where rows are not partitioned, pages are so many times as long.
 const TOGETHER_PAGES: usize = 16;
+/// How many rows' entries and places are asked for before the first is counted or copied.
+const BLOCK_ROWS: usize = 64;
 /// How many slots are asked for before they are counted in.
 const COUNTED_AHEAD: usize = 16;
 /// Bytes of a hash.
@@ -437,10 +439,9 @@ impl PendingTable {
                         self.directory.count(*hash);
                     }
                 }
-                Share::Part(share) => {
-                    let hashes = share.part.pages.field::<u64>(HASH_OFFSET);
-                    share.each_row(&*self.build.context, |row| self.directory.count(hashes.get(row)))?;
-                }
+                Share::Part(share) => self.each_block(share, |rows| {
+                    rows.iter().for_each(|(_, hash)| self.directory.count(*hash));
+                })?,
             }
         }
         self.directory.sum_up(slots, first_row);
@@ -460,13 +461,17 @@ impl PendingTable {
                     continue;
                 }
             };
-            let pages = &share.part.pages;
-            let hashes = pages.field::<u64>(HASH_OFFSET);
-            share.each_row(&*self.build.context, |row| {
-                let place = self.directory.place(hashes.get(row)) - first_row;
-                let copy = writer.copy_row(place as usize, pages.row(row as usize));
-                for (offset, in_heap) in &patches {
-                    share.patch(&mut copy[*offset..], *in_heap);
+            self.each_block(share, |rows| {
+                let mut places = [0; BLOCK_ROWS];
+                for (place, (_, hash)) in places.iter_mut().zip(rows) {
+                    *place = (self.directory.place(*hash) - first_row) as usize;
+                    writer.prefetch(*place);
+                }
+                for (place, (row, _)) in places.into_iter().zip(rows) {
+                    let copy = writer.copy_row(place, share.part.pages.row(*row));
+                    for (offset, in_heap) in &patches {
+                        share.patch(&mut copy[*offset..], *in_heap);
+                    }
                 }
             })?;
         }
@@ -484,6 +489,26 @@ impl PendingTable {
                     reservations.push(reservation);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// The rows of a share, some at a time, each with its hash, whose entries were asked for.
+    #[inline(always)]
+    fn each_block(&self, share: &PartShare, mut visit: impl FnMut(&[(usize, u64)])) -> Result<()> {
+        let hashes = share.part.pages.field::<u64>(HASH_OFFSET);
+        let (mut block, len) = ([(0, 0); BLOCK_ROWS], share.len());
+        for first in (0..len).step_by(BLOCK_ROWS) {
+            if first % CHECK_ROWS == 0 {
+                self.build.context.check()?;
+            }
+            let block = &mut block[..BLOCK_ROWS.min(len - first)];
+            for (number, slot) in (first..).zip(block.iter_mut()) {
+                let row = share.rows.as_ref().map_or(number, |rows| rows[number] as usize);
+                *slot = (row, hashes.get(row as u64));
+                self.directory.prefetch(slot.1);
+            }
+            visit(block);
         }
         Ok(())
     }
@@ -537,20 +562,6 @@ impl Share {
 impl PartShare {
     fn len(&self) -> usize {
         self.rows.as_ref().map_or(self.part.rows, Vec::len)
-    }
-
-    #[inline(always)]
-    fn each_row(&self, context: &dyn Context, mut visit: impl FnMut(u64)) -> Result<()> {
-        let len = self.len();
-        for first in (0..len).step_by(CHECK_ROWS) {
-            context.check()?;
-            let range = first..(first + CHECK_ROWS).min(len);
-            match &self.rows {
-                None => range.for_each(|row| visit(row as u64)),
-                Some(rows) => rows[range].iter().for_each(|row| visit(u64::from(*row))),
-            }
-        }
-        Ok(())
     }
 
     /// Makes a copied header or reference point into the table's heap or sides.

@@ -639,6 +639,12 @@ impl SharedPages {
 }
 
 impl SharedWriter {
+    /// Asks the processor for a place of the range.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, place: usize) {
+        prefetch(self.base.wrapping_add(place.wrapping_mul(self.stride_bytes)));
+    }
+
     /// Copies a row to a place of the range, and gives the copy for patching.
     #[inline(always)]
     pub(crate) fn copy_row(&mut self, place: usize, bytes: &[u8]) -> &mut [u8] {

@@ -13,7 +13,7 @@ use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, 
 use crate::scan::file::{self, Conjunct, FileScan, RunConjunct, joined_conjuncts, start_conjuncts};
 use crate::scan::prune::{Bounds, may_be_true};
 use crate::sideways::{FilterOf, Heard};
-use crate::stream_util::chunks_source;
+use crate::stream_util::{chunks_source, long_chunk_rows};
 
 /// Yields the tuples of the table in memory that is called `table`.
 ///
@@ -121,6 +121,17 @@ impl SourceRun for ScanRun {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        self.reader(morsel, false)
+    }
+
+    fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        self.reader(morsel, true)
+    }
+}
+
+impl ScanRun {
+    /// Reads a block, in `long` chunks unless conditions are tested: each goes over what others have left in the cache.
+    fn reader(&self, morsel: usize, long: bool) -> Result<Box<dyn Reader>> {
         let block = self.scan.block(morsel)?;
         let filters = Heard::now(&self.scan.filters, &self.scan.what.columns, &self.run);
         let unmatched = filters.iter().filter_map(|heard| heard.filter.wanted(&heard.names));
@@ -133,12 +144,17 @@ impl SourceRun for ScanRun {
             }
         }
         let (scan, conjuncts, run) = (self.scan.clone(), self.conjuncts.clone(), self.run.clone());
+        let chunk_rows = match long && conjuncts.is_empty() && filters.is_empty() {
+            true => long_chunk_rows(run.context.chunk_rows()),
+            false => run.context.chunk_rows(),
+        };
         Ok(Box::new(BlockReader {
             scan,
             conjuncts,
             filters,
             run,
             block: morsel,
+            chunk_rows,
             row: 0,
             hashes: Vec::new(),
             dropped: 0,
@@ -166,6 +182,7 @@ struct BlockReader {
     filters: Vec<Heard>,
     run: Run,
     block: usize,
+    chunk_rows: usize,
     row: usize,
     hashes: Vec<u64>,
     /// Tuples that filters have dropped.
@@ -239,7 +256,7 @@ fn drop_unmatched(piece: &mut Piece<'_>, filters: &[&Heard], hashes: &mut Vec<u6
 impl Reader for BlockReader {
     fn step(&mut self) -> Result<Step> {
         let (scan, block) = (&*self.scan, self.scan.block(self.block)?);
-        let rows = self.run.context.chunk_rows().min(block.rows - self.row);
+        let rows = self.chunk_rows.min(block.rows - self.row);
         if rows == 0 {
             if self.dropped > 0 {
                 self.run.counters.add("rows_dropped_without_match", std::mem::take(&mut self.dropped));
