@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.compare import difference, order_columns, rows_from_csv
-from harness.suites import TABLES, Query, check_binary, default_binary, ensure_data, queries
+from harness.suites import TABLES, Query, check_binary, default_binary, ensure_data, numbers, queries
 from harness.worker import duckdb_engine
 
 
@@ -74,14 +74,6 @@ class Check:
             return f"exit code {done.returncode}: {done.stderr.strip()}"
         rows = rows_from_csv(done.stdout, self.expected)
         return difference(self.expected, rows, order_columns(self.query.sql, list(self.names)))
-
-
-def numbers(text: str) -> list[int]:
-    """Positive numbers separated by commas."""
-    values = [int(part) for part in text.split(",")]
-    if min(values) < 1:
-        raise ValueError
-    return values
 
 
 def arguments() -> argparse.Namespace:

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from . import cancel_platform
-from .machine import describe
+from .machine import describe, sentence
 from .report import quantile
 from .suites import ROOT, check_binary, default_binary, ensure_data, queries
 
@@ -61,8 +61,7 @@ def page(result: dict) -> str:
     lines = [
         "# Cancelling at random moments",
         "",
-        f"{machine['date']}. {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux "
-        f"{machine['kernel']}; revision {machine['revision']}. TPC-H at scale factor {result['scale']:g}, "
+        f"{sentence(machine)}; revision {machine['revision']}. TPC-H at scale factor {result['scale']:g}, "
         f"{result['threads']} {'workers' if result['platform'] == 'local' else 'threads each'}. The machine's load meanwhile was {result['load']:.1f}.",
         "",
         f"Made by `{result['command']}`: the statements take turns; each is cancelled at a moment drawn evenly from its "

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .machine import describe
+from .machine import describe, sentence
 from .suites import ROOT, default_binary
 
 # Eight that differ: scans, joins, large and small groups, a sort. The first one is the short one.
@@ -27,8 +27,7 @@ def page(result: dict) -> str:
     lines = [
         "# Queries side by side",
         "",
-        f"{machine['date']}. {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux "
-        f"{machine['kernel']}; revision {machine['revision']}. TPC-H at scale factor {result['scale']:g}, Parquet in the page "
+        f"{sentence(machine)}; revision {machine['revision']}. TPC-H at scale factor {result['scale']:g}, Parquet in the page "
         f"cache, {result['threads']} workers. The machine's load meanwhile was {result['load']:.1f}.",
         "",
         f"Made by `{result['command']}`: eight queries ({', '.join(result['queries'])}) in one session one after another, then each in a "

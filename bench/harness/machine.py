@@ -45,6 +45,11 @@ def host() -> dict:
     }
 
 
+def sentence(about: dict) -> str:
+    """When and where, as pages begin with it."""
+    return f"{about['date']}. {about['cpu']}, {about['cores']} cores, {about['memory_gib']} GiB, Linux {about['kernel']}"
+
+
 def describe(binary: Path) -> dict:
     """Machine, system, revision and the versions of all engines."""
     versions = {

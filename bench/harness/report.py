@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 
+from .machine import sentence
+
 COLOURS = {"duckdb": "#c98500", "datafusion": "#2a78d6", "polars": "#1baf7a", "hyper": "#4b5d67", "tessera-vectorized": "#8a5cd1", "tessera-compiled": "#c23b6b"}
 MEBI = 2**20
 
@@ -52,8 +54,7 @@ def table(result: dict, stem: str) -> str:
     head = [
         f"# {result['suite']} at scale factor {result['scale']:g}",
         "",
-        f"{machine['date']}. {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux "
-        f"{machine['kernel']}. {versions}; revision {machine['revision']}. Parquet, {size:.0f} MiB, {where}.",
+        f"{sentence(machine)}. {versions}; revision {machine['revision']}. Parquet, {size:.0f} MiB, {where}.",
         "",
         f"Made by `{result['command']}`: every engine in a process of its own, bound to {result['threads']} cores "
         f"and {result['threads']} threads, one untimed run and {result['repeat']} timed ones of each query, engines "

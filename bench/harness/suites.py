@@ -65,3 +65,11 @@ def check_binary(binary: Path) -> None:
             f"there is no tessera binary at {binary}; build it with 'cargo build --release -p tessera' "
             "or name one with --tessera"
         )
+
+
+def numbers(text: str) -> list[int]:
+    """Positive numbers separated by commas, for `argparse`."""
+    values = [int(part) for part in text.split(",")]
+    if min(values) < 1:
+        raise ValueError
+    return values

@@ -9,6 +9,8 @@ import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.machine import sentence
+
 from .programs import Measured
 
 # A line above pages about ranks: what of the thesis cannot be had on one machine.
@@ -47,8 +49,7 @@ class Report:
         head = [
             f"# {self.title}",
             "",
-            f"{machine['date']}. {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux {machine['kernel']}"
-            f"{'; ' + self.mpi if self.mpi else ''}; revision {machine['revision']}. {self.place}".rstrip(),
+            f"{sentence(machine)}{'; ' + self.mpi if self.mpi else ''}; revision {machine['revision']}. {self.place}".rstrip(),
             "",
             f"Made by `{shlex.join(self.command)}`. Contenders take turns; every answer is checked.",
             *self.text,

@@ -312,17 +312,11 @@ impl SourceRun for Later {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        match self.made() {
-            Ok(source) => source.open(morsel),
-            Err(error) => Err(error.clone()),
-        }
+        self.made().clone()?.open(morsel)
     }
 
     fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        match self.made() {
-            Ok(source) => source.open_long(morsel),
-            Err(error) => Err(error.clone()),
-        }
+        self.made().clone()?.open_long(morsel)
     }
 }
 

@@ -202,13 +202,12 @@ fn merge(state: &StateCode, from: &[u64], to: &mut [u64]) -> Option<()> {
 /// How many copies a block's scratchpad has of records of so many words in all, a power of two or none, and the bytes that they take. Each is
 /// a word longer where that makes it odd, as kernels have it.
 fn copies(words: usize) -> (u64, u64) {
-    let bytes = |copies: u64| copies * (words as u64 | 1) * 8;
-    let most =
-        (0..=COPIES_MOST.ilog2()).rev().map(|power| 1 << power).find(|copies| bytes(*copies) <= COPIES_BYTES);
-    match most.unwrap_or(u64::from(bytes(1) <= SCRATCHPAD_BYTES)) {
-        0 => (0, 0),
-        copies => (copies, bytes(copies)),
-    }
+    let bytes = (words as u64 | 1) * 8;
+    let copies = match COPIES_BYTES / bytes {
+        0 => u64::from(bytes <= SCRATCHPAD_BYTES),
+        fit => 1 << fit.min(COPIES_MOST).ilog2(),
+    };
+    (copies, copies * bytes)
 }
 
 /// Whether the value of some bits comes before that of others: NaN after every other number.

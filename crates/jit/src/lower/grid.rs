@@ -37,8 +37,13 @@ pub(super) fn by_grid<'ctx>(
     let phases = [
         begin_blocks(of, provider, code)?,
         update_rows(of, provider, code)?,
-        join_copies(of, provider, code)?,
-        end_blocks(of, provider, code)?,
+        // All copies but the first into that, and that into those of the grid.
+        merge_copies(
+            (of, provider, "update.join"),
+            code,
+            (IntPredicate::NE, |parts| parts.worker.scratchpad),
+        )?,
+        merge_copies((of, provider, "update.end"), code, (IntPredicate::EQ, |parts| parts.other(AREA)))?,
     ];
     provider.join(of, UPDATE, &phases)
 }
@@ -158,35 +163,11 @@ fn own_record<'ctx>(parts: &Parts<'_, 'ctx>, stride: usize) -> Built<PointerValu
     Ok(own)
 }
 
-/// The third phase: all copies are merged into the first.
-fn join_copies<'ctx>(
-    of: Of<'_, 'ctx>,
-    provider: Provider,
-    code: (&UpdateCode, &[Machine]),
-) -> Built<FunctionValue<'ctx>> {
-    merge_copies((of, provider, "update.join"), code, |parts, copy| {
-        let is_other = parts.builder.build_int_compare(IntPredicate::NE, copy, parts.number(0), "")?;
-        Ok((is_other, parts.worker.scratchpad))
-    })
-}
-
-/// The last phase: that is merged into those of the grid.
-fn end_blocks<'ctx>(
-    of: Of<'_, 'ctx>,
-    provider: Provider,
-    code: (&UpdateCode, &[Machine]),
-) -> Built<FunctionValue<'ctx>> {
-    merge_copies((of, provider, "update.end"), code, |parts, copy| {
-        let is_first = parts.builder.build_int_compare(IntPredicate::EQ, copy, parts.number(0), "")?;
-        Ok((is_first, parts.other(AREA)))
-    })
-}
-
-/// A phase that merges some copies of a block's records into others, as `target` says.
+/// A phase that merges those copies of a block's records whose numbers compare so with the first's into others.
 fn merge_copies<'ctx>(
     (of, provider, name): (Of<'_, 'ctx>, Provider, &str),
     (code, _): (&UpdateCode, &[Machine]),
-    target: impl Fn(&Parts<'_, 'ctx>, IntValue<'ctx>) -> Built<(IntValue<'ctx>, PointerValue<'ctx>)>,
+    (which, others): (IntPredicate, impl Fn(&Parts<'_, 'ctx>) -> PointerValue<'ctx>),
 ) -> Built<FunctionValue<'ctx>> {
     let parts = Parts::begin(of, (provider, name), (&[], &[]), OTHERS)?;
     let (groups, area) = (parts.other(GROUPS), parts.other(AREA));
@@ -194,9 +175,9 @@ fn merge_copies<'ctx>(
     let parts = &update.parts;
     let copies = Copies::of(parts, code.stride)?;
     copies.each_record(parts, code.stride, |copy, word| {
-        let (is_merged, records) = target(parts, copy)?;
+        let is_merged = parts.builder.build_int_compare(which, copy, parts.number(0), "")?;
         parts.only_if(Some(is_merged), || {
-            update.merge(parts.word(copies.place(parts, copy)?, word)?, parts.word(records, word)?)
+            update.merge(parts.word(copies.place(parts, copy)?, word)?, parts.word(others(parts), word)?)
         })
     })?;
     parts.builder.build_return(None)?;

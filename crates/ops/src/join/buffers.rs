@@ -10,7 +10,8 @@ use crate::context::{Context, Reservation};
 use crate::hash::{KeyHasher, hash_columns};
 use crate::operator::Task;
 use crate::rows::{
-    HASH_OFFSET, Incoming, Part, RowLayout, RowRange, RowWriter, RowsBuilder, SharedPages, SharedWriter, Side,
+    HASH_OFFSET, Incoming, PREFETCHED_ROWS, Part, RowLayout, RowRange, RowWriter, RowsBuilder, SharedPages,
+    SharedWriter, Side,
 };
 
 use super::directory::Directory;
@@ -32,8 +33,6 @@ const PAGE_BYTES_MIN: usize = 8 << 10;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Where rows are not partitioned, pages are so many times as long.
 const TOGETHER_PAGES: usize = 16;
-/// How many rows' entries and places are asked for before the first is counted or copied.
-const BLOCK_ROWS: usize = 64;
 /// How many slots are asked for before they are counted in.
 const COUNTED_AHEAD: usize = 16;
 /// Bytes of a hash.
@@ -462,7 +461,7 @@ impl PendingTable {
                 }
             };
             self.each_block(share, |rows| {
-                let mut places = [0; BLOCK_ROWS];
+                let mut places = [0; PREFETCHED_ROWS];
                 for (place, (_, hash)) in places.iter_mut().zip(rows) {
                     *place = (self.directory.place(*hash) - first_row) as usize;
                     writer.prefetch(*place);
@@ -497,12 +496,12 @@ impl PendingTable {
     #[inline(always)]
     fn each_block(&self, share: &PartShare, mut visit: impl FnMut(&[(usize, u64)])) -> Result<()> {
         let hashes = share.part.pages.field::<u64>(HASH_OFFSET);
-        let (mut block, len) = ([(0, 0); BLOCK_ROWS], share.len());
-        for first in (0..len).step_by(BLOCK_ROWS) {
+        let (mut block, len) = ([(0, 0); PREFETCHED_ROWS], share.len());
+        for first in (0..len).step_by(PREFETCHED_ROWS) {
             if first % CHECK_ROWS == 0 {
                 self.build.context.check()?;
             }
-            let block = &mut block[..BLOCK_ROWS.min(len - first)];
+            let block = &mut block[..PREFETCHED_ROWS.min(len - first)];
             for (number, slot) in (first..).zip(block.iter_mut()) {
                 let row = share.rows.as_ref().map_or(number, |rows| rows[number] as usize);
                 *slot = (row, hashes.get(row as u64));

@@ -187,8 +187,8 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Writes those at the positions of `selection`, or all, to `len` rows from `start`, for which there is memory, and what of their fields is NULL to `has_nulls`.
-    /// Gives the fields that are left; none where that was not done. Hashes are by position.
+    /// Writes those at the positions of `selection`, or all, to `len` rows from `start`, for which there is memory, and what of their
+    /// fields is NULL to `has_nulls`. Gives the fields that are left; none where that was not done. Hashes are by position.
     ///
     /// # Errors
     /// Those of compiling.

@@ -22,7 +22,7 @@ use tessera_types::{Error, Result};
 use crate::lock;
 
 /// Rows whose places are asked for before they are written.
-const PREFETCHED_ROWS: usize = 64;
+pub(crate) const PREFETCHED_ROWS: usize = 64;
 /// Rows of the first allocation of a page that grows.
 const FIRST_ROWS: usize = 16;
 
@@ -674,7 +674,7 @@ impl SharedWriter {
         for (words, first) in blocks {
             for (slot, word) in places.iter_mut().zip(words) {
                 *slot = place(*word);
-                prefetch(base.wrapping_add(*slot * stride_bytes));
+                self.prefetch(*slot);
             }
             for ((place, word), row) in places.iter().zip(words).zip(first..) {
                 assert!(*place < count && row < pages.allocated, "a row outside its range");

@@ -41,7 +41,7 @@ pub(crate) use incoming::Values;
 pub(crate) use layout::Kind;
 pub use layout::{HASH_OFFSET, RowLayout};
 pub use memory::{Fixed, Region};
-pub(crate) use memory::{Pages, SharedPages, SharedWriter};
+pub(crate) use memory::{PREFETCHED_ROWS, Pages, SharedPages, SharedWriter};
 pub(crate) use nested::{converter, decode};
 pub(crate) use packing::Bounds;
 pub use packing::{ValueRange, packs, range_of};
