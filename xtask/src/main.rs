@@ -2,7 +2,9 @@
 //!
 //! - `cargo xtask rooms` checks that no room depends on one that it may not (docs/architecture.md §3).
 //! - `cargo xtask sloc` counts lines per room, platforms apart.
+//! - `cargo xtask affected FILE…` prints the packages that a change of these files touches.
 
+mod affected;
 mod rooms;
 mod sloc;
 
@@ -11,10 +13,12 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let root = root();
-    let result = match std::env::args().nth(1).as_deref() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.first().map(String::as_str) {
+        Some("affected") => affected::run(&root, &arguments[1..]),
         Some("rooms") => rooms::run(&root),
         Some("sloc") => sloc::run(&root),
-        _ => Err("usage: cargo xtask rooms | sloc".to_string()),
+        _ => Err("usage: cargo xtask rooms | sloc | affected FILE…".to_string()),
     };
     match result {
         Ok(report) => {

@@ -58,7 +58,8 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     Err(format!("rooms: {}\n(docs/architecture.md, section 3)", wrong.join("\n       ")))
 }
 
-fn metadata(root: &Path) -> Result<Value, String> {
+/// What Cargo says of the workspace, without its dependencies.
+pub(crate) fn metadata(root: &Path) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])

@@ -19,7 +19,10 @@ use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
 const MORSELS: usize = 50;
 const ROWS: usize = 100;
 /// Ends what would wait for ever if a test failed.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Mode `asleep` has its worker.
+static ASLEEP: AtomicBool = AtomicBool::new(false);
 
 /// Until then, mode `asleep` keeps its worker.
 static AWAKE: AtomicBool = AtomicBool::new(false);
@@ -130,6 +133,7 @@ impl Reader for NumbersReader {
             "failing" if self.morsel == 20 => return Err(Error::data("morsel 20 is damaged")),
             "asleep" if self.morsel == 0 => {
                 let since = Instant::now();
+                ASLEEP.store(true, Ordering::SeqCst);
                 while !AWAKE.load(Ordering::SeqCst) && since.elapsed() < PATIENCE {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -434,8 +438,10 @@ fn a_run_that_gets_no_worker_can_be_cancelled() {
         let engine = &engine;
         let query = Query::new(Settings::default(), &Governor::unlimited());
         let hog = scope.spawn(move || engine.run(&program, query).map(|result| result.rows()));
-        // The only worker sleeps by then; where it does not yet, the test shows less.
-        std::thread::sleep(Duration::from_millis(50));
+        let since = Instant::now();
+        while !ASLEEP.load(Ordering::SeqCst) && since.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let program = Program::lower(&numbers("plain", 0), &registry()).unwrap();
         let interrupt = Arc::new(Interrupt::after(Duration::from_millis(50)));
         let query = Query::new(Settings { interrupt, ..Settings::default() }, &governor);

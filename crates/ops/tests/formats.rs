@@ -1,7 +1,5 @@
 //! CSV, JSON lines, Arrow IPC: round trips, corner cases, messages.
 
-mod common;
-
 use std::sync::Arc;
 
 use arrow::array::*;
@@ -11,7 +9,7 @@ use tessera_ops::scan::{csv, ipc, json};
 use tessera_plan::{Params, Value};
 use tessera_types::{Error, Result, Tuple};
 
-use common::{materialize, scan, scan_params};
+use crate::common::{materialize, scan, scan_params};
 
 struct Folder(tempfile::TempDir);
 

@@ -1,7 +1,5 @@
 //! Parquet: what is written is read, whatever the writer's settings; what statistics skip does not matter.
 
-mod common;
-
 use std::fs::File;
 use std::sync::Arc;
 
@@ -15,7 +13,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use tessera_plan::Value;
 use tessera_types::Tuple;
 
-use common::{scan, scan_params};
+use crate::common::{scan, scan_params};
 
 /// Numbers that look random but are the same each time.
 fn hash(i: usize) -> u64 {
@@ -337,7 +335,7 @@ mod pruning {
             })
             .collect();
         let registry = tessera_ops::standard_registry();
-        let (run, _) = common::run(2_048);
+        let (run, _) = crate::common::run(2_048);
         let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
             cases: 120,
             failure_persistence: None,

@@ -1,8 +1,6 @@
 //! Passes, before and after.
 
-mod common;
-
-use common::{catalogue, plan};
+use crate::common::{catalogue, plan};
 use tessera_plan::{Parallelism, Traits, pass, text, verify, verify_in};
 
 fn check(

@@ -1,8 +1,6 @@
 //! The cut into pipelines.
 
-mod common;
-
-use common::{catalogue, plan};
+use crate::common::{catalogue, plan};
 use tessera_plan::pipeline::{Chain, End, Start, cut};
 
 /// The pipelines of a plan over scans `%0` and `%1`, one a line: chains ` + ` chains ` -> ` end.

@@ -1,8 +1,6 @@
 //! What the verifier accepts and rejects, and that nothing makes it panic.
 
-mod common;
-
-use common::{catalogue, plan};
+use crate::common::{catalogue, plan};
 use proptest::prelude::*;
 use tessera_plan::{Builder, Expr, Params, Plan, text, verify};
 use tessera_types::{Code, Tuple};

@@ -1,12 +1,8 @@
 //! A statement that is cancelled returns soon and holds nothing, whatever it was at.
 
-mod cancelling;
-#[path = "../../storage/objects/tests/server/mod.rs"]
-mod server;
-
 use std::time::Duration;
 
-use cancelling::{Data, Random, cancel_at, length};
+use crate::cancelling::{Data, Random, cancel_at, length};
 use tessera_session::{Code, StatementResult};
 
 /// Far more than it takes: a statement that does not hear of it at all is what this finds.

@@ -1,14 +1,12 @@
 //! Sessions side by side: right answers, turns for everyone, memory for everyone.
 
-mod texts;
-
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::texts::texts;
 use tessera_generate::{Options, Suite, generate};
 use tessera_session::{Cancel, Code, Config, Session, StatementResult};
-use texts::texts;
 
 /// A statement that does not end by itself.
 const ENDLESS: &str =
@@ -116,17 +114,19 @@ fn a_statement_waits_for_memory_says_so_and_can_be_cancelled() {
     std::thread::scope(|scope| {
         let running = scope.spawn(move || first.execute(ENDLESS).unwrap_err().code());
         until(&hog, |progress| progress.morsels > 0);
+        let (past_the_deadline, told) = std::sync::mpsc::channel();
         let queued = scope.spawn(move || {
             let cancelled = second.execute("SELECT 1").unwrap_err().code();
             second.execute("SET deadline = '0.05'").unwrap();
             let late = second.execute("SELECT 1").unwrap_err();
             second.execute(PATIENCE).unwrap();
+            past_the_deadline.send(()).unwrap();
             (cancelled, late, answer(&mut second, "SELECT count(*) FROM region"))
         });
         until(&waiting, |progress| progress.waiting);
         assert!(waiting.cancel());
-        // Past the deadline of the next one, to the last one.
-        until(&waiting, |progress| !progress.waiting || progress.elapsed > Duration::from_millis(100));
+        told.recv().unwrap();
+        until(&waiting, |progress| progress.waiting);
         assert!(!queued.is_finished() && hog.cancel());
         assert_eq!(running.join().unwrap(), Code::Cancelled);
         let (cancelled, late, regions) = queued.join().unwrap();

@@ -1,12 +1,10 @@
 //! Filters of the keys of builds: placed where most tuples have no match, and nowhere else; answers stay the same.
 
-mod texts;
-
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::texts::texts;
 use tessera_session::{Config, Session, StatementResult};
-use texts::texts;
 
 const FACTS: usize = 200_000;
 const KEYS: usize = 1_000;

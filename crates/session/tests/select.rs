@@ -1,12 +1,9 @@
 //! Smart storage: which plans ask the store, and what comes of answers that are late, cut, damaged or wrong. The store here gives
 //! the records that it was told to.
 
-#[path = "../../storage/objects/tests/server/mod.rs"]
-mod server;
-
 use std::path::Path;
 
-use server::{Fault, Server};
+use crate::server::{Fault, Server};
 use tessera_session::{Config, Session, SmartStorage, StatementResult};
 
 const STATS: &str = "<Stats><BytesScanned>100</BytesScanned><BytesReturned>10</BytesReturned></Stats>";

@@ -1,12 +1,10 @@
 //! The first ones of a sort, while scans leave out what sorts behind them: the same as the whole sort, cut off.
 
-mod texts;
-
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::texts::texts;
 use tessera_session::{Config, Session, StatementResult};
-use texts::texts;
 
 const FILES: usize = 12;
 const ROWS: usize = 700;

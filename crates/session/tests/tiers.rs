@@ -1,13 +1,13 @@
 //! The compiled tier gives what the vectorised one gives: random aggregates over random expressions, their errors, too.
-#![cfg(feature = "llvm")]
 
-mod texts;
-
+use crate::texts::texts;
 use tessera_session::{Config, Session, StatementResult, Tier};
-use texts::texts;
 
 /// How many queries are compared, unless TESSERA_TIER_QUERIES says otherwise.
 const QUERIES: usize = 400;
+
+/// How long the compiler may take beside others before a test gives up.
+const PATIENCE_SECONDS: u64 = 300;
 
 /// Values of all types that compiled code knows, the extreme ones rarely; with NULLs in every second column.
 const ROWS: &str = "
@@ -403,10 +403,13 @@ fn joins_are_looked_up_in_code() {
 #[test]
 fn what_is_hot_is_compiled_meanwhile() {
     let mut session = session(Tier::Auto, 2_048);
-    // Ten million tuples and more: enough for any compiler to have finished before them.
     let sql = "select sum(a.i * b.large) from t a, t b where a.i <= 4000";
     let first = answer(&mut session, sql);
-    assert!(rows_compiled(&mut session, sql) > 0);
+    // The compiler works beside the queries, at low priority: how soon it is done is up to the machine.
+    let started = std::time::Instant::now();
+    while rows_compiled(&mut session, sql) == 0 {
+        assert!(started.elapsed().as_secs() < PATIENCE_SECONDS, "nothing is compiled");
+    }
     session.execute("set tier = vectorized").unwrap();
     assert_eq!(answer(&mut session, sql), first);
     assert_eq!(rows_compiled(&mut session, sql), 0);

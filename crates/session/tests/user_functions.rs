@@ -1,9 +1,7 @@
 //! Functions that a user gives as LLVM IR: the same in both tiers, and only where they are allowed.
 
-mod texts;
-
+use crate::texts::texts;
 use tessera_session::{Config, Session, StatementResult, Tier};
-use texts::texts;
 
 /// The next whole number, of an `INTEGER`; NULL behind 100.
 const NEXT: &str = "create function next(x integer) returns integer language llvm immutable as $$

@@ -1,14 +1,12 @@
 //! All TPC-H and SSB queries become plans that the verifier accepts, with the joins in a good order.
 
-mod tables;
-
 use std::path::Path;
 
 use tessera_ops::{Registry, standard_registry};
 use tessera_plan::{NodeId, Plan, verify};
 use tessera_sql::{Planned, Settings, Statement, parse, plan};
 
-use tables::Tables;
+use crate::tables::Tables;
 
 fn planned(sql: &str, catalog: &Tables, registry: &Registry) -> Planned {
     let statements = parse(sql).unwrap();

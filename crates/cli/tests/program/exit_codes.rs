@@ -96,10 +96,23 @@ fn a_reader_that_leaves_is_no_error() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
 }
 
+/// Waits until a process handles SIGINT itself.
+fn wait_for_handler(process: u32) {
+    const SIGINT: u64 = 1 << (2 - 1);
+    let handled = || {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        Some(u64::from_str_radix(caught.trim(), 16).ok()? & SIGINT != 0)
+    };
+    while handled() == Some(false) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn an_interrupt_cancels_and_is_130() {
     let child = program(&[tpch().to_str().unwrap(), "-c", ENDLESS]).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1_000));
+    wait_for_handler(child.id());
     let interrupted = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupted.unwrap().success());
     let ran = finish(child, "");

@@ -1,11 +1,9 @@
 //! Google Cloud Storage: what is done to S3 in `store.rs`, as `gs://`.
 
-mod server;
-
 use std::io::Write;
 use std::time::Duration;
 
-use server::{Fault, Server};
+use crate::server::{Fault, Server};
 use tessera_objects::{Edges, Objects};
 use tessera_ops::Read;
 

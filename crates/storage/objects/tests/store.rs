@@ -1,14 +1,12 @@
 //! Reading, listing and writing, with everything that can go wrong on the way.
 
-mod server;
-
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use server::{Fault, Server, Tags};
+use crate::server::{Fault, Server, Tags};
 use tessera_objects::{Edges, Objects};
 use tessera_ops::{RangeReader, Read};
 use tessera_types::{Code, Result};
@@ -63,16 +61,15 @@ fn ranges_are_read_whole_and_in_parts() {
 fn what_is_asked_for_early_is_under_way_together() {
     let server = Server::start();
     let (_objects, reader, content) = opened(&server, 8 << 20);
-    server.fail(|_| Fault::Late(Duration::from_secs(1)));
+    // None is answered before all ten are there.
+    server.fail(|_| Fault::Together(10));
     let ranges: Vec<_> = (1..11).map(|i| i * 500_000..i * 500_000 + 1_000).collect();
-    let started = Instant::now();
     reader.prefetch(&ranges).unwrap();
     for range in &ranges {
         let expected = &content[range.start as usize..range.end as usize];
         assert!(read(&*reader, range.start..range.start + 10).unwrap() == expected[..10]);
         assert!(read(&*reader, range.start + 10..range.end).unwrap() == expected[10..]);
     }
-    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert_eq!(reader.traffic().requests, 10);
 }
 
@@ -159,21 +156,20 @@ fn an_object_that_is_replaced_is_told() {
 fn waiting_ends_when_cancelled() {
     let server = Server::start();
     server.put("b/x.csv", bytes(100));
-    server.fail(|_| Fault::Late(Duration::from_secs(20)));
+    const LATE: Duration = Duration::from_secs(60);
+    server.fail(|_| Fault::Late(LATE));
     let objects = objects(&server);
     let interrupt = objects.interrupt();
-    let done = AtomicBool::new(false);
+    let started = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(200));
             interrupt.cancel();
-            std::thread::sleep(Duration::from_secs(1));
-            assert!(done.load(Ordering::Relaxed), "cancelling takes longer than a second");
         });
         let error = objects.expand("s3://b/x.csv", Edges::default()).unwrap_err();
-        done.store(true, Ordering::Relaxed);
         assert_eq!(error.code(), Code::Cancelled);
     });
+    assert!(started.elapsed() < LATE, "it has waited for the answer");
     objects.begin(Some(Duration::from_millis(200)));
     let error = objects.expand("s3://b/x.csv", Edges::default()).unwrap_err();
     assert!(error.message().contains("deadline"), "{error}");

@@ -104,6 +104,11 @@ impl Functions {
         drop(self.address.set(address.to_string()));
     }
 
+    /// Workers that wait for something to do.
+    pub(crate) fn idle_workers(&self) -> usize {
+        self.lock().workers.values().filter(|worker| worker.idle).count()
+    }
+
     pub(crate) fn billed(&self) -> (u64, u64) {
         (self.invocations.load(Ordering::Relaxed), self.mebibyte_milliseconds.load(Ordering::Relaxed))
     }

@@ -125,6 +125,11 @@ impl Local {
         self.functions.billed()
     }
 
+    /// Workers that wait for something to do.
+    pub fn idle_workers(&self) -> usize {
+        self.functions.idle_workers()
+    }
+
     /// As [`Local::billed`], for somebody who outlives this.
     pub fn meter(&self) -> impl Fn() -> (u64, u64) + Send + Sync + 'static {
         let functions = self.functions.clone();

@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     Damaged,
     /// The answer comes after this time.
     Late(Duration),
+    /// The answer comes when so many requests with this fault are there; after a minute it is an error.
+    Together(usize),
 }
 
 /// A request, as a fault is chosen by it.
@@ -86,6 +88,8 @@ struct State {
     selected: Vec<u8>,
     /// Whether an object that is selected from is another one afterwards.
     changes: bool,
+    /// Requests that wait, or have waited, for others.
+    together: usize,
 }
 
 /// The store; it listens until the process ends.
@@ -231,6 +235,10 @@ fn converse(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
                 std::thread::sleep(time);
                 answer(&request, &mut state.lock().unwrap())
             }
+            Fault::Together(wanted) => match meet(state, wanted) {
+                true => answer(&request, &mut state.lock().unwrap()),
+                false => Answer::error(400, "Alone"),
+            },
             Fault::None | Fault::Cut | Fault::Short | Fault::Damaged => {
                 answer(&request, &mut state.lock().unwrap())
             }
@@ -260,6 +268,18 @@ fn converse(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Waits until so many requests are there; whether they came.
+fn meet(state: &Mutex<State>, wanted: usize) -> bool {
+    state.lock().unwrap().together += 1;
+    for _ in 0..60_000 {
+        if state.lock().unwrap().together >= wanted {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
 }
 
 fn read_request(input: &mut impl BufRead) -> std::io::Result<Option<Request>> {

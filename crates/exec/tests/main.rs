@@ -1,0 +1,4 @@
+//! Tests of pipelines, workers and queries from outside.
+
+mod early_output;
+mod execution;

@@ -1,0 +1,5 @@
+//! Tests of scans and written files from outside.
+
+mod common;
+mod formats;
+mod parquet;

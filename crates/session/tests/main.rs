@@ -1,0 +1,21 @@
+//! Tests of sessions from outside.
+
+mod analyze;
+mod cancel;
+mod cancelling;
+mod concurrent;
+mod estimates;
+mod key_filters;
+mod memory_tables;
+mod mutations;
+mod objects;
+mod plans;
+mod queries;
+mod select;
+#[path = "../../storage/objects/tests/server/mod.rs"]
+mod server;
+mod texts;
+mod thresholds;
+#[cfg(feature = "llvm")]
+mod tiers;
+mod user_functions;

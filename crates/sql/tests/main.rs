@@ -1,0 +1,5 @@
+//! Tests of planning from outside.
+
+mod samples;
+mod suites;
+mod tables;
