@@ -221,6 +221,50 @@ stage() {
     stage_times+=($((SECONDS - start)))
 }
 
+# How many stages run side by side at most: those are tests that measure nothing.
+beside_max=2
+beside_pids=()
+declare -A beside_of=()
+
+# beside NAME COMMAND…: runs it in the background, beside at most one other; what it prints is shown when it ends.
+# `together` waits for all of them.
+beside() {
+    local name=$1 log
+    shift
+    [ ${#beside_pids[@]} -lt $beside_max ] || beside_next
+    log=$(mktemp)
+    (
+        start=$SECONDS
+        "$@" >"$log" 2>&1 </dev/null || { printf 'FAILED: %s (after %d s)\n' "$name" $((SECONDS - start)) >>"$log"; exit 1; }
+    ) &
+    beside_pids+=($!)
+    beside_of[$!]="$SECONDS $log $name"
+}
+
+# beside_next: waits for one of the stages in the background, and stops the script where it failed.
+beside_next() {
+    local pid start log name ended=0
+    wait -n -p pid "${beside_pids[@]}" || ended=$?
+    read -r start log name <<<"${beside_of[$pid]}"
+    say "== $name"
+    cat "$log"
+    rm -f "$log"
+    if [ $ended != 0 ]; then
+        kill "${beside_pids[@]}" 2>/dev/null
+        exit 1
+    fi
+    local left=() other
+    for other in "${beside_pids[@]}"; do [ "$other" = "$pid" ] || left+=("$other"); done
+    beside_pids=("${left[@]}")
+    stage_names+=("$name (beside others)")
+    stage_times+=($((SECONDS - start)))
+}
+
+# together: waits for all stages in the background.
+together() {
+    while [ ${#beside_pids[@]} -gt 0 ]; do beside_next; done
+}
+
 # skip NAME REASON: a stage that does not run, said aloud.
 skip() {
     say "== $1: skipped ($2)"
@@ -231,6 +275,7 @@ skip() {
 # summary: each stage with its time.
 summary() {
     local i
+    together
     say ""
     for i in "${!stage_names[@]}"; do
         printf '%6s s  %s\n' "${stage_times[$i]}" "${stage_names[$i]}"
