@@ -217,7 +217,7 @@ fn a_store_that_does_not_answer_is_left_within_a_second() {
     const LATE: Duration = Duration::from_secs(60);
     // So many reads are answered, the later ones are not.
     let late = |mut answered: usize| {
-        move |request: &server::Request| {
+        move |request: &crate::server::Request| {
             if !request.is_read() {
                 return Fault::None;
             }
