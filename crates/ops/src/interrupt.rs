@@ -92,6 +92,11 @@ pub fn within<T>(context: &Arc<dyn Context>, job: impl FnOnce() -> T) -> T {
     job()
 }
 
+/// The query that the thread works for.
+pub(crate) fn work() -> Option<Arc<dyn Context>> {
+    WORK.with_borrow(Clone::clone)
+}
+
 /// Unwinds with the error when the query that the thread works for has been ended; for loops that can say nothing themselves. Some
 /// nanoseconds: not for every tuple.
 pub fn point() {

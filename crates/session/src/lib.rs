@@ -28,6 +28,7 @@ mod copy;
 mod explain;
 mod functions;
 mod memory_table;
+mod planning;
 mod result;
 mod session;
 mod settings;

@@ -28,6 +28,7 @@ use crate::config::Config;
 use crate::explain::{self, Summary};
 use crate::functions;
 use crate::memory_table::{self, MemoryTable};
+use crate::planning::interruptible;
 use crate::result::{QueryResult, StatementResult};
 use crate::settings::{SETTINGS, Values};
 use crate::source::Sampler;
@@ -216,7 +217,9 @@ impl Session {
     fn run_statement(&mut self, statement: &ParsedStatement, started: Instant) -> Result<StatementResult> {
         let cancel = self.cancel.clone();
         let _registered = cancel.begin(&self.storage, started, self.values.deadline);
-        let planned = tessera_sql::plan(statement, &self.catalog, &self.registry, &self.values.planning)?;
+        let planned = interruptible(&cancel.interrupt, || {
+            tessera_sql::plan(statement, &self.catalog, &self.registry, &self.values.planning)
+        })?;
         match planned {
             Statement::Query(planned) => self.query(planned, started).map(StatementResult::Rows),
             Statement::Explain(explain) => self.explain(&explain, started).map(StatementResult::Text),

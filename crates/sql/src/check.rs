@@ -230,7 +230,24 @@ impl VisitorMut for Check {
                 let precise =
                     interval.leading_precision.is_some() || interval.fractional_seconds_precision.is_some();
                 refuse(precise, "an interval's precision", place)?;
-                refuse(interval.last_field.is_some(), "an interval from one field TO another", place)
+                refuse(interval.last_field.is_some(), "an interval from one field TO another", place)?;
+                *expr = match crate::literals::interval(interval) {
+                    Ok(expr) => expr,
+                    Err(error) => return ControlFlow::Break(error),
+                };
+                ControlFlow::Continue(())
+            }
+            Expr::BinaryOp { left, op, right } => {
+                if let Some(compared) = crate::literals::compared_rows(left, op, right) {
+                    *expr = compared;
+                }
+                ControlFlow::Continue(())
+            }
+            Expr::InList { expr: value, list, negated } => {
+                if let Some(found) = crate::literals::row_in_list(value, list, *negated) {
+                    *expr = found;
+                }
+                ControlFlow::Continue(())
             }
             Expr::MatchAgainst { .. } => refuse(true, "MATCH … AGAINST", place),
             _ => ControlFlow::Continue(()),

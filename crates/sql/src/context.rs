@@ -120,6 +120,7 @@ impl<'a> Surroundings<'a> {
         options.execution.time_zone = Some(settings.time_zone.to_string());
         let arithmetic = Arithmetic::new(library);
         let mut scalars = vec![Arc::new(crate::named_casts::function())];
+        scalars.extend(crate::clock::functions());
         scalars.extend(planned(library));
         let planners: Vec<Arc<dyn ExprPlanner>> = vec![
             Arc::new(Operators { arithmetic: arithmetic.clone() }),

@@ -1,27 +1,27 @@
 //! Tessera's own functions as DataFusion's planner sees them.
 //!
 //! Arithmetic goes to functions of the library (`add`, `sub`, …) whose result types and checks are ours; the planner
-//! meets them as scalar functions that it can type and fold, and never computes itself.
+//! meets them as scalar functions that it can type, and never computes itself.
 
 use std::fmt::{Debug, Formatter};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
-use datafusion_common::{Result as PlannerResult, ScalarValue, not_impl_err, plan_err};
+use datafusion_common::{Result as PlannerResult, internal_err, not_impl_err, plan_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use tessera_encodings::Chunk;
-use tessera_ops::expression::{Bound, Library};
+use tessera_ops::expression::Library;
 use tessera_ops::{Context, RangeReader, Run};
 use tessera_plan::{Expr as PlanExpr, Functions};
-use tessera_types::{Atom, Error, Field as TupleField, Result, Tuple};
+use tessera_types::{Atom, Error, Result, Tuple};
 
 use crate::error::to_datafusion;
-use crate::types::{from_scalar_value, plain, planning_type};
+use crate::types::planning_type;
 
 /// Operators that become functions of ours: the function, the sign its column headers show.
 const OPERATORS: [(&str, &str); 6] =
@@ -186,8 +186,8 @@ impl ScalarUDFImpl for Operator {
         }
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> PlannerResult<ColumnarValue> {
-        evaluate(self.name, &args, &self.library)
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> PlannerResult<ColumnarValue> {
+        not_evaluated(self.name)
     }
 }
 
@@ -204,52 +204,9 @@ fn result_type(name: &str, args: &[DataType], library: &Library) -> Result<DataT
     Ok(planning_type(&library.scalar(name, &args)?.0))
 }
 
-/// The value of a call on constants, through the same code that computes it in a query.
-pub(crate) fn evaluate(
-    name: &str,
-    args: &ScalarFunctionArgs,
-    library: &Arc<Library>,
-) -> PlannerResult<ColumnarValue> {
-    let array = values(name, args, library)
-        .and_then(|array| Ok(arrow::compute::cast(&array, args.return_field.data_type())?))
-        .map_err(to_datafusion)?;
-    Ok(match array.len() {
-        1 => ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?),
-        _ => ColumnarValue::Array(array),
-    })
-}
-
-fn values(name: &str, args: &ScalarFunctionArgs, library: &Arc<Library>) -> Result<arrow::array::ArrayRef> {
-    let mut operands = Vec::new();
-    let mut fields = Vec::new();
-    let mut arrays = Vec::new();
-    for (index, arg) in args.args.iter().enumerate() {
-        match arg {
-            ColumnarValue::Scalar(value) => {
-                let (value, atom) = from_scalar_value(value)?;
-                operands.push(PlanExpr::Constant(value, atom));
-            }
-            ColumnarValue::Array(array) => {
-                let atom = Atom::from_arrow(array.data_type())?;
-                arrays.push(plain(array, &atom)?);
-                let field = TupleField::nullable(format!("_{index}"), atom);
-                operands.push(PlanExpr::Field(field.name.clone()));
-                fields.push(field);
-            }
-        }
-    }
-    let chunk = if arrays.is_empty() { Chunk::unit() } else { Chunk::from_arrays(arrays) };
-    fold(&PlanExpr::call(name, operands), &Tuple::new(fields), &chunk, library)
-}
-
-/// The values of an expression for the tuples of a chunk, at planning time.
-pub(crate) fn fold(
-    expr: &PlanExpr,
-    tuple: &Tuple,
-    chunk: &Chunk,
-    library: &Arc<Library>,
-) -> Result<arrow::array::ArrayRef> {
-    Bound::new(expr, tuple, &Tuple::empty(), library)?.evaluate(chunk, &planning())?.plain()
+/// DataFusion's planner evaluates none of our functions.
+pub(crate) fn not_evaluated(function: &str) -> PlannerResult<ColumnarValue> {
+    internal_err!("{function} was evaluated by the planner")
 }
 
 /// A run in which expressions are evaluated while planning.
@@ -263,7 +220,7 @@ pub(crate) fn planning() -> Run {
     }
 }
 
-/// The surroundings of what is computed while planning, constants and samples: no files, no budget.
+/// The surroundings of the samples that are looked at while planning: no files, no budget.
 #[derive(Debug)]
 struct Planning;
 

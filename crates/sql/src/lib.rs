@@ -12,6 +12,7 @@
 
 mod catalog;
 mod check;
+mod clock;
 mod context;
 mod convert;
 mod decorrelate;
@@ -21,6 +22,7 @@ mod error;
 mod estimate;
 mod functions;
 mod groupings;
+mod literals;
 mod logical;
 mod lower;
 mod named_casts;

@@ -1,4 +1,5 @@
-//! SQL to an optimised logical plan, by DataFusion's planner with our functions and the rewrites we trust.
+//! SQL to a logical plan with names and types, by DataFusion's planner with our functions. No rewrite here evaluates a
+//! constant or changes a predicate; `convert` does so on our own expressions.
 
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
@@ -11,7 +12,6 @@ use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFu
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion_optimizer::optimizer::{ApplyOrder, OptimizerRule};
 use datafusion_optimizer::rewrite_set_comparison::RewriteSetComparison;
-use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::{OptimizerConfig, OptimizerContext};
 use datafusion_sql::planner::{ParserOptions, SqlToRel};
 use sqlparser::ast::{Query, Statement};
@@ -24,7 +24,7 @@ use crate::parse::Kind;
 
 pub(crate) type PlannerResult<T> = datafusion_common::Result<T>;
 
-/// The logical plan of a query: names resolved, types coerced, constants folded.
+/// The logical plan of a query: names resolved, types coerced.
 /// Filters and subqueries stand where they were written; moving them is the business of later steps.
 pub(crate) fn optimised(query: Box<Query>, surroundings: &Surroundings<'_>) -> Result<LogicalPlan> {
     let plan = of_query(query, surroundings)?;
@@ -67,10 +67,7 @@ pub(crate) fn rewrite(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> Pla
     plan = ResolveGroupingFunction::new().analyze(plan, options)?;
     plan = TypeCoercion::new().analyze(plan, options)?;
     let context = OptimizerContext::new_with_config_options(options.clone());
-    for rule in [&RewriteSetComparison::new() as &dyn OptimizerRule, &SimplifyExpressions::new()] {
-        plan = apply(plan, rule, &context)?;
-    }
-    Ok(plan)
+    apply(plan, &RewriteSetComparison::new(), &context)
 }
 
 struct Rewriter<'a> {

@@ -89,6 +89,9 @@ impl Push<'_> {
         for predicate in incoming {
             let mut below = predicate.clone();
             inline(&mut below, &exprs);
+            if exprs.iter().any(|(_, expr)| !matches!(expr, Expr::Field(_))) {
+                below = self.types.simplified(below);
+            }
             if self.raises(&below) { stay.push(predicate) } else { go.push(below) }
         }
         Relation::Map { input: Box::new(self.push(input, go)), exprs }.filtered(stay)
@@ -295,6 +298,7 @@ fn is_strict(function: &str) -> bool {
             | "ilike"
             | "regex"
             | "iregex"
+            | "similar"
             | "add"
             | "sub"
             | "mul"

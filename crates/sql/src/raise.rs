@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tessera_ops::expression::Library;
-use tessera_plan::{Expr, Functions, Scope};
+use tessera_ops::expression::{Known, Library, Simplifier};
+use tessera_plan::{Expr, Functions, Scope, type_of};
 use tessera_types::{Atom, Field, Tuple};
 
 use crate::relation::Name;
@@ -20,6 +20,23 @@ impl Types<'_> {
     /// Whether the expression must stay where it is: evaluating it can be an error for some tuple, or it gives another
     /// value each time.
     pub(crate) fn stays(self, expr: &Expr) -> bool {
+        let tuple = self.tuple(expr);
+        self.volatile(expr)
+            || tessera_plan::pass::can_raise(
+                expr,
+                Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library },
+            )
+    }
+
+    /// A predicate simplified again, after fields in it have been replaced by what they are computed from.
+    pub(crate) fn simplified(self, predicate: Expr) -> Expr {
+        let simple = Simplifier::new(self.library, self).tree(predicate.clone());
+        // A type may hang on whether an operand is a constant; then the predicate stays as it is.
+        if self.atom(&simple) == Some(Atom::Boolean) { simple } else { predicate }
+    }
+
+    /// The fields and parameters that an expression reads.
+    fn tuple(self, expr: &Expr) -> Tuple {
         let mut names = HashSet::new();
         expr.walk(&mut |expr| {
             if let Expr::Field(name) | Expr::Parameter(name) = expr {
@@ -30,12 +47,7 @@ impl Types<'_> {
             let atom = self.atoms.get(&name)?.clone();
             Some(Field::nullable(name, atom))
         });
-        let tuple = Tuple::new(fields.collect::<Vec<_>>());
-        self.volatile(expr)
-            || tessera_plan::pass::can_raise(
-                expr,
-                Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library },
-            )
+        Tuple::new(fields.collect::<Vec<_>>())
     }
 
     /// Whether the expression gives another value each time it is evaluated.
@@ -47,5 +59,20 @@ impl Types<'_> {
             }
         });
         volatile
+    }
+}
+
+impl Known for Types<'_> {
+    fn atom(&self, expr: &Expr) -> Option<Atom> {
+        if let Expr::Field(name) | Expr::Parameter(name) = expr {
+            return self.atoms.get(name).cloned();
+        }
+        let tuple = self.tuple(expr);
+        let scope = Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library };
+        type_of(expr, scope).ok().map(|(atom, _)| atom)
+    }
+
+    fn stays(&self, expr: &Expr) -> bool {
+        Types::stays(*self, expr)
     }
 }

@@ -17,6 +17,7 @@ use tessera_plan::Plan;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::catalog::Catalog;
+use crate::clock::Moment;
 use crate::context::Surroundings;
 use crate::convert::{Converted, Converter};
 use crate::estimate::Estimates;
@@ -215,13 +216,17 @@ pub fn plan(
     registry: &Registry,
     settings: &Settings,
 ) -> Result<Statement> {
-    of_kind(&statement.kind, &Planning { catalog, library: registry.library(), settings })
+    of_kind(
+        &statement.kind,
+        &Planning { catalog, library: registry.library(), settings, moment: Moment::now() },
+    )
 }
 
 struct Planning<'a> {
     catalog: &'a dyn Catalog,
     library: &'a Arc<Library>,
     settings: &'a Settings,
+    moment: Moment,
 }
 
 fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
@@ -273,7 +278,7 @@ impl Planning<'_> {
     fn query(&self, query: &Query) -> Result<Planned> {
         let surroundings = Surroundings::new(self.catalog, self.library, self.settings);
         let logical = crate::logical::optimised(Box::new(query.clone()), &surroundings)?;
-        let mut converter = Converter::new(self.library);
+        let mut converter = Converter::new(self.library, self.moment);
         let Converted { relation, names } = converter.query(&logical)?;
         let relation = converter.decorrelate(relation);
         let relation = converter.group_distinct(relation);

@@ -131,9 +131,3 @@ fn scalar(value: &ScalarValue) -> Result<Scalar> {
         }
     })
 }
-
-/// An array in the plain form of its atom.
-pub(crate) fn plain(array: &ArrayRef, atom: &Atom) -> Result<ArrayRef> {
-    let wanted = atom.arrow();
-    if *array.data_type() == wanted { Ok(array.clone()) } else { Ok(arrow::compute::cast(array, &wanted)?) }
-}

@@ -17,7 +17,7 @@ use tessera_ops::expression::{Library, UserFunction};
 use tessera_types::{Atom, Error, Result};
 
 use crate::error::to_datafusion;
-use crate::functions::evaluate;
+use crate::functions::not_evaluated;
 use crate::statement::{Statement, parts};
 use crate::types::planning_type;
 
@@ -118,22 +118,20 @@ fn types(args: &[OperateFunctionArg]) -> Result<Vec<Atom>> {
 
 /// The functions of a library's users for the planner.
 pub(crate) fn planned(library: &Arc<Library>) -> impl Iterator<Item = Arc<ScalarUDF>> {
-    let library = library.clone();
-    library.user_functions().into_iter().map(move |function| {
+    library.user_functions().into_iter().map(|function| {
         let volatility = if function.is_volatile() { Volatility::Volatile } else { Volatility::Immutable };
         let signature = match function.types().0 {
             [] => TypeSignature::Nullary,
             _ => TypeSignature::UserDefined,
         };
         let signature = Signature::new(signature, volatility);
-        Arc::new(ScalarUDF::from(Planned { function, signature, library: library.clone() }))
+        Arc::new(ScalarUDF::from(Planned { function, signature }))
     })
 }
 
 struct Planned {
     function: Arc<UserFunction>,
     signature: Signature,
-    library: Arc<Library>,
 }
 
 impl Debug for Planned {
@@ -177,7 +175,7 @@ impl ScalarUDFImpl for Planned {
         Ok(self.function.types().0.iter().map(planning_type).collect())
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> PlannerResult<ColumnarValue> {
-        evaluate(self.name(), &args, &self.library)
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> PlannerResult<ColumnarValue> {
+        not_evaluated(self.name())
     }
 }

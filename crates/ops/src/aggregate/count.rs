@@ -35,7 +35,7 @@ impl Fold for One {
 fn nulls_of(column: &Column) -> Option<NullBuffer> {
     match column {
         Column::Plain(array) | Column::Dictionary(array) => array.logical_nulls(),
-        Column::Constant(value, len) if value.is_null(0) => Some(NullBuffer::new_null(*len)),
+        Column::Constant(value, len) if value.logical_null_count() > 0 => Some(NullBuffer::new_null(*len)),
         Column::Constant(..) | Column::Handles(_) => None,
     }
 }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use parking_lot::Mutex;
-use tessera_encodings::Chunk;
 use tessera_plan::{Expr, Scope};
 use tessera_types::{Atom, Error, Item, Result, Tuple};
 
 use super::cast::{Cast, cast_raises, check_cast};
-use super::evaluate::{View, evaluate};
+use super::fold::{folded, may_be_long};
 use super::in_set::{InSet, SET_MIN, in_set};
 use super::kernel::Kernel;
 use super::library::Library;
@@ -71,7 +70,7 @@ pub(crate) enum Kind {
 }
 
 impl Node {
-    fn new(kind: Kind, atom: Atom, nullable: bool) -> Node {
+    pub(super) fn new(kind: Kind, atom: Atom, nullable: bool) -> Node {
         Node {
             kind,
             atom,
@@ -168,7 +167,7 @@ impl Binder<'_> {
                 let value = scalar_to_array(scalar, atom)?;
                 Node::new(Kind::Constant(value), atom.clone(), scalar.is_null())
             }
-            Expr::Call { function, args } => self.call(function, args)?,
+            Expr::Call { function, args } => return self.call(function, args),
             Expr::Cast { input, to, safe } => convert(self.node(input)?, to, *safe)?,
             Expr::Case { branches, otherwise } => {
                 let branches = branches
@@ -279,7 +278,14 @@ impl Binder<'_> {
         if resolved.volatile {
             node.reads = Reads::Many;
         }
-        Ok(node.over(resolved.cost))
+        let long = match &node.kind {
+            Kind::Call { args, .. } if args.iter().all(|arg| arg.constant().is_some()) => {
+                may_be_long(function, args)
+            }
+            _ => false,
+        };
+        let node = node.over(resolved.cost);
+        Ok(if long { node } else { folded(node) })
     }
 }
 
@@ -336,28 +342,6 @@ fn convert(input: Node, to: &Atom, safe: bool) -> Result<Node> {
     let mut node = Node::new(Kind::Call { kernel, args: vec![input] }, to.clone(), nullable);
     node.raises = raises;
     Ok(node.over(cost))
-}
-
-/// The node as a constant, when everything below is constant and it does not fail. One that fails stays, for it must fail
-/// only when a tuple reaches it.
-fn folded(node: Node) -> Node {
-    if node.reads != Reads::Nothing || matches!(node.kind, Kind::Constant(_) | Kind::Parameter(_)) {
-        return node;
-    }
-    let mut constant = true;
-    node.each_child(&mut |child| constant &= child.constant().is_some());
-    if !constant {
-        return node;
-    }
-    let unit = Chunk::unit();
-    let value = evaluate(&node, &View::all(&[], 1, &unit)).and_then(|column| column.plain());
-    match value {
-        Ok(value) => {
-            let nullable = node.nullable;
-            Node::new(Kind::Constant(value), node.atom, nullable)
-        }
-        Err(_) => node,
-    }
 }
 
 fn position(tuple: &Tuple, name: &str) -> Result<usize> {

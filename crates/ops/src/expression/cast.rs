@@ -16,6 +16,7 @@ use super::datetime::offset_at;
 use super::format::format_array;
 use super::kernel::{Argument, Kernel, argument, single};
 use super::parse::parse_array;
+use super::parse_list::parse_lists;
 use super::scalar::{per_second, with_integer, with_whole_number};
 use super::types::decimal_of;
 use crate::code::{Op, ValueCode};
@@ -68,7 +69,8 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
     let possible = match (from, to) {
         _ if from == to => true,
         (Atom::Null, _) | (_, Atom::String) => true,
-        (Atom::String, _) => !matches!(to, Atom::List(_) | Atom::Struct(_) | Atom::Map(..) | Atom::Null),
+        (Atom::String, Atom::List(slot)) => return check_cast(&Atom::String, &slot.atom),
+        (Atom::String, _) => !matches!(to, Atom::Struct(_) | Atom::Map(..) | Atom::Null),
         (Atom::List(a), Atom::List(b)) => return check_cast(&a.atom, &b.atom),
         (Atom::Struct(a), Atom::Struct(b)) if a.len() == b.len() => {
             return a.iter().zip(b.iter()).try_for_each(|((_, a), (_, b))| check_cast(&a.atom, &b.atom));
@@ -127,6 +129,7 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
         _ if from == to => Ok(array.clone()),
         (Atom::Null, _) => Ok(new_null_array(&to.arrow(), array.len())),
         (_, Atom::String) => format_array(array, from),
+        (Atom::String, Atom::List(slot)) => parse_lists(array, slot, safe),
         (Atom::String, _) => parse_array(array, to, safe),
         (Atom::List(a), Atom::List(b)) => {
             let list = array.as_list::<i32>();

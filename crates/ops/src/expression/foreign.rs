@@ -13,6 +13,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result};
 
 use super::cast::cast;
+use super::growth::room;
 use super::kernel::{Argument, Kernel};
 use super::long::in_pieces;
 use super::plain::{to_form, to_plain};
@@ -171,6 +172,7 @@ struct Foreign {
 
 impl Kernel for Foreign {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let _room = room(self.udf.name(), args, rows)?;
         in_pieces(self.udf.name(), args, rows, &|args, rows| self.call_whole(args, rows))
     }
 }

@@ -65,7 +65,7 @@ impl Datum for Argument {
 impl Argument {
     /// Whether it is NULL for all tuples.
     pub(crate) fn is_null_constant(&self) -> bool {
-        self.constant && self.array.is_null(0)
+        self.constant && self.array.logical_null_count() > 0
     }
 
     /// One value per tuple.

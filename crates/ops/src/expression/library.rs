@@ -75,6 +75,15 @@ impl Library {
         self.aggregates.get(name).cloned()
     }
 
+    /// The names of all scalar functions: ours, and DataFusion's with their aliases.
+    pub fn scalar_names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            OWN.into_iter().map(String::from).chain(self.scalars.keys().cloned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// The functions of users.
     pub fn user_functions(&self) -> Vec<Arc<UserFunction>> {
         self.users.read().values().cloned().collect()

@@ -1,4 +1,4 @@
-//! Pattern matches: `like`, `ilike`, `regex`, `iregex`.
+//! Pattern matches: `like`, `ilike`, `regex`, `iregex`, `similar`.
 //!
 //! A LIKE pattern is cut at its `%` into pieces of fixed length, the first and the last anchored; the pieces between are found
 //! leftmost first, which is exact because nothing but their order matters. Pieces without `_` are searched as bytes.
@@ -12,6 +12,7 @@ use regex::{Regex, RegexBuilder};
 use tessera_types::{Atom, Code, Error, Result};
 
 use super::kernel::{Argument, Kernel, argument, nulls, unexpected};
+use super::similar::as_regex;
 use super::types::{Arg, Resolved, wrong_arguments};
 use crate::code::{LikeCode, Op, TextCode};
 use crate::interrupt::{Every, point};
@@ -27,6 +28,7 @@ const REGEX_BYTES_MAX: usize = 10 << 20;
 enum Language {
     Like,
     Regex,
+    Similar,
 }
 
 /// Types a pattern match; none when the name is not one.
@@ -36,9 +38,10 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
         "ilike" => (Language::Like, true),
         "regex" => (Language::Regex, false),
         "iregex" => (Language::Regex, true),
+        "similar" => (Language::Similar, false),
         _ => return None,
     };
-    let most = if language == Language::Like { 3 } else { 2 };
+    let most = if language == Language::Regex { 2 } else { 3 };
     if args.len() < 2 || args.len() > most || args.iter().any(|arg| !is_text(arg.atom)) {
         return Some(Err(wrong_arguments(name, args, "it takes a string and a pattern")));
     }
@@ -101,13 +104,18 @@ impl Match {
                 Like::new(&pattern.to_lowercase(), escape.as_deref()).map(Box::new).map(Pattern::Like)
             }
             Language::Like => Like::new(pattern, escape).map(Box::new).map(Pattern::Like),
-            Language::Regex => RegexBuilder::new(pattern)
-                .case_insensitive(self.ignore_case)
-                .size_limit(REGEX_BYTES_MAX)
-                .build()
-                .map(Pattern::Regex)
-                .map_err(|error| Error::data(format!("invalid regular expression '{pattern}': {error}"))),
+            Language::Regex => self.regex(pattern, pattern),
+            Language::Similar => self.regex(&as_regex(pattern, escape)?, pattern),
         }
+    }
+
+    fn regex(&self, regex: &str, pattern: &str) -> Result<Pattern> {
+        RegexBuilder::new(regex)
+            .case_insensitive(self.ignore_case)
+            .size_limit(REGEX_BYTES_MAX)
+            .build()
+            .map(Pattern::Regex)
+            .map_err(|error| Error::data(format!("invalid regular expression '{pattern}': {error}")))
     }
 
     fn compile_row(&self, args: &[Argument], row: usize) -> Result<Option<Pattern>> {

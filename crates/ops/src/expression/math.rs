@@ -10,10 +10,13 @@ use super::kernel::{Argument, Kernel};
 use super::types::Resolved;
 
 /// The functions that are checked.
-const CHECKED: [&str; 14] = [
+const CHECKED: [&str; 18] = [
     "sqrt", "ln", "log", "log2", "log10", "exp", "power", "acos", "asin", "acosh", "atanh", "cosh", "sinh",
-    "cot",
+    "sin", "cos", "tan", "cot", "degrees",
 ];
+
+/// Functions that are infinite where their curves are: `atanh(1)`, `cot(0)`.
+const INFINITE: [&str; 2] = ["atanh", "cot"];
 
 /// The call with its results checked, if the function is one of those.
 pub(crate) fn checked(name: &str, mut resolved: Resolved) -> Resolved {
@@ -36,12 +39,14 @@ struct Domain {
 impl Kernel for Domain {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let result = self.inner.call(args, rows)?;
-        let odd = |row: usize| value(&result, row).is_some_and(|value| !value.is_finite());
-        let finite = |row: usize| {
-            args.iter().all(|argument| value(&argument.array, argument.at(row)).is_none_or(f64::is_finite))
+        let infinite = INFINITE.contains(&self.function);
+        let given = |row: usize| args.iter().filter_map(move |arg| value(&arg.array, arg.at(row)));
+        let wrong = |row: usize, found: f64| {
+            (found.is_nan() && !given(row).any(f64::is_nan))
+                || (found.is_infinite() && !infinite && given(row).all(f64::is_finite))
         };
         for row in 0..rows {
-            if odd(row) && result.is_valid(row) && finite(row) {
+            if value(&result, row).is_some_and(|found| wrong(row, found)) && result.is_valid(row) {
                 let given: Vec<String> = args
                     .iter()
                     .map(|argument| {

@@ -78,7 +78,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    fn error(self, text: &str, to: &Atom) -> Error {
+    pub(super) fn error(self, text: &str, to: &Atom) -> Error {
         let mut short: String = text.chars().take(60).collect();
         if short.len() < text.len() {
             short.push('…');

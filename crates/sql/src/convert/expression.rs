@@ -4,18 +4,23 @@ use datafusion_expr::expr::{InList, Like, ScalarFunction};
 use datafusion_expr::{Between, BinaryExpr, Case, Expr as Logical, ExprSchemable, Operator};
 use tessera_ops::expression::common_type;
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, Error, Result, TimeUnit};
+use tessera_types::{Atom, Error, Result};
 
 use super::{Converter, Scope};
 use crate::error::from_datafusion;
 use crate::relation::Relation;
 use crate::types::from_scalar_value;
 
-const DAY_MICROSECONDS: i128 = 86_400_000_000;
-
 impl Converter<'_> {
-    /// An expression over the fields of `input`, which gains fields where the expression holds subqueries.
+    /// An expression over the fields of `input`, simplified. `input` gains fields where the expression holds subqueries, or
+    /// reads a volatile value more than once.
     pub(super) fn expr(&mut self, expr: &Logical, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
+        let written = self.written(expr, scope, input)?;
+        Ok(self.simple(written))
+    }
+
+    /// The expression as written, of simplified operands.
+    fn written(&mut self, expr: &Logical, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
         Ok(match expr {
             Logical::Alias(alias) => self.expr(&alias.expr, scope, input)?,
             Logical::Column(column) => Expr::Field(scope.resolve(column)?),
@@ -30,14 +35,19 @@ impl Converter<'_> {
                 Expr::IsNull(Box::new(self.expr(inner, scope, input)?))
             }
             Logical::IsNotNull(inner) | Logical::IsNotUnknown(inner) => {
-                Expr::Not(Box::new(Expr::IsNull(Box::new(self.expr(inner, scope, input)?))))
+                let is_null = Expr::IsNull(Box::new(self.expr(inner, scope, input)?));
+                Expr::Not(Box::new(self.simple(is_null)))
             }
             Logical::IsTrue(inner) => self.truth(inner, false, scope, input)?,
             Logical::IsNotTrue(inner) => Expr::Not(Box::new(self.truth(inner, false, scope, input)?)),
             Logical::IsNotFalse(inner) => self.truth(inner, true, scope, input)?,
             Logical::IsFalse(inner) => Expr::Not(Box::new(self.truth(inner, true, scope, input)?)),
             Logical::Negative(inner) => Expr::call("neg", vec![self.expr(inner, scope, input)?]),
-            Logical::Like(like) => self.like(like, scope, input)?,
+            Logical::Like(like) => {
+                let function = if like.case_insensitive { "ilike" } else { "like" };
+                self.like(function, like, scope, input)?
+            }
+            Logical::SimilarTo(like) => self.like("similar", like, scope, input)?,
             Logical::Between(between) => self.between(between, scope, input)?,
             Logical::InList(list) => self.in_list(list, scope, input)?,
             Logical::Case(case) => self.case(case, scope, input)?,
@@ -58,11 +68,6 @@ impl Converter<'_> {
                     "{} is an aggregate and cannot stand here",
                     function.func.name()
                 )));
-            }
-            Logical::SimilarTo(_) => {
-                return Err(Error::unsupported(
-                    "SIMILAR TO is not supported; use ~ with a regular expression",
-                ));
             }
             Logical::Placeholder(placeholder) => {
                 return Err(Error::unsupported(format!(
@@ -85,7 +90,23 @@ impl Converter<'_> {
         scope: Scope<'_>,
         input: &mut Relation,
     ) -> Result<Expr> {
-        Ok(Expr::Coalesce(vec![self.expr(inner, scope, input)?, Expr::boolean(null_is)]))
+        let value = self.expr(inner, scope, input)?;
+        Ok(self.simple(Expr::Coalesce(vec![value, Expr::boolean(null_is)])))
+    }
+
+    /// A value that is read more than once. A volatile one becomes a field of `input`, so that all readers see the same value.
+    fn once(&mut self, value: Expr, input: &mut Relation) -> Result<Expr> {
+        if !self.types().volatile(&value) {
+            return Ok(value);
+        }
+        let atom = self.atom_of(&value)?;
+        let name = self.fresh("value", atom);
+        let mut exprs: Vec<_> =
+            input.names().into_iter().map(|name| (name.clone(), Expr::Field(name))).collect();
+        exprs.push((name.clone(), value));
+        let inner = std::mem::replace(input, Relation::nothing());
+        *input = Relation::Map { input: Box::new(inner), exprs };
+        Ok(Expr::Field(name))
     }
 
     fn binary(&mut self, binary: &BinaryExpr, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
@@ -140,33 +161,29 @@ impl Converter<'_> {
             "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq" | "is_distinct" | "is_not_distinct" => {
                 self.compare(name, left, right)
             }
-            _ => Expr::call(name, vec![left, right]),
+            _ => self.simple(Expr::call(name, vec![left, right])),
         };
         Ok(if negated { Expr::Not(Box::new(call)) } else { call })
     }
 
-    fn like(&mut self, like: &Like, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
+    fn like(&mut self, function: &str, like: &Like, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
         let value = self.expr(&like.expr, scope, input)?;
-        let mut pattern = self.expr(&like.pattern, scope, input)?;
-        if let Some(escape) = like.escape_char {
-            pattern = match pattern {
-                Expr::Constant(Scalar::String(text), atom) => {
-                    Expr::Constant(Scalar::String(with_backslash(&text, escape).into()), atom)
-                }
-                pattern if escape == '\\' => pattern,
-                _ => {
-                    return Err(Error::unsupported(
-                        "LIKE … ESCAPE with a pattern that is no constant is not supported",
-                    ));
-                }
-            };
-        }
-        let call = Expr::call(if like.case_insensitive { "ilike" } else { "like" }, vec![value, pattern]);
+        let pattern = self.expr(&like.pattern, scope, input)?;
+        let args = match (like.escape_char, pattern) {
+            (None | Some('\\'), pattern) => vec![value, pattern],
+            (Some(escape), Expr::Constant(Scalar::String(text), atom)) if function != "similar" => {
+                let text = Scalar::String(with_backslash(&text, escape).into());
+                vec![value, Expr::Constant(text, atom)]
+            }
+            (Some(escape), pattern) => vec![value, pattern, Expr::string(&escape.to_string())],
+        };
+        let call = self.simple(Expr::call(function, args));
         Ok(if like.negated { Expr::Not(Box::new(call)) } else { call })
     }
 
     fn between(&mut self, between: &Between, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
         let value = self.expr(&between.expr, scope, input)?;
+        let value = self.once(value, input)?;
         let low = self.expr(&between.low, scope, input)?;
         let high = self.expr(&between.high, scope, input)?;
         Ok(if between.negated {
@@ -177,7 +194,10 @@ impl Converter<'_> {
     }
 
     fn in_list(&mut self, list: &InList, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
-        let value = self.expr(&list.expr, scope, input)?;
+        let mut value = self.expr(&list.expr, scope, input)?;
+        if list.list.len() > 1 {
+            value = self.once(value, input)?;
+        }
         let mut equal = Vec::with_capacity(list.list.len());
         for item in &list.list {
             let item = self.expr(item, scope, input)?;
@@ -186,13 +206,14 @@ impl Converter<'_> {
         let any = match equal.len() {
             0 => Expr::boolean(false),
             1 => equal.remove(0),
-            _ => Expr::Or(equal),
+            _ => self.simple(Expr::Or(equal)),
         };
         Ok(if list.negated { Expr::Not(Box::new(any)) } else { any })
     }
 
     fn case(&mut self, case: &Case, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
         let operand = case.expr.as_ref().map(|expr| self.expr(expr, scope, input)).transpose()?;
+        let operand = operand.map(|operand| self.once(operand, input)).transpose()?;
         let mut branches = Vec::with_capacity(case.when_then_expr.len());
         for (when, then) in &case.when_then_expr {
             let when = self.expr(when, scope, input)?;
@@ -218,7 +239,7 @@ impl Converter<'_> {
                 let inner = std::mem::replace(value, Expr::boolean(false));
                 *value = match inner {
                     Expr::Constant(Scalar::Null, _) => Expr::null(wanted.clone()),
-                    other => other.cast(wanted.clone()),
+                    other => self.simple(other.cast(wanted.clone())),
                 };
             }
         }
@@ -254,19 +275,39 @@ impl Converter<'_> {
         for arg in &function.args {
             args.push(self.expr(arg, scope, input)?);
         }
-        match name {
-            "coalesce" | "nvl" => {
+        if let Some(constant) = self.moment.told(name) {
+            return Ok(constant);
+        }
+        match (name, args.as_mut_slice()) {
+            ("coalesce" | "nvl" | "ifnull", _) => {
                 self.same_type(args.iter_mut().collect())?;
                 return Ok(Expr::Coalesce(args));
             }
-            "add" | "sub" | "mul" | "div" | "mod" | "neg" => return Ok(Expr::call(name, args)),
+            ("nvl2", [_, there, absent]) => {
+                self.same_type(vec![there, absent])?;
+                let mut args = args.into_iter();
+                let (Some(value), Some(there), absent) = (args.next(), args.next(), args.next()) else {
+                    return Err(Error::internal("nvl2 lost its arguments"));
+                };
+                let is_there = self.simple(Expr::Not(Box::new(self.simple(Expr::IsNull(Box::new(value))))));
+                return Ok(Expr::Case { branches: vec![(is_there, there)], otherwise: absent.map(Box::new) });
+            }
+            ("arrow_cast" | "arrow_try_cast" | "cast_to_type" | "try_cast_to_type", [value, ..]) => {
+                let value = std::mem::replace(value, Expr::boolean(false));
+                let to = expr.get_type(scope.schema).map_err(from_datafusion)?;
+                let safe = name.contains("try");
+                return Ok(Expr::Cast { input: Box::new(value), to: Atom::from_arrow(&to)?, safe });
+            }
+            ("add" | "sub" | "mul" | "div" | "mod" | "neg", _) => return Ok(Expr::call(name, args)),
             _ => {}
         }
         let call = Expr::call(name, args);
         // Where the library's type differs from the planner's, the planner's was promised to what stands above.
         let promised = expr.get_type(scope.schema).map_err(from_datafusion)?;
         let promised = Atom::from_arrow(&promised)?;
-        Ok(if self.atom_of(&call)? == promised { call } else { call.cast(promised) })
+        let same = self.atom_of(&call)? == promised;
+        let call = self.simple(call);
+        Ok(if same { call } else { call.cast(promised) })
     }
 }
 
@@ -288,22 +329,10 @@ fn with_backslash(pattern: &str, escape: char) -> String {
 }
 
 impl Converter<'_> {
-    /// A comparison; one of a date with a timestamp becomes one of dates, so that scans can prune by it.
+    /// A comparison, simplified.
     pub(super) fn compare(&self, name: &str, left: Expr, right: Expr) -> Expr {
-        if let (Expr::Constant(..), Expr::Cast { .. }) = (&left, &right) {
-            return self.compare(flipped(name), right, left);
-        }
-        if let Expr::Cast { input, to: Atom::Timestamp(unit, None), .. } = &left
-            && let Expr::Constant(Scalar::Integer(count), _) = &right
-            && let Expr::Field(field) = &**input
-            && self.atoms.get(field) == Some(&Atom::Date)
-            && let Some((name, day)) = date_comparison(name, *unit, *count)
-        {
-            let day = Expr::Constant(Scalar::Integer(day), Atom::Date);
-            return Expr::call(name, vec![Expr::Field(field.clone()), day]);
-        }
         let (left, right) = self.unified(left, right);
-        Expr::call(name, vec![left, right])
+        self.simple(Expr::call(name, vec![left, right]))
     }
 
     /// Both sides in one type. The planner's coercion sees to that but where it goes by a stale type, which it keeps for
@@ -319,40 +348,8 @@ impl Converter<'_> {
             Expr::Constant(Scalar::Integer(number), atom) if atom.is_integer() && common.is_integer() => {
                 Expr::Constant(Scalar::Integer(number), common.clone())
             }
-            expr => expr.cast(common.clone()),
+            expr => self.simple(expr.cast(common.clone())),
         };
         (convert(left, &a), convert(right, &b))
-    }
-}
-
-fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static str, i128)> {
-    let per_day = match unit {
-        TimeUnit::Second => DAY_MICROSECONDS / 1_000_000,
-        TimeUnit::Millisecond => DAY_MICROSECONDS / 1_000,
-        TimeUnit::Microsecond => DAY_MICROSECONDS,
-        TimeUnit::Nanosecond => DAY_MICROSECONDS * 1_000,
-    };
-    let (day, midnight) = (count.div_euclid(per_day), count.rem_euclid(per_day) == 0);
-    Some(match (name, midnight) {
-        ("lt", true) => ("lt", day),
-        ("lt", false) | ("lt_eq", _) => ("lt_eq", day),
-        ("gt_eq", true) => ("gt_eq", day),
-        ("gt_eq", false) | ("gt", _) => ("gt", day),
-        ("eq", true) => ("eq", day),
-        ("not_eq", true) => ("not_eq", day),
-        _ => return None,
-    })
-}
-
-fn flipped(name: &str) -> &'static str {
-    match name {
-        "lt" => "gt",
-        "lt_eq" => "gt_eq",
-        "gt" => "lt",
-        "gt_eq" => "lt_eq",
-        "not_eq" => "not_eq",
-        "is_distinct" => "is_distinct",
-        "is_not_distinct" => "is_not_distinct",
-        _ => "eq",
     }
 }

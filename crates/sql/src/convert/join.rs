@@ -61,6 +61,11 @@ impl Converter<'_> {
                 conditions.extend(self.expr(conjunct, both_scope, &mut nothing)?.conjuncts());
             }
         }
+        if !nothing.names().is_empty() {
+            return Err(Error::unsupported(
+                "a volatile value that ON reads more than once; compute it in a subquery",
+            ));
+        }
         let (mut left, mut right) = (left, right);
         let mut above = Vec::new();
         for conjunct in with_subqueries {

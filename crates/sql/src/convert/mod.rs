@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use datafusion_common::{Column, DFSchema};
 use datafusion_expr::LogicalPlan;
-use tessera_ops::expression::Library;
+use tessera_ops::expression::{Library, Simplifier};
 use tessera_plan::{Expr, Scope as TypeScope, type_of};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
+use crate::clock::Moment;
 use crate::relation::{Name, Relation};
 
 /// A relation and, by position of the logical plan's schema, the names of its fields.
@@ -37,6 +38,7 @@ struct Scope<'a> {
 #[derive(Debug)]
 pub(crate) struct Converter<'a> {
     library: &'a Arc<Library>,
+    moment: Moment,
     used: HashSet<Name>,
     atoms: HashMap<Name, Atom>,
     /// Groupings converted so far that read nothing from outside.
@@ -47,9 +49,10 @@ pub(crate) struct Converter<'a> {
 }
 
 impl<'a> Converter<'a> {
-    pub(crate) fn new(library: &'a Arc<Library>) -> Self {
+    pub(crate) fn new(library: &'a Arc<Library>, moment: Moment) -> Self {
         Converter {
             library,
+            moment,
             used: HashSet::new(),
             atoms: HashMap::new(),
             groupings: Vec::new(),
@@ -108,6 +111,11 @@ impl<'a> Converter<'a> {
             return self.fresh(&format!("{qualifier}_{column}"), atom);
         }
         self.fresh(column, atom)
+    }
+
+    /// An expression whose operands are simple already, simplified.
+    fn simple(&self, expr: Expr) -> Expr {
+        Simplifier::new(self.library, self.types()).node(expr)
     }
 
     /// The type of an expression over fields named so far.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion_expr::expr::{AggregateFunction, GroupingSet};
 use datafusion_expr::utils::grouping_set_to_exprlist;
 use datafusion_expr::{Distinct, DistinctOn, Expr as Logical, LogicalPlan, SortExpr};
-use tessera_plan::{Expr, Functions};
+use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use super::{Converted, Converter, Scope};
@@ -108,7 +108,9 @@ impl Converter<'_> {
                 continue;
             }
             // The same expression under two names is computed once.
-            if let Some((name, _)) = computed.iter().find(|(_, known)| *known == value) {
+            if let Some((name, _)) = computed.iter().find(|(_, known)| *known == value)
+                && !self.types().volatile(&value)
+            {
                 output.push(name.clone());
                 continue;
             }
@@ -152,22 +154,8 @@ impl Converter<'_> {
     }
 
     fn limit(&mut self, node: &datafusion_expr::Limit, outer: Option<&Scope<'_>>) -> Result<Converted> {
-        let count = |expr: &Option<Box<Logical>>, what: &str| -> Result<Option<u64>> {
-            let Some(expr) = expr else { return Ok(None) };
-            match &**expr {
-                Logical::Literal(value, _) => match crate::types::from_scalar_value(value)?.0 {
-                    tessera_plan::Scalar::Null => Ok(None),
-                    tessera_plan::Scalar::Integer(number) => u64::try_from(number)
-                        .map(Some)
-                        .map_err(|_| Error::semantic(format!("{what} must not be negative, it is {number}"))),
-                    _ => Err(Error::semantic(format!("{what} must be a whole number"))),
-                },
-                other => {
-                    Err(Error::unsupported(format!("{what} that is no constant ({other}) is not supported")))
-                }
-            }
-        };
-        let (offset, limit) = (count(&node.skip, "OFFSET")?.unwrap_or(0), count(&node.fetch, "LIMIT")?);
+        let offset = self.count(node.skip.as_deref(), "OFFSET")?.unwrap_or(0);
+        let limit = self.count(node.fetch.as_deref(), "LIMIT")?;
         let Converted { relation, names } = self.node(&node.input, outer)?;
         let relation = match relation {
             Relation::Sort { input, keys, offset: 0, limit: None } if limit.is_some() => {
@@ -176,6 +164,21 @@ impl Converter<'_> {
             other => Relation::Limit { input: Box::new(other), offset, limit },
         };
         Ok(Converted { relation, names })
+    }
+
+    /// A number of rows; none for NULL.
+    fn count(&mut self, expr: Option<&Logical>, what: &str) -> Result<Option<u64>> {
+        let Some(expr) = expr else { return Ok(None) };
+        let empty = datafusion_common::DFSchema::empty();
+        let scope = Scope { schema: &empty, names: &[], outer: None };
+        match self.expr(expr, scope, &mut Relation::nothing())? {
+            Expr::Constant(Scalar::Null, _) => Ok(None),
+            Expr::Constant(Scalar::Integer(number), atom) if atom.is_integer() => u64::try_from(number)
+                .map(Some)
+                .map_err(|_| Error::semantic(format!("{what} must not be negative, it is {number}"))),
+            Expr::Constant(..) => Err(Error::semantic(format!("{what} must be a whole number"))),
+            _ => Err(Error::unsupported(format!("{what} that is no constant ({expr}) is not supported"))),
+        }
     }
 
     fn union(&mut self, node: &datafusion_expr::Union, outer: Option<&Scope<'_>>) -> Result<Converted> {
@@ -255,7 +258,7 @@ impl Converter<'_> {
                 let value = match value {
                     Expr::Constant(tessera_plan::Scalar::Null, _) => Expr::null(wanted),
                     value if self.atom_of(&value)? == wanted => value,
-                    value => value.cast(wanted),
+                    value => self.simple(value.cast(wanted)),
                 };
                 constant &= matches!(value, Expr::Constant(..));
                 values.push(value);

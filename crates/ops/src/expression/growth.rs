@@ -1,0 +1,151 @@
+//! Functions whose value may be far longer than their arguments: how long, before they are called.
+//!
+//! The binder does not fold a call whose value would be long, and the evaluator asks the query's budget for it first.
+
+use arrow::array::ArrayRef;
+use tessera_plan::Scalar;
+use tessera_types::{Atom, Result};
+
+use super::kernel::Argument;
+use super::scalar::array_value;
+use crate::context::Reservation;
+use crate::interrupt;
+
+/// Values up to this size are not asked for.
+const SMALL_BYTES: u128 = 1 << 20;
+const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
+
+/// Whether a function is one of those.
+pub(crate) fn grows(function: &str) -> bool {
+    multiplies(function)
+        || matches!(
+            function,
+            "replace" | "regexp_replace" | "array_to_string" | "list_to_string" | "array_join" | "list_join"
+        )
+}
+
+/// Whether a number among the arguments says how long the value is.
+fn multiplies(function: &str) -> bool {
+    matches!(
+        function,
+        "repeat"
+            | "lpad"
+            | "rpad"
+            | "array_repeat"
+            | "list_repeat"
+            | "array_resize"
+            | "list_resize"
+            | "range"
+            | "generate_series"
+    )
+}
+
+/// The most bytes that the value of such a call may have, for arguments of which some are NULL.
+pub(crate) fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
+    if matches!(function, "range" | "generate_series") {
+        return elements(args).saturating_mul(size_of::<i64>() as u128);
+    }
+    let count = args.iter().find_map(|arg| match arg {
+        (Scalar::Integer(count), atom) if atom.is_integer() => Some(count.unsigned_abs()),
+        _ => None,
+    });
+    let sizes = args.iter().map(|(value, _)| size(value).max(1));
+    match function {
+        "repeat" | "array_repeat" | "list_repeat" => {
+            args.first().map_or(1, |(value, _)| size(value).max(1)).saturating_mul(count.unwrap_or(0))
+        }
+        // A character has up to four bytes.
+        "lpad" | "rpad" => count.unwrap_or(0).saturating_mul(4),
+        "array_resize" | "list_resize" => {
+            count.unwrap_or(0).saturating_mul(args.get(2).map_or(16, |(value, _)| size(value).max(16)))
+        }
+        _ => sizes.fold(1, u128::saturating_mul),
+    }
+}
+
+/// How many elements a range has.
+fn elements(args: &[(Scalar, &Atom)]) -> u128 {
+    let per_unit = |atom: &Atom| match atom {
+        Atom::Date => DAY_NANOSECONDS,
+        Atom::Timestamp(unit, _) => 1_000_000_000 / i128::from(super::scalar::per_second(*unit)),
+        _ => 1,
+    };
+    let mut numbers = Vec::with_capacity(args.len());
+    for (value, atom) in args {
+        numbers.push(match value {
+            Scalar::Integer(number) => number.saturating_mul(per_unit(atom)),
+            Scalar::Interval { months, days, nanoseconds } => {
+                let days = i128::from(*months) * 28 + i128::from(*days);
+                days * DAY_NANOSECONDS + i128::from(*nanoseconds)
+            }
+            _ => return 0,
+        });
+    }
+    let (start, stop, step) = match numbers[..] {
+        [stop] => (0, stop, 1),
+        [start, stop] => (start, stop, 1),
+        [start, stop, step] => (start, stop, step),
+        _ => return 0,
+    };
+    let ahead = if step < 0 { start.saturating_sub(stop) } else { stop.saturating_sub(start) };
+    // A step of nothing is an error of the function.
+    if step == 0 || ahead < 0 { 0 } else { ahead.unsigned_abs() / step.unsigned_abs() + 1 }
+}
+
+/// The bytes of a value, about.
+pub(crate) fn size(value: &Scalar) -> u128 {
+    match value {
+        Scalar::String(text) => text.len() as u128,
+        Scalar::Bytes(bytes) => bytes.len() as u128,
+        Scalar::Nested(items) => items.iter().map(|item| size(item).max(size_of::<i64>() as u128)).sum(),
+        Scalar::Null => 0,
+        _ => size_of::<i64>() as u128,
+    }
+}
+
+/// Room in the budget of the query that the thread works for, for the values of a call.
+///
+/// # Errors
+/// The budget does not have it.
+pub(crate) fn room(function: &str, args: &[Argument], rows: usize) -> Result<Option<Reservation>> {
+    let Some(context) = interrupt::work().filter(|_| multiplies(function)) else { return Ok(None) };
+    let atoms = args.iter().map(|arg| Atom::from_arrow(arg.array.data_type())).collect::<Result<Vec<_>>>()?;
+    let mut bytes: u128 = 0;
+    for row in 0..rows {
+        let value = |(arg, atom)| -> Result<(Scalar, &Atom)> { Ok((of_row(arg, row)?, atom)) };
+        let values = args.iter().zip(&atoms).map(value).collect::<Result<Vec<_>>>()?;
+        bytes = bytes.saturating_add(bytes_of(function, &values));
+    }
+    if bytes <= SMALL_BYTES {
+        return Ok(None);
+    }
+    let mut reservation = Reservation::new(context);
+    reservation.grow(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+    Ok(Some(reservation))
+}
+
+fn of_row(arg: &Argument, row: usize) -> Result<Scalar> {
+    let array: &ArrayRef = &arg.array;
+    array_value(array, arg.at(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_is_known_before() {
+        let number = |value: i128| (Scalar::Integer(value), &Atom::Int64);
+        let text = |value: &str| (Scalar::String(value.into()), &Atom::String);
+        assert_eq!(bytes_of("repeat", &[text("abc"), number(1 << 40)]), 3 << 40);
+        assert_eq!(bytes_of("lpad", &[text("abc"), number(10), text("x")]), 40);
+        assert_eq!(bytes_of("range", &[number(0), number(9)]), 80);
+        assert_eq!(bytes_of("range", &[number(9), number(0), number(-3)]), 32);
+        assert_eq!(bytes_of("range", &[number(9), number(0)]), 0);
+        assert_eq!(bytes_of("replace", &[text("aaaa"), text("a"), text("bbb")]), 12);
+        let day = |day: i128| (Scalar::Integer(day), &Atom::Date);
+        let hour = Scalar::Interval { months: 0, days: 0, nanoseconds: 3_600_000_000_000 };
+        assert_eq!(bytes_of("generate_series", &[day(0), day(1), (hour, &Atom::Interval)]), 25 * 8);
+        assert!(grows("repeat") && !grows("lower"));
+    }
+}

@@ -1,0 +1,145 @@
+//! Patterns of `SIMILAR TO` as regular expressions, translated as PostgreSQL does.
+
+use tessera_types::{Error, Result};
+
+/// The regular expression that matches the texts which are similar to `pattern`. The escape is a backslash unless given; an
+/// empty one means that there is none.
+///
+/// # Errors
+/// The escape is more than one character.
+pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
+    let escape = match escape.map(|escape| escape.chars().collect::<Vec<_>>()).as_deref() {
+        None => Some('\\'),
+        Some([]) => None,
+        Some([escape]) => Some(*escape),
+        Some(_) => return Err(Error::data("the escape of SIMILAR TO must be one character or empty")),
+    };
+    let mut out = String::with_capacity(pattern.len() + 16);
+    out.push_str("^(?s:");
+    let mut class = Class::Outside;
+    let mut characters = pattern.chars().peekable();
+    while let Some(character) = characters.next() {
+        if Some(character) == escape {
+            match characters.next() {
+                // Escapes of classes, as `\d`.
+                Some(next) if next.is_ascii_alphanumeric() => out.extend(['\\', next]),
+                Some(next) => literal(next, &mut out),
+                None => {}
+            }
+            class = class.after();
+            continue;
+        }
+        match (class, character) {
+            (Class::Outside, '[') => {
+                out.push('[');
+                class = Class::First;
+            }
+            (Class::Outside, '%') => out.push_str(".*"),
+            (Class::Outside, '_') => out.push('.'),
+            (Class::Outside, '(') => out.push_str("(?:"),
+            (Class::Outside, '\\' | '.' | '^' | '$') => literal(character, &mut out),
+            (Class::Outside, _) => out.push(character),
+            (Class::First, '^') => out.push('^'),
+            (Class::Inside, ']') => {
+                out.push(']');
+                class = Class::Outside;
+            }
+            // A named class, as `[:alpha:]`.
+            (_, '[') if characters.peek() == Some(&':') => {
+                out.push('[');
+                named_class(&mut characters, &mut out);
+                class = Class::Inside;
+            }
+            (_, '-') => {
+                out.push('-');
+                class = Class::Inside;
+            }
+            (_, _) => {
+                literal(character, &mut out);
+                class = Class::Inside;
+            }
+        }
+    }
+    out.push_str(")$");
+    Ok(out)
+}
+
+/// Where a character of a pattern stands.
+#[derive(Clone, Copy)]
+enum Class {
+    /// In no bracket expression.
+    Outside,
+    /// At the beginning of one, where `^` negates and `]` stands for itself.
+    First,
+    /// Further in it.
+    Inside,
+}
+
+impl Class {
+    fn after(self) -> Class {
+        match self {
+            Class::Outside => Class::Outside,
+            Class::First | Class::Inside => Class::Inside,
+        }
+    }
+}
+
+fn named_class(characters: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
+    for next in characters.by_ref() {
+        out.push(next);
+        if next == ']' {
+            return;
+        }
+    }
+}
+
+/// A character that stands for itself, in a bracket expression and outside.
+fn literal(character: char, out: &mut String) {
+    if character.is_ascii_punctuation() && !matches!(character, '<' | '>') {
+        out.push('\\');
+    }
+    out.push(character);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_postgresql() {
+        for (text, pattern, escape, expected) in [
+            ("abc", "abc", None, true),
+            ("abc", "a", None, false),
+            ("abc", "%(b|d)%", None, true),
+            ("abc", "(b|c)%", None, false),
+            ("a.c", "a.c", None, true),
+            ("abc", "a.c", None, false),
+            ("abc", "a_c", None, true),
+            ("a\nc", "a_c", None, true),
+            ("aaa", "a{2,3}", None, true),
+            ("a", "a{2,3}", None, false),
+            ("b5", "[a-c][0-9]", None, true),
+            ("x", "[^a-c]", None, true),
+            ("a", "[^a-c]", None, false),
+            ("a%", "a\\%", None, true),
+            ("ab", "a\\%", None, false),
+            ("a%", "a!%", Some("!"), true),
+            ("a\\", "a\\", Some(""), true),
+            ("q", "[[:alpha:]]", None, true),
+            ("7", "[[:alpha:]]", None, false),
+            ("&&", "[&&a]+", None, true),
+            ("[", "[[]", None, true),
+            ("7", "\\d", None, true),
+            ("^a$", "^a$", None, true),
+            ("", "", None, true),
+            ("é", "_", None, true),
+            ("ab", "a|b", None, false),
+            ("b", "a|b", None, true),
+        ] {
+            let regex = as_regex(pattern, escape).unwrap();
+            let found = regex::Regex::new(&regex).unwrap().is_match(text);
+            assert_eq!(found, expected, "'{text}' similar to '{pattern}' as {regex}");
+        }
+        assert!(as_regex("a", Some("ab")).is_err());
+    }
+}
