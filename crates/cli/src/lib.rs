@@ -55,6 +55,9 @@ pub fn prepare() {
     allocator::keep_freed_memory();
     // The executor and the session turn a panic into an error that is printed as such; this is for whoever mends it.
     std::panic::set_hook(Box::new(|info| {
+        if tessera_ops::guard::is_guarded() {
+            return;
+        }
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         let message = info.payload_as_str().unwrap_or("no message");
         eprintln!("internal failure at {place}: {}", message.replace('\n', " "));

@@ -13,6 +13,7 @@ pub mod data;
 pub mod describe;
 pub mod expression;
 mod group_table;
+pub mod guard;
 pub mod hash;
 pub mod interrupt;
 pub mod join;

@@ -7,14 +7,16 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    CastKind, Cte, Expr, Fetch, FunctionArguments, GroupByExpr, GroupByWithModifier, Ident, JoinOperator,
-    LimitClause, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator,
-    SetQuantifier, Spanned, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    CastKind, Cte, DuplicateTreatment, ExcludeSelectItem, Expr, Fetch, Function, FunctionArguments,
+    GroupByExpr, GroupByWithModifier, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName,
+    ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator,
+    SetQuantifier, Spanned, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
     WildcardAdditionalOptions, visit_relations,
 };
 use sqlparser::tokenizer::Span as Tokens;
-use tessera_types::{Error, Result, Span};
+use tessera_types::{Code, Error, Result, Span};
 
+use crate::standard::STANDARD;
 use crate::table_functions;
 
 /// Between a column's name and the number that keeps a second column of that name apart.
@@ -82,11 +84,15 @@ pub(crate) fn refuse(condition: bool, construct: &str, place: Tokens) -> Flow {
         return ControlFlow::Continue(());
     }
     let error = Error::unsupported(format!("{construct} is not supported"));
+    ControlFlow::Break(placed(error, place))
+}
+
+fn placed(error: Error, place: Tokens) -> Error {
     let start = place.start;
-    ControlFlow::Break(match start.line {
+    match start.line {
         0 => error,
         line => error.at(Span { line: line as u32, column: start.column as u32 }),
-    })
+    }
 }
 
 impl VisitorMut for Check {
@@ -166,8 +172,9 @@ impl VisitorMut for Check {
             qualify: _,
             window_before_qualify: _,
             value_table_mode,
-            flavor: _,
+            flavor,
         } = select;
+        refuse(matches!(flavor, SelectFlavor::FromFirstNoSelect), "FROM without SELECT here", place)?;
         refuse(select_modifiers.is_some(), "a SELECT modifier of MySQL", place)?;
         refuse(top.is_some(), "TOP", place)?;
         refuse(exclude.is_some(), "EXCLUDE after the select list", place)?;
@@ -180,7 +187,7 @@ impl VisitorMut for Check {
         refuse(!sort_by.is_empty(), "SORT BY", place)?;
         refuse(value_table_mode.is_some(), "SELECT AS STRUCT or AS VALUE", place)?;
         check_group_by(group_by, place)?;
-        for item in projection.iter() {
+        for item in projection.iter_mut() {
             match item {
                 SelectItem::ExprWithAliases { .. } => refuse(true, "several aliases for one column", place)?,
                 SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => {
@@ -206,6 +213,7 @@ impl VisitorMut for Check {
             Expr::Function(function) => {
                 let parameters = !matches!(function.parameters, FunctionArguments::None);
                 refuse(parameters, "a second list of arguments", place)?;
+                check_scalar(function, place)?;
                 refuse(function.over.is_some(), &format!("the window function {}", function.name), place)
             }
             Expr::Collate { expr: inner, collation } => {
@@ -255,8 +263,41 @@ impl VisitorMut for Check {
     }
 }
 
+/// What only aggregates take, the planner drops where a scalar function has it.
+fn check_scalar(function: &Function, place: Tokens) -> Flow {
+    let [part] = function.name.0.as_slice() else { return ControlFlow::Continue(()) };
+    let Some(name) = part.as_ident().map(normalised) else { return ControlFlow::Continue(()) };
+    if !STANDARD.scalars.contains_key(&name) || STANDARD.aggregates.contains_key(&name) {
+        return ControlFlow::Continue(());
+    }
+    let of = |construct: &str| format!("{construct} of {name}, which is no aggregate,");
+    refuse(function.filter.is_some(), &of("FILTER"), place)?;
+    refuse(function.null_treatment.is_some(), &of("IGNORE or RESPECT NULLS"), place)?;
+    refuse(!function.within_group.is_empty(), &of("WITHIN GROUP"), place)?;
+    if let FunctionArguments::List(list) = &function.args {
+        let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+        refuse(distinct, &of("DISTINCT"), place)?;
+        refuse(!list.clauses.is_empty(), &of("ORDER BY or the like"), place)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// An alias that gives columns types.
+fn check_alias(alias: Option<&TableAlias>, place: Tokens) -> Flow {
+    let typed = alias.is_some_and(|alias| alias.columns.iter().any(|column| column.data_type.is_some()));
+    refuse(typed, "a type after a column's name in an alias", place)
+}
+
 fn check_factor(factor: &TableFactor) -> Flow {
     let place = factor.span();
+    match factor {
+        TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::NestedJoin { alias, .. }
+        | TableFactor::UNNEST { alias, .. } => check_alias(alias.as_ref(), place)?,
+        _ => {}
+    }
     match factor {
         TableFactor::Table {
             name: _,
@@ -413,7 +454,22 @@ fn check_group_by(group_by: &GroupByExpr, place: Tokens) -> Flow {
     ControlFlow::Continue(())
 }
 
-fn check_wildcard(options: &WildcardAdditionalOptions, place: Tokens) -> Flow {
+fn check_wildcard(options: &mut WildcardAdditionalOptions, place: Tokens) -> Flow {
+    // The planner compares these names with columns' as they stand.
+    let excluded = match &mut options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => std::slice::from_mut(name),
+        Some(ExcludeSelectItem::Multiple(names)) => &mut names[..],
+        None => &mut [],
+    };
+    for part in excluded.iter_mut().flat_map(|name| &mut name.0) {
+        if let ObjectNamePart::Identifier(name) = part {
+            name.value = normalised(name);
+        }
+    }
+    if let Some(except) = &mut options.opt_except {
+        let names = std::iter::once(&mut except.first_element).chain(&mut except.additional_elements);
+        names.for_each(|name| name.value = normalised(name));
+    }
     refuse(options.opt_ilike.is_some(), "* ILIKE", place)?;
     refuse(options.opt_rename.is_some(), "* RENAME", place)?;
     refuse(options.opt_alias.is_some(), "an alias for *", place)
@@ -423,6 +479,7 @@ fn check_joins(tables: &TableWithJoins) -> Flow {
     for join in &tables.joins {
         let place = join.relation.span();
         refuse(join.global, "GLOBAL JOIN", place)?;
+        check_constraint(&join.join_operator, place)?;
         let construct = match &join.join_operator {
             JoinOperator::CrossApply | JoinOperator::OuterApply => "APPLY (write JOIN LATERAL)",
             JoinOperator::AsOf { .. } => "ASOF JOIN",
@@ -435,6 +492,33 @@ fn check_joins(tables: &TableWithJoins) -> Flow {
         refuse(true, construct, place)?;
     }
     ControlFlow::Continue(())
+}
+
+/// Every join but a CROSS JOIN says which rows go together, and a CROSS JOIN does not.
+fn check_constraint(operator: &JoinOperator, place: Tokens) -> Flow {
+    use JoinOperator::{
+        Anti, CrossJoin, FullOuter, Inner, Join, Left, LeftAnti, LeftOuter, LeftSemi, Right, RightAnti,
+        RightOuter, RightSemi, Semi,
+    };
+    let message = match operator {
+        CrossJoin(JoinConstraint::None) => return ControlFlow::Continue(()),
+        CrossJoin(_) => "CROSS JOIN takes neither ON nor USING; write JOIN",
+        Join(JoinConstraint::None)
+        | Inner(JoinConstraint::None)
+        | Left(JoinConstraint::None)
+        | LeftOuter(JoinConstraint::None)
+        | Right(JoinConstraint::None)
+        | RightOuter(JoinConstraint::None)
+        | FullOuter(JoinConstraint::None)
+        | Semi(JoinConstraint::None)
+        | LeftSemi(JoinConstraint::None)
+        | RightSemi(JoinConstraint::None)
+        | Anti(JoinConstraint::None)
+        | LeftAnti(JoinConstraint::None)
+        | RightAnti(JoinConstraint::None) => "a JOIN needs ON or USING; for all pairs write CROSS JOIN",
+        _ => return ControlFlow::Continue(()),
+    };
+    ControlFlow::Break(placed(Error::new(Code::Syntax, message), place))
 }
 
 /// Names the second and later of several columns with one name apart; the planner wants names unique, SQL does not.

@@ -9,6 +9,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::Atom;
 
 use crate::convert::Converter;
+use crate::lateral_unnest::unnested;
 use crate::relation::{
     Aggregate, Join, Kind, Name, Relation, inline, parameters, parameters_to_fields, substitute,
 };
@@ -29,7 +30,10 @@ impl Converter<'_> {
             *input = self.decorrelate(taken);
         }
         match relation {
-            Relation::Join(join) if join.correlated => self.decorrelate_join(*join),
+            Relation::Join(join) if join.correlated => match unnested(*join) {
+                Ok(relation) => relation,
+                Err(join) => self.decorrelate_join(*join),
+            },
             Relation::Join(mut join) => {
                 // One row whatever the input: no need to watch for a second.
                 if join.kind == Kind::Single && join.conditions.is_empty() && one_row(&join.right) {

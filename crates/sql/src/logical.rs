@@ -33,12 +33,16 @@ pub(crate) fn optimised(query: Box<Query>, surroundings: &Surroundings<'_>) -> R
 
 /// The logical plan of a query, names resolved.
 fn of_query(query: Box<Query>, surroundings: &Surroundings<'_>) -> Result<LogicalPlan> {
-    let query = crate::named_casts::wrapped(crate::check::query(query)?)?;
+    let mut query = crate::check::query(query)?;
+    let replaced = crate::replaced::mark(&mut query)?;
+    let query = crate::named_casts::wrapped(query)?;
     let options = surroundings.options();
     let parser = ParserOptions::from(&options.sql_parser);
-    SqlToRel::new_with_options(surroundings, parser)
+    let plan = SqlToRel::new_with_options(surroundings, parser)
         .sql_statement_to_plan(Statement::Query(query))
-        .map_err(from_datafusion)
+        .map_err(from_datafusion)?;
+    crate::replaced::check(&plan, &replaced)?;
+    Ok(plan)
 }
 
 /// The logical plan of a view's text.

@@ -187,16 +187,23 @@ impl VisitorMut for Strip {
 fn wrap(expr: &mut Expr) -> Flow {
     let Expr::Cast { data_type, .. } = &*expr else { return ControlFlow::Continue(()) };
     let name = data_type.to_string().replace('\'', "''");
-    match call(&name) {
-        Ok(mut wrapper) => {
-            if let Some(place) = first_argument(&mut wrapper) {
-                std::mem::swap(place, expr);
-                *expr = wrapper;
-            }
-            ControlFlow::Continue(())
-        }
+    match named(expr, &name) {
+        Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),
     }
+}
+
+/// Puts an expression into the function, with a name in place of a type's.
+///
+/// # Errors
+/// The name is no text between quotes.
+pub(crate) fn named(expr: &mut Expr, name: &str) -> Result<()> {
+    let mut wrapper = call(name)?;
+    if let Some(place) = first_argument(&mut wrapper) {
+        std::mem::swap(place, expr);
+        *expr = wrapper;
+    }
+    Ok(())
 }
 
 /// A call of the function on NULL, with the name of a type.

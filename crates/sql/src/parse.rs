@@ -3,7 +3,7 @@
 use datafusion_sql::parser::{CopyToSource, DFParser, DFParserBuilder, Statement as Parsed};
 use sqlparser::ast::{ObjectName, Query, Value};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, Tokenizer};
 use tessera_types::{Code, Error, Result, Span};
 
 use crate::dialect::Tessera;
@@ -63,7 +63,9 @@ fn end_of(sql: &str) -> Span {
 }
 
 fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
-    let mut parser = DFParserBuilder::new(sql)
+    let tokens = Tokenizer::new(&Tessera, sql).tokenize_with_location();
+    let tokens = tokens.map_err(|error| from_parser(&error.into()))?;
+    let mut parser = DFParserBuilder::new(crate::from_first::with_select(tokens))
         .with_dialect(&Tessera)
         .with_recursion_limit(SQL_DEPTH_MAX)
         .build()

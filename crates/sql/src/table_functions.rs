@@ -3,17 +3,31 @@
 //! function.
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgumentList, FunctionArguments, Ident, ObjectName, TableAlias,
-    TableAliasColumnDef, TableFactor,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    TableAlias, TableAliasColumnDef, TableFactor,
 };
 
 use crate::check::normalised;
 
+const UNNEST: &str = "unnest";
 /// Functions of which each row has a list.
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
 /// Turns such a function into what the planner knows.
 pub(crate) fn unnest(factor: &mut TableFactor) {
+    if let TableFactor::Function { name, args, alias, .. } = factor
+        && is_named(name, UNNEST)
+        && let Some(array_exprs) = exprs(args)
+    {
+        let alias = alias.take();
+        *factor = TableFactor::UNNEST {
+            alias,
+            array_exprs,
+            with_offset: false,
+            with_offset_alias: None,
+            with_ordinality: false,
+        };
+    }
     let (name, args, alias) = match factor {
         TableFactor::Table { name, args: Some(args), alias, .. } => (name, &args.args, alias),
         TableFactor::Function { name, args, alias, .. } => (name, &*args, alias),
@@ -33,6 +47,20 @@ pub(crate) fn unnest(factor: &mut TableFactor) {
         with_offset_alias: None,
         with_ordinality: false,
     };
+}
+
+fn is_named(name: &ObjectName, wanted: &str) -> bool {
+    let [part] = name.0.as_slice() else { return false };
+    part.as_ident().is_some_and(|ident| normalised(ident) == wanted)
+}
+
+/// Arguments without names.
+fn exprs(args: &[FunctionArg]) -> Option<Vec<Expr>> {
+    let expr = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    };
+    args.iter().map(expr).collect()
 }
 
 /// The name of a function that gives a list.

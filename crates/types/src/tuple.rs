@@ -18,18 +18,18 @@ pub type Format = Arc<str>;
 /// assert_eq!(tessera_types::unique_names(["a", "b", "a", "a"]), ["a", "b", "a_1", "a_2"]);
 /// ```
 pub fn unique_names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Vec<String> {
-    let mut unique: Vec<String> = Vec::new();
-    for wanted in names {
+    let mut taken = std::collections::HashSet::new();
+    let unique = names.into_iter().map(|wanted| {
         let wanted = wanted.into();
         let mut name = wanted.clone();
         let mut number = 1;
-        while unique.contains(&name) {
+        while !taken.insert(name.clone()) {
             name = format!("{wanted}_{number}");
             number += 1;
         }
-        unique.push(name);
-    }
-    unique
+        name
+    });
+    unique.collect()
 }
 
 /// Tuples of one type in one physical format.

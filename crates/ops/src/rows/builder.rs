@@ -317,11 +317,19 @@ impl RowsBuilder {
                 self.append_views(field, column, views, array, start, len, selection)?;
             }
             Values::Nested(array) => {
-                self.sides.push(Side::Array(match selection {
+                // The values of a constant or a dictionary are fewer than its rows.
+                let positions = match (selection, &column.index) {
+                    (None, None) => None,
+                    (Some(selection), None) => Some(selection.to_vec()),
+                    (None, Some(index)) => Some(index.to_vec()),
+                    (Some(selection), Some(index)) => {
+                        Some(selection.iter().map(|position| index[*position as usize]).collect())
+                    }
+                };
+                self.sides.push(Side::Array(match positions {
                     None => array.clone(),
-                    Some(selection) => {
-                        let positions = arrow::array::UInt32Array::from(selection.to_vec());
-                        arrow::compute::take(array, &positions, None)?
+                    Some(positions) => {
+                        arrow::compute::take(array, &arrow::array::UInt32Array::from(positions), None)?
                     }
                 }));
                 self.append_references(offset, start, len)?;

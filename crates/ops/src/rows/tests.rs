@@ -170,6 +170,27 @@ fn dictionaries_constants_and_selections_are_resolved() {
 }
 
 #[test]
+fn constants_of_lists_are_resolved() {
+    let list = |values: Option<Vec<Option<i64>>>| -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<arrow::datatypes::Int64Type, _, _>([values]))
+    };
+    let lists = [list(Some(vec![Some(1), None])), list(Some(Vec::new())), list(None)];
+    let columns: Vec<Column> = lists.iter().map(|list| Column::Constant(list.clone(), 3)).collect();
+    let slot = Slot::nullable(Atom::Int64);
+    let fields = ["a", "b", "c"].map(|name| Field::nullable(name, Atom::List(Box::new(slot.clone()))));
+    let layout = RowLayout::new(&Tuple::new(fields.to_vec())).unwrap();
+    let chunk = Chunk::new(columns, 3);
+    let mut builder = RowsBuilder::new(layout, reservation());
+    builder.append_chunk(&chunk, &[]).unwrap();
+    builder.append_chunk(&chunk.clone().select(Arc::new(UInt32Array::from(vec![2, 1]))), &[]).unwrap();
+    let rows = builder.seal();
+    for (field, list) in lists.iter().enumerate() {
+        let found = plain(&rows.gather(field, &[0, 1, 2, 3, 4]).unwrap());
+        assert_eq!(&found, &taken(list, &[Some(0); 5]));
+    }
+}
+
+#[test]
 fn keys_compare_as_sql_says() {
     let (tuple, arrays) = every_atom();
     let chunk = Chunk::from_arrays(arrays);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray, new_null_array};
+use arrow::datatypes::Schema;
 use bytes::Bytes;
 
 use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
-use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
+use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name, unique_names};
 
 use crate::context::{Context, RangeReader, Read, Run};
 use crate::describe;
@@ -257,6 +258,26 @@ pub(crate) fn check_type(path: &str, name: &str, found: &Atom, declared: &Atom) 
          {found} and cast it in the query",
         quote_name(name)
     )))
+}
+
+/// The columns of a file: names that stand twice get numbers, and a column of a type that is not supported stands as NULLs, so
+/// that the others can be read.
+pub(crate) fn readable_tuple(schema: &Schema) -> Tuple {
+    let names = unique_names(schema.fields().iter().map(|field| field.name().as_str()));
+    let fields =
+        schema.fields().iter().zip(names).map(|(field, name)| match Atom::from_arrow(field.data_type()) {
+            Ok(atom) => Field::nullable(name, atom).with_nullable(field.is_nullable()),
+            Err(_) => Field::nullable(name, Atom::Null),
+        });
+    Tuple::new(fields.collect::<Vec<_>>())
+}
+
+/// A query reads a column of a type that is not supported.
+pub(crate) fn unreadable(path: &str, name: &str, reason: &str) -> Error {
+    let name = quote_name(name);
+    Error::unsupported(format!(
+        "column {name} of '{path}' cannot be read: {reason}; leave it out: SELECT * EXCLUDE ({name})"
+    ))
 }
 
 /// Converts a column that was read as one type to the declared one.

@@ -311,7 +311,12 @@ impl Converter<'_> {
                 ));
             }
             let field = node.schema.field(position);
-            let element = self.fresh(field.name(), Atom::from_arrow(field.data_type())?);
+            // The planner's type may be stale where the list is an outer query's.
+            let atom = match self.atoms.get(&name) {
+                Some(Atom::List(slot)) => slot.atom.clone(),
+                _ => Atom::from_arrow(field.data_type())?,
+            };
+            let element = self.fresh(field.name(), atom);
             // A list that is unnested twice, or also read as it is, is copied first.
             let list = if lists.iter().any(|(known, _)| *known == name) || used_twice(node, from) {
                 let atom = self.atoms.get(&name).cloned().unwrap_or(Atom::Null);

@@ -1,19 +1,23 @@
 //! `ipc_scan` (and, in `write`, `ipc_materialize`): Arrow IPC, the file format and the stream format, compressed or not.
 //!
 //! A record batch of a file is a morsel; a stream is one morsel. Dictionaries stay encoded where their keys have 32 bits.
-//! A file's footer and dictionaries are read when the scan starts, once, and that waits; nothing later does.
+//! A file's footer and dictionaries are read when the scan starts, once, and that waits; nothing later does. Of each
+//! batch only the columns that are wanted are decoded.
+//!
+//! Memory: the bytes of one message for each worker and what it is decompressed to, counted.
 
+mod message;
+mod stream;
 mod write;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::Buffer;
-use arrow::datatypes::{DataType, Schema};
-use arrow::ipc::convert::fb_to_schema;
-use arrow::ipc::reader::{FileDecoder, StreamDecoder, read_footer_length};
-use arrow::ipc::{Block, root_as_footer};
+use arrow::datatypes::DataType;
+use arrow::ipc::reader::read_footer_length;
+use arrow::ipc::{Block, MessageHeader, root_as_footer};
 
 use tessera_encodings::{CHUNK_ROWS, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
@@ -23,20 +27,20 @@ use crate::context::{Context, RangeReader, Read, Reservation, Run};
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use crate::scan::file::{
     self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, convert, filter_and_project,
-    joined_conjuncts, read_now, start_conjuncts,
+    joined_conjuncts, read_now, readable_tuple, start_conjuncts, unreadable,
 };
 use crate::stream_util::ChunksReader;
 
+use self::message::{Decoder, Layout, Prefix, decoded_bytes};
+use self::stream::{Next, Stream};
 pub use self::write::IpcMaterialize;
 
-/// Bytes of a stream that are read at once.
-const STREAM_BYTES: u64 = 1 << 20;
-/// Reads of a stream that are under way at once.
-const STREAM_READS: u64 = 8;
 /// Bytes that stand behind a file's footer: its length and the magic word.
 const TRAILER_BYTES: u64 = 10;
 /// Rows that are filtered at once.
 const BATCH_ROWS: usize = CHUNK_ROWS;
+/// Bytes that a value takes at most when runs are written out; those of texts stay where they are.
+const RUN_VALUE_BYTES: usize = 16;
 
 /// The scan.
 #[derive(Debug)]
@@ -90,17 +94,50 @@ impl Source for LoweredScan {
         let mut files = Vec::with_capacity(self.scan.paths.len());
         for (position, path) in self.scan.paths.iter().enumerate() {
             run.context.check()?;
-            let file = open(&*run.open(path)?, Some(&run.context))?;
-            match &file.blocks {
+            let reader = run.open(path)?;
+            let found = open(&*reader, Some(&run.context))?;
+            let columns = self.columns(position, &found, path)?;
+            let blocks = match &found.blocks {
                 Some(blocks) => {
-                    morsels.extend((0..blocks.batches.len()).map(|batch| (position, Some(batch))))
+                    morsels.extend((0..blocks.batches.len()).map(|batch| (position, Some(batch))));
+                    Some(blocks.decoder(&found.layout, &columns.wanted, &*reader, run)?)
                 }
-                None => morsels.push((position, None)),
-            }
-            files.push(file);
+                None => {
+                    morsels.push((position, None));
+                    None
+                }
+            };
+            files.push(IpcFile { len: reader.len(), layout: found.layout, columns, blocks });
         }
         let (scan, conjuncts) = (self.scan.clone(), start_conjuncts(&self.conjuncts, run));
         Ok(Arc::new(OpenRun(Arc::new(IpcRun { scan, conjuncts, run: run.clone(), files, morsels }))))
+    }
+}
+
+impl LoweredScan {
+    /// Where the columns of the scan are in a file.
+    fn columns(&self, position: usize, found: &Found, path: &str) -> Result<FileColumns> {
+        let tuple = readable_tuple(&found.layout.schema);
+        let constants = self.scan.constants(position)?;
+        let mut places = Vec::with_capacity(constants.len());
+        for (field, constant) in self.scan.columns.fields().iter().zip(&constants) {
+            if constant.is_some() {
+                places.push(None);
+                continue;
+            }
+            let place = tuple.index_of(&field.name);
+            if let Some(place) = place {
+                let found = found.layout.schema.field(place).data_type();
+                Atom::from_arrow(found).map_err(|error| unreadable(path, &field.name, error.message()))?;
+            }
+            places.push(place);
+        }
+        let mut wanted: Vec<usize> = places.iter().flatten().copied().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let place = |place: usize| wanted.binary_search(&place).ok();
+        let places = places.into_iter().map(|found| found.and_then(place)).collect();
+        Ok(FileColumns { constants, places, wanted })
     }
 }
 
@@ -117,20 +154,21 @@ impl SourceRun for OpenRun {
         let &(file, batch) =
             run.morsels.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let source = run.run.open(&run.scan.paths[file])?;
-        if source.len() != run.files[file].len {
+        let IpcFile { len, layout, columns, .. } = &run.files[file];
+        if source.len() != *len {
             return Err(Error::data(format!("'{}' changed while it was read", run.scan.paths[file])));
         }
         let batches = match batch {
             Some(batch) => Batches::File(batch),
-            None => Batches::Stream(Box::new(Stream::new(source.len()))),
+            None => Batches::Stream(Box::new(Stream::new(layout, &columns.wanted, *len))),
         };
         Ok(Box::new(IpcReader {
-            constants: run.scan.constants(file)?,
             reservation: Reservation::new(run.run.context.clone()),
             run: run.clone(),
             file,
             source,
             batches,
+            decoded: None,
             chunks: None,
             done: false,
         }))
@@ -142,8 +180,8 @@ struct IpcReader {
     file: usize,
     source: Arc<dyn RangeReader>,
     batches: Batches,
-    constants: Vec<Option<ArrayRef>>,
     reservation: Reservation,
+    decoded: Option<Decoded>,
     chunks: Option<ChunksReader>,
     done: bool,
 }
@@ -155,50 +193,80 @@ enum Batches {
     Stream(Box<Stream>),
 }
 
-/// How far a stream has been read.
-struct Stream {
-    decoder: StreamDecoder,
-    len: u64,
-    position: u64,
-    buffer: Buffer,
+/// A record batch whose rows from `start` on have not been yielded.
+struct Decoded {
+    columns: Vec<Column>,
+    start: usize,
+    rows: usize,
 }
 
-impl Stream {
-    fn new(len: u64) -> Stream {
-        Stream { decoder: StreamDecoder::new(), len, position: 0, buffer: Buffer::default() }
-    }
-
-    /// The next bytes.
-    fn next(&self) -> Range<u64> {
-        self.position..(self.position + STREAM_BYTES).min(self.len)
-    }
-
-    /// The next bytes and those that are asked for with them.
-    fn ahead(&self) -> Vec<Range<u64>> {
-        let start = |read: u64| (self.position + read * STREAM_BYTES).min(self.len);
-        (0..STREAM_READS).map(|read| start(read)..start(read + 1)).collect()
-    }
-
-    /// Takes bytes that have come.
-    fn push(&mut self, bytes: bytes::Bytes) {
-        self.position += bytes.len() as u64;
-        self.buffer = Buffer::from(bytes);
-    }
-}
-
-/// A file that has been looked into.
+/// A file that a scan reads.
 #[derive(Debug)]
 struct IpcFile {
     len: u64,
-    schema: Arc<Schema>,
-    /// Where its record batches lie; none for a stream.
+    layout: Layout,
+    columns: FileColumns,
+    /// What decodes its record batches, and where they lie; none for a stream.
+    blocks: Option<(Decoder, Arc<[Block]>)>,
+}
+
+/// The columns of a scan in one file.
+#[derive(Debug)]
+struct FileColumns {
+    /// Hive partitions.
+    constants: Vec<Option<ArrayRef>>,
+    /// Positions among the columns that are decoded.
+    places: Vec<Option<usize>>,
+    /// Positions, in the file, of the columns that are decoded.
+    wanted: Vec<usize>,
+}
+
+/// A file that has been looked into.
+struct Found {
+    layout: Layout,
+    /// Where its messages lie; none for a stream.
     blocks: Option<Blocks>,
 }
 
-#[derive(Debug)]
 struct Blocks {
-    decoder: FileDecoder,
-    batches: Vec<Block>,
+    dictionaries: Vec<Block>,
+    batches: Arc<[Block]>,
+}
+
+impl Blocks {
+    /// A decoder of these columns, with their dictionaries.
+    fn decoder(
+        &self,
+        layout: &Layout,
+        wanted: &[usize],
+        reader: &dyn RangeReader,
+        run: &Run,
+    ) -> Result<(Decoder, Arc<[Block]>)> {
+        let mut decoder = Decoder::new(layout, wanted);
+        if !decoder.has_dictionaries() {
+            return Ok((decoder, self.batches.clone()));
+        }
+        let path = reader.path();
+        let ranges = self.dictionaries.iter().map(|block| range_of(path, block, reader.len()));
+        let ranges = ranges.collect::<Result<Vec<_>>>()?;
+        reader.prefetch(&ranges)?;
+        let mut reservation = Reservation::new(run.context.clone());
+        for (block, range) in self.dictionaries.iter().zip(ranges) {
+            reservation.resize((range.end - range.start) as usize)?;
+            let bytes = Buffer::from(read_now(reader, range, Some(&run.context))?);
+            check_message(path, block, &bytes, &mut reservation)?;
+            decoder.dictionary(block, &bytes).map_err(|error| damaged(path, error))?;
+        }
+        Ok((decoder, self.batches.clone()))
+    }
+}
+
+/// Checks what a message says of its parts, and counts what decoding it takes.
+fn check_message(path: &str, block: &Block, bytes: &[u8], reservation: &mut Reservation) -> Result<()> {
+    let failed = |error: String| damaged(path, error);
+    let message = message::message(bytes).map_err(failed)?;
+    let body = bytes.get(block.metaDataLength() as usize..).unwrap_or_default();
+    reservation.grow(decoded_bytes(&message, body).map_err(failed)?)
 }
 
 impl Reader for IpcReader {
@@ -210,67 +278,74 @@ impl Reader for IpcReader {
                     step => return Ok(step),
                 }
             }
+            self.run.run.context.check()?;
+            if let Some(chunks) = self.next_chunks()? {
+                self.chunks = Some(chunks);
+                continue;
+            }
             if self.done {
                 return Ok(Step::Done);
             }
-            self.run.run.context.check()?;
             let run = self.run.clone();
-            let path = &run.scan.paths[self.file];
+            let file = &run.files[self.file];
             let batch = match &mut self.batches {
                 Batches::File(batch) => {
-                    let blocks = run.files[self.file].blocks.as_ref();
-                    let blocks = blocks.ok_or_else(|| Error::internal("a batch of a stream"))?;
-                    let block = &blocks.batches[*batch];
-                    let range = range_of(path, block)?;
+                    let blocks = file.blocks.as_ref();
+                    let (decoder, blocks) = blocks.ok_or_else(|| Error::internal("a batch of a stream"))?;
+                    let (path, block) = (self.source.path(), &blocks[*batch]);
+                    let range = range_of(path, block, file.len)?;
                     self.reservation.resize((range.end - range.start) as usize)?;
                     let bytes = match self.source.read(range)? {
-                        Read::Bytes(bytes) => bytes,
+                        Read::Bytes(bytes) => Buffer::from(bytes),
                         Read::Blocked(token) => return Ok(Step::Blocked(token)),
                     };
                     self.done = true;
-                    let decoded = blocks.decoder.read_record_batch(block, &Buffer::from(bytes));
-                    decoded.map_err(|error| damaged(path, error))?
+                    check_message(path, block, &bytes, &mut self.reservation)?;
+                    decoder.batch(block, &bytes).map_err(|error| damaged(path, error))?
                 }
-                Batches::Stream(stream) => {
-                    if stream.buffer.is_empty() && stream.position < stream.len {
-                        self.source.prefetch(&stream.ahead())?;
-                        match self.source.read(stream.next())? {
-                            Read::Bytes(bytes) => stream.push(bytes),
-                            Read::Blocked(token) => return Ok(Step::Blocked(token)),
-                        }
-                    }
-                    let batch =
-                        stream.decoder.decode(&mut stream.buffer).map_err(|error| damaged(path, error))?;
-                    if batch.is_none() && stream.buffer.is_empty() && stream.position == stream.len {
-                        stream.decoder.finish().map_err(|error| damaged(path, error))?;
+                Batches::Stream(stream) => match stream.next(&*self.source, &mut self.reservation)? {
+                    Next::Batch(batch) => Some(batch),
+                    Next::Blocked(token) => return Ok(Step::Blocked(token)),
+                    Next::End => {
                         self.done = true;
+                        None
                     }
-                    batch
-                }
+                },
             };
             if let Some(batch) = batch {
-                self.chunks = Some(self.chunks_of(&batch)?);
+                self.decoded = Some(self.decoded(&batch)?);
             }
         }
     }
 }
 
 impl IpcReader {
-    fn chunks_of(&self, batch: &RecordBatch) -> Result<ChunksReader> {
-        let run = &self.run;
-        let path = &run.scan.paths[self.file];
-        let rows = batch.num_rows();
+    /// The columns of the scan.
+    fn decoded(&mut self, batch: &RecordBatch) -> Result<Decoded> {
+        let run = self.run.clone();
+        let (path, rows) = (&run.scan.paths[self.file], batch.num_rows());
+        let FileColumns { constants, places, .. } = &run.files[self.file].columns;
         let mut columns = Vec::with_capacity(run.scan.columns.len());
-        for (field, constant) in run.scan.columns.fields().iter().zip(&self.constants) {
-            columns.push(match (constant, batch.column_by_name(&field.name), field.atom()) {
+        for ((field, constant), place) in run.scan.columns.fields().iter().zip(constants).zip(places) {
+            let array = place.and_then(|place| batch.columns().get(place));
+            columns.push(match (constant, array, field.atom()) {
                 (Some(constant), ..) => Column::Constant(constant.clone(), rows),
                 (None, Some(array), Some(declared)) => {
                     let found = Atom::from_arrow(array.data_type())?;
                     check_type(path, &field.name, &found, declared)?;
-                    check_nulls(array.as_ref(), field.nullable, path, &field.name)?;
-                    column(array, &found, declared).map_err(|error| {
+                    if holds_runs(array.data_type()) {
+                        // A few bytes may say that there are very many values.
+                        self.reservation.grow(rows.saturating_mul(RUN_VALUE_BYTES))?;
+                    }
+                    let column = column(array, &found, declared).map_err(|error| {
                         error.context(format!("column {} of '{path}'", quote_name(&field.name)))
-                    })?
+                    })?;
+                    let nulls = |array: &ArrayRef| check_nulls(array, field.nullable, path, &field.name);
+                    match &column {
+                        Column::Plain(array) | Column::Dictionary(array) => nulls(array)?,
+                        _ => {}
+                    }
+                    column
                 }
                 (None, None, Some(atom)) if field.nullable && run.scan.paths.len() > 1 => {
                     Column::Constant(file::null_constant(atom), rows)
@@ -278,22 +353,47 @@ impl IpcReader {
                 _ => return Err(Error::data(format!("'{path}' has no column {}", quote_name(&field.name)))),
             });
         }
-        let mut chunks = Vec::with_capacity(rows.div_ceil(BATCH_ROWS));
-        for start in (0..rows).step_by(BATCH_ROWS) {
-            let len = BATCH_ROWS.min(rows - start);
-            let columns: Vec<Column> = columns.iter().map(|column| column.slice(start, len)).collect();
-            chunks.push(filter_and_project(&columns, len, &run.conjuncts, &run.scan.fields)?);
+        Ok(Decoded { columns, start: 0, rows })
+    }
+
+    /// Chunks of the next rows of the batch that is being read; nothing at its end.
+    fn next_chunks(&mut self) -> Result<Option<ChunksReader>> {
+        let Some(Decoded { columns, start, rows }) = &mut self.decoded else { return Ok(None) };
+        let (from, len) = (*start, BATCH_ROWS.min(*rows - *start));
+        if len == 0 {
+            self.decoded = None;
+            return Ok(None);
         }
-        Ok(ChunksReader::new(chunks, run.run.context.chunk_rows()))
+        *start += len;
+        let columns: Vec<Column> = columns.iter().map(|column| column.slice(from, len)).collect();
+        let run = &self.run;
+        let chunk = filter_and_project(&columns, len, &run.conjuncts, &run.scan.fields)?;
+        Ok(Some(ChunksReader::new(vec![chunk], run.run.context.chunk_rows())))
+    }
+}
+
+fn holds_runs(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::RunEndEncoded(..) => true,
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => holds_runs(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| holds_runs(field.data_type())),
+        _ => false,
     }
 }
 
 fn column(array: &ArrayRef, found: &Atom, declared: &Atom) -> Result<Column> {
     let keeps = match array.data_type() {
+        // A NULL among the values would not be seen as one.
         DataType::Dictionary(key, values) => {
             found == declared
                 && **values == declared.arrow()
                 && matches!(**key, DataType::Int32 | DataType::UInt32)
+                && array.as_any_dictionary().values().null_count() == 0
         }
         _ => false,
     };
@@ -304,14 +404,13 @@ fn column(array: &ArrayRef, found: &Atom, declared: &Atom) -> Result<Column> {
     }
 }
 
-/// The columns of an Arrow IPC file or stream.
+/// The columns of an Arrow IPC file or stream. One of a type that is not supported stands as NULLs, and is an error where it is
+/// read.
 ///
 /// # Errors
-/// The file cannot be read, is no Arrow IPC, or has types that are not supported.
+/// The file cannot be read or is no Arrow IPC.
 pub fn discover(reader: Arc<dyn RangeReader>) -> Result<Tuple> {
-    let schema = open(&*reader, None)?.schema;
-    let tuple = Tuple::from_arrow_schema(&schema).and_then(|tuple| tuple.check().map(|()| tuple));
-    tuple.map_err(|error| error.context(format!("'{}'", reader.path())))
+    Ok(readable_tuple(&open(&*reader, None)?.layout.schema))
 }
 
 fn damaged(path: &str, error: impl std::fmt::Display) -> Error {
@@ -320,17 +419,20 @@ fn damaged(path: &str, error: impl std::fmt::Display) -> Error {
     ))
 }
 
-/// Looks into a file: schema, and for the file format dictionaries and where the batches lie.
-fn open(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Result<IpcFile> {
+/// Looks into a file: its schema, and for the file format where its messages lie.
+fn open(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Result<Found> {
     let magic = read_now(reader, 0..reader.len().min(6), context)?;
-    let (schema, blocks) = match &magic[..] {
-        b"ARROW1" => open_file(reader, context).map(|(schema, blocks)| (schema, Some(blocks)))?,
-        _ => (stream_schema(reader, context)?, None),
-    };
-    Ok(IpcFile { len: reader.len(), schema, blocks })
+    match &magic[..] {
+        b"ARROW1" => open_file(reader, context),
+        magic if magic.starts_with(b"FEA1") => Err(Error::unsupported(format!(
+            "'{}' is a Feather file of version 1, which is not read; write it as Arrow IPC (Feather version 2)",
+            reader.path()
+        ))),
+        _ => Ok(Found { layout: stream_layout(reader, context)?, blocks: None }),
+    }
 }
 
-fn open_file(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Result<(Arc<Schema>, Blocks)> {
+fn open_file(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Result<Found> {
     let (path, len) = (reader.path(), reader.len());
     let Some(footer_end) = len.checked_sub(TRAILER_BYTES) else {
         return Err(damaged(path, format!("it has only {len} bytes")));
@@ -345,52 +447,52 @@ fn open_file(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Re
     let footer = read_now(reader, footer_start..footer_end, context)?;
     let footer = root_as_footer(&footer).map_err(|error| damaged(path, error))?;
     let schema = footer.schema().ok_or_else(|| damaged(path, "its footer has no schema"))?;
-    if !schema.endianness().equals_to_target_endianness() {
-        return Err(Error::unsupported(format!("'{path}' was written on a machine of another byte order")));
-    }
-    let schema = Arc::new(fb_to_schema(schema));
-    let mut decoder = FileDecoder::new(schema.clone(), footer.version());
-    let dictionaries: Vec<Block> = footer.dictionaries().iter().flatten().copied().collect();
-    let ranges = dictionaries.iter().map(|block| range_of(path, block)).collect::<Result<Vec<_>>>()?;
-    reader.prefetch(&ranges)?;
-    for (block, range) in dictionaries.iter().zip(ranges) {
-        let bytes = read_now(reader, range, context)?;
-        decoder.read_dictionary(block, &Buffer::from(bytes)).map_err(|error| damaged(path, error))?;
-    }
+    check_order(path, &schema)?;
+    let schema = message::schema(schema).map_err(|error| damaged(path, error))?;
     let batches = footer.recordBatches().ok_or_else(|| damaged(path, "its footer names no batches"))?;
-    Ok((schema, Blocks { decoder, batches: batches.iter().copied().collect() }))
+    let blocks = Blocks {
+        dictionaries: footer.dictionaries().iter().flatten().copied().collect(),
+        batches: batches.iter().copied().collect(),
+    };
+    Ok(Found { layout: Layout { schema, version: footer.version() }, blocks: Some(blocks) })
+}
+
+fn check_order(path: &str, schema: &arrow::ipc::Schema<'_>) -> Result<()> {
+    if schema.endianness().equals_to_target_endianness() {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("'{path}' was written on a machine of another byte order")))
 }
 
 /// The bytes of a block: its description and its body.
-fn range_of(path: &str, block: &Block) -> Result<Range<u64>> {
+fn range_of(path: &str, block: &Block, len: u64) -> Result<Range<u64>> {
     let part = |len: i64| u64::try_from(len).ok();
     let range = part(block.offset()).zip(part(block.metaDataLength().into())).zip(part(block.bodyLength()));
     let range =
         range.and_then(|((start, head), body)| Some(start..start.checked_add(head)?.checked_add(body)?));
     // A description begins with its own length.
-    let range = range.filter(|_| block.metaDataLength() >= 8);
+    let range = range.filter(|range| block.metaDataLength() >= 8 && range.end <= len);
     range.ok_or_else(|| damaged(path, "a block lies outside the file"))
 }
 
 /// The schema at the start of a stream.
-fn stream_schema(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Result<Arc<Schema>> {
-    const STEP_BYTES: u64 = 64 << 10;
-    let path = reader.path();
-    let mut decoder = StreamDecoder::new();
-    let mut position = 0;
-    while position < reader.len() {
-        let end = (position + STEP_BYTES).min(reader.len());
-        let mut bytes = Buffer::from(read_now(reader, position..end, context)?);
-        position = end;
-        while !bytes.is_empty() {
-            let batch = decoder.decode(&mut bytes).map_err(|error| damaged(path, error))?;
-            if let Some(schema) = decoder.schema() {
-                return Ok(schema);
-            }
-            if batch.is_none() {
-                break;
-            }
-        }
+fn stream_layout(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Result<Layout> {
+    let (path, len) = (reader.path(), reader.len());
+    let failed = |error: String| damaged(path, error);
+    let start = read_now(reader, 0..len.min(8), context)?;
+    let early = || damaged(path, "it ends before its schema");
+    let Prefix { prefix, description } = Prefix::of(&start).map_err(failed)?.ok_or_else(early)?;
+    let end = (prefix + description) as u64;
+    if description == 0 || end > len {
+        return Err(early());
     }
-    Err(damaged(path, "it ends before its schema"))
+    let bytes = read_now(reader, 0..end, context)?;
+    let message = message::message(&bytes).map_err(failed)?;
+    let schema = match message.header_type() {
+        MessageHeader::Schema => message.header_as_schema(),
+        _ => None,
+    };
+    let schema = schema.ok_or_else(|| damaged(path, "it does not begin with a schema"))?;
+    check_order(path, &schema)?;
+    Ok(Layout { schema: message::schema(schema).map_err(failed)?, version: message.version() })
 }

@@ -1,10 +1,11 @@
 //! What a Parquet file says of itself: schema, row groups, statistics, page index.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::DecodeResult;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::Type;
 use parquet::file::metadata::{
     ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder,
@@ -17,7 +18,9 @@ use tessera_plan::Scalar;
 use tessera_types::{Atom, Error, Result, Tuple};
 
 use super::fetch::{GAP_BYTES_MAX, coalesce};
+use super::schema::Readable;
 use crate::context::{Context, RangeReader};
+use crate::guard::guarded;
 use crate::scan::file::read_now;
 use crate::scan::prune::Bounds;
 
@@ -54,8 +57,10 @@ pub struct DiscoveredColumn {
 pub(super) struct Metadata {
     pub(super) parquet: Arc<ParquetMetaData>,
     pub(super) arrow: ArrowReaderMetadata,
-    /// The root columns as atoms.
+    /// The root columns as atoms; NULLs where one cannot be read.
     pub(super) tuple: Tuple,
+    /// Why root columns cannot be read, where that is so.
+    pub(super) unreadable: HashMap<usize, String>,
     /// The first leaf of each root column, and one more at the end.
     pub(super) first_leaf: Vec<usize>,
 }
@@ -78,7 +83,9 @@ impl Metadata {
             .map_err(|error| damaged(path, error))?
             .with_page_index_policy(PageIndexPolicy::Optional);
         let parquet = loop {
-            match decoder.try_decode().map_err(|error| damaged(path, error))? {
+            let decoded = guarded(|| decoder.try_decode());
+            let decoded = decoded.ok_or_else(|| damaged(path, "its footer cannot be decoded"))?;
+            match decoded.map_err(|error| damaged(path, error))? {
                 DecodeResult::Data(metadata) => break metadata,
                 DecodeResult::NeedsData(ranges) => {
                     for range in ranges {
@@ -89,12 +96,10 @@ impl Metadata {
                 DecodeResult::Finished => return Err(damaged(path, "its footer ends early")),
             }
         };
-        let parquet = Arc::new(parquet);
-        let arrow = ArrowReaderMetadata::try_new(parquet.clone(), ArrowReaderOptions::new())
-            .map_err(|error| damaged(path, error))?;
-        let tuple = Tuple::from_arrow_schema(arrow.schema())
-            .and_then(|tuple| tuple.check().map(|()| tuple))
-            .map_err(|error| error.context(format!("'{path}'")))?;
+        let parquet = Arc::new(with_real_dictionaries(parquet).map_err(|error| damaged(path, error))?);
+        let readable = guarded(|| Readable::of(&parquet)).ok_or("its schema cannot be");
+        let readable = readable.map_err(str::to_string).flatten().map_err(|error| damaged(path, error))?;
+        let Readable { arrow, tuple, unreadable } = readable;
         let schema = parquet.file_metadata().schema_descr();
         let mut first_leaf: Vec<usize> = Vec::with_capacity(tuple.len() + 1);
         for leaf in 0..schema.num_columns() {
@@ -106,7 +111,7 @@ impl Metadata {
             return Err(Error::unsupported(format!("'{path}' has a group without columns")));
         }
         first_leaf.push(schema.num_columns());
-        let metadata = Metadata { parquet, arrow, tuple, first_leaf };
+        let metadata = Metadata { parquet, arrow, tuple, unreadable, first_leaf };
         metadata.check(path, reader.len())?;
         Ok(metadata)
     }
@@ -188,7 +193,8 @@ impl Metadata {
         let leaf = self.flat_leaf(root)?;
         let required = self.parquet.file_metadata().schema_descr().column(leaf).max_def_level() == 0;
         let index = self.parquet.column_index()?.get(group)?.get(leaf)?;
-        if page as u64 >= index.num_pages() {
+        // A column without an index stands in it all the same.
+        if matches!(index, ColumnIndexMetaData::NONE) || page as u64 >= index.num_pages() {
             return None;
         }
         let atom = self.tuple.fields()[root].atom()?.clone();
@@ -197,6 +203,23 @@ impl Metadata {
         let some_null = !required && index.null_count(page) != Some(0);
         Some(Bounds { atom, min, max, some_null, some_value: !all_null })
     }
+}
+
+/// The same file without dictionaries where there can be none: some writers say that one begins at byte 0, or behind the values,
+/// where they mean that there is none.
+fn with_real_dictionaries(parquet: ParquetMetaData) -> parquet::errors::Result<ParquetMetaData> {
+    let is_wrong = |chunk: &ColumnChunkMetaData| {
+        chunk.dictionary_page_offset().is_some_and(|start| start <= 0 || start >= chunk.data_page_offset())
+    };
+    if !parquet.row_groups().iter().flat_map(|group| group.columns()).any(is_wrong) {
+        return Ok(parquet);
+    }
+    let mut builder = parquet.into_builder();
+    let mut groups = builder.take_row_groups();
+    for chunk in groups.iter_mut().flat_map(|group| group.columns_mut()).filter(|chunk| is_wrong(chunk)) {
+        *chunk = chunk.clone().into_builder().set_dictionary_page_offset(None).build()?;
+    }
+    Ok(builder.set_row_groups(groups).build())
 }
 
 fn min_max(statistics: &Statistics, physical: Type, atom: &Atom) -> (Option<Scalar>, Option<Scalar>) {

@@ -14,6 +14,7 @@ mod hybrid;
 mod metadata;
 mod nested;
 mod reader;
+mod schema;
 mod skip;
 mod unpack;
 mod write;
@@ -30,7 +31,7 @@ use crate::context::{RangeReader, Run};
 use crate::lock;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, SubOperator};
 use crate::scan::file::{
-    self, Conjunct, FileScan, RunConjunct, check_type, conjuncts, null_constant, start_conjuncts,
+    self, Conjunct, FileScan, RunConjunct, check_type, conjuncts, null_constant, start_conjuncts, unreadable,
 };
 use crate::sideways::{FilterOf, Heard, Threshold, ThresholdOf, wanted};
 use crate::stream_util::chunks_source;
@@ -279,6 +280,9 @@ impl LoweredScan {
             columns.push(match (constant, metadata.tuple.index_of(&field.name)) {
                 (Some(constant), _) => SourceColumn::Constant(constant),
                 (None, Some(root)) => {
+                    if let Some(reason) = metadata.unreadable.get(&root) {
+                        return Err(unreadable(path, &field.name, reason));
+                    }
                     let found = metadata.tuple.fields()[root].atom().cloned().unwrap_or(Atom::Null);
                     check_type(path, &field.name, &found, declared)?;
                     SourceColumn::File { root, found }

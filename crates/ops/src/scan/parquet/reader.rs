@@ -8,7 +8,6 @@
 mod tested;
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +22,7 @@ use super::metadata::damaged;
 use super::nested::NestedColumn;
 use super::{FileState, ScanRun, SourceColumn};
 use crate::context::{RangeReader, Read, Reservation, Token};
+use crate::guard::guarded;
 use crate::operator::{Reader, Step};
 use crate::scan::file::{check_nulls, convert};
 use crate::sideways::Heard;
@@ -398,9 +398,9 @@ enum Loaded {
 impl Reader for MorselReader {
     fn step(&mut self) -> Result<Step> {
         // The decompression and Arrow libraries may panic on bytes that no writer makes; that is the file's fault.
-        match catch_unwind(AssertUnwindSafe(|| self.advance())) {
-            Ok(step) => step,
-            Err(_) => {
+        match guarded(|| self.advance()) {
+            Some(step) => step,
+            None => {
                 self.done = true;
                 Err(damaged(&self.file().path, format!("row group {} cannot be decoded", self.morsel.group)))
             }

@@ -1,0 +1,161 @@
+//! `FROM t` without SELECT, which is `SELECT * FROM t`: the parser takes nothing that follows the tables
+//! of such a query, so the two words are put before it.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
+
+/// What has been read of a query, or of what stands between parentheses.
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// A query may begin here.
+    Start,
+    /// After WITH or EXPLAIN: a query follows at the same depth.
+    Before,
+    /// Anything else.
+    Body,
+}
+
+/// The tokens with `SELECT *` before each FROM that begins a query without SELECT.
+pub(crate) fn with_select(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut places = Vec::new();
+    let mut states = vec![State::Start];
+    let mut last: Option<Keyword> = None;
+    for (position, token) in tokens.iter().enumerate() {
+        let Some(state) = states.last_mut() else { break };
+        let word = match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => {
+                if *state == State::Start && last != Some(Keyword::EXPLAIN) {
+                    *state = State::Body;
+                }
+                // TRIM(FROM s) is no query.
+                let inside = if last == Some(Keyword::TRIM) { State::Body } else { State::Start };
+                states.push(inside);
+                None
+            }
+            Token::RParen => {
+                states.pop();
+                None
+            }
+            Token::SemiColon => {
+                states = vec![State::Start];
+                None
+            }
+            Token::Word(Word { keyword, quote_style: None, .. }) => Some(*keyword),
+            _ => {
+                if *state == State::Start {
+                    *state = State::Body;
+                }
+                None
+            }
+        };
+        if let (Some(keyword), Some(state)) = (word, states.last_mut()) {
+            let begins = *state != State::Body || last == Some(Keyword::AS);
+            *state = match keyword {
+                Keyword::FROM if begins => {
+                    if !selects(&tokens[position + 1..]) {
+                        places.push(position);
+                    }
+                    State::Body
+                }
+                Keyword::WITH | Keyword::EXPLAIN if *state == State::Start => State::Before,
+                Keyword::SELECT | Keyword::VALUES | Keyword::INSERT | Keyword::DELETE | Keyword::UPDATE => {
+                    State::Body
+                }
+                Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT => State::Start,
+                Keyword::ALL | Keyword::DISTINCT if *state == State::Start => State::Start,
+                _ if *state == State::Start => State::Body,
+                _ => *state,
+            };
+        }
+        last = word;
+    }
+    insert(tokens, &places)
+}
+
+/// Whether the query whose FROM stands before these tokens has a SELECT.
+fn selects(tokens: &[TokenWithSpan]) -> bool {
+    let mut depth = 0usize;
+    for token in tokens {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => return false,
+            Token::RParen => depth -= 1,
+            Token::SemiColon => return false,
+            Token::Word(Word { keyword, quote_style: None, .. }) if depth == 0 => match keyword {
+                Keyword::SELECT => return true,
+                Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT => return false,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    false
+}
+
+fn insert(tokens: Vec<TokenWithSpan>, places: &[usize]) -> Vec<TokenWithSpan> {
+    if places.is_empty() {
+        return tokens;
+    }
+    let mut out = Vec::with_capacity(tokens.len() + 2 * places.len());
+    for (position, token) in tokens.into_iter().enumerate() {
+        if places.contains(&position) {
+            let Span { start, .. } = token.span;
+            for added in [Token::make_keyword("SELECT"), Token::Mul] {
+                out.push(TokenWithSpan { token: added, span: Span { start, end: start } });
+            }
+        }
+        out.push(token);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+    use crate::dialect::Tessera;
+
+    fn written(sql: &str) -> String {
+        let tokens = Tokenizer::new(&Tessera, sql).tokenize_with_location().unwrap();
+        let tokens = with_select(tokens).into_iter().map(|token| token.token);
+        let words = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
+        words.map(|token| token.to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn select_is_put_before_queries_that_have_none() {
+        for (sql, wanted) in [
+            ("from t", "SELECT * from t"),
+            ("from t where a > 1; from u", "SELECT * from t where a > 1 ; SELECT * from u"),
+            ("with c as (from t) from c", "with c as ( SELECT * from t ) SELECT * from c"),
+            ("explain analyze from t", "explain analyze SELECT * from t"),
+            ("copy (from t) to 'x'", "copy ( SELECT * from t ) to 'x'"),
+            ("create view v as from t", "create view v as SELECT * from t"),
+            ("from t union all from u", "SELECT * from t union all SELECT * from u"),
+            ("select (from t), 1", "select ( SELECT * from t ) , 1"),
+            ("select a from (from t) x", "select a from ( SELECT * from t ) x"),
+            ("from (from t) x", "SELECT * from ( SELECT * from t ) x"),
+        ] {
+            assert_eq!(written(sql), wanted);
+        }
+    }
+
+    #[test]
+    fn other_froms_stay() {
+        for sql in [
+            "select a from t",
+            "from t select a where b",
+            "select (1) from t",
+            "select trim ( from s ) , extract ( year from d ) , substring ( s from 2 ) from t",
+            "with c as ( select 1 a ) select a from c",
+            "( select 1 ) union select a from t",
+            "select a as b from t",
+            "select a is distinct from b from t",
+            "delete from t",
+        ] {
+            assert_eq!(written(sql).replace(' ', ""), sql.replace(' ', ""));
+        }
+    }
+}
