@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn panics_are_caught_and_ended_statements_are_not() {
-        assert_eq!(guarded(|| is_guarded()), Some(true));
+        assert_eq!(guarded(is_guarded), Some(true));
         assert_eq!(guarded(|| -> usize { panic!("of a library") }), None);
         let ended = || guarded(|| resume_unwind(Box::new(Error::data("ended"))));
         assert!(catch_unwind(ended).is_err());

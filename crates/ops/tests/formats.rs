@@ -11,29 +11,29 @@ use tessera_types::{Error, Result, Tuple};
 
 use crate::common::{materialize, scan, scan_params};
 
-struct Folder(tempfile::TempDir);
+pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Folder(tempfile::tempdir().unwrap())
     }
 
-    fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+    pub(crate) fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.0.path().join(name).to_str().unwrap().to_string();
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.0.path().join(name).to_str().unwrap().to_string()
     }
 }
 
-fn tuple(text: &str) -> Tuple {
+pub(crate) fn tuple(text: &str) -> Tuple {
     text.parse().unwrap()
 }
 
-fn shown(batch: &RecordBatch) -> String {
+pub(crate) fn shown(batch: &RecordBatch) -> String {
     let mut out = Vec::new();
     csv::write_batch(batch, &mut out).unwrap();
     String::from_utf8(out).unwrap()

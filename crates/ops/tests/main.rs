@@ -2,4 +2,5 @@
 
 mod common;
 mod formats;
+mod other_writers;
 mod parquet;

@@ -285,7 +285,11 @@ fn check_scalar(function: &Function, place: Tokens) -> Flow {
 /// An alias that gives columns types.
 fn check_alias(alias: Option<&TableAlias>, place: Tokens) -> Flow {
     let typed = alias.is_some_and(|alias| alias.columns.iter().any(|column| column.data_type.is_some()));
-    refuse(typed, "a type after a column's name in an alias", place)
+    if !typed {
+        return ControlFlow::Continue(());
+    }
+    let message = "an alias names columns and does not type them; write CAST in the query";
+    ControlFlow::Break(placed(Error::new(Code::Syntax, message), place))
 }
 
 fn check_factor(factor: &TableFactor) -> Flow {
