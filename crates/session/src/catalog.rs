@@ -11,7 +11,7 @@ use tessera_sql::{Catalog, CreateExternalTable, CreateTableAs, Table};
 use tessera_types::{Error, Result};
 
 use crate::memory_table::MemoryTable;
-use crate::source::{Sampler, Source, Stamps, params_of_options};
+use crate::source::{Sampler, Source, Stamps};
 use crate::storage::Storage;
 
 /// Schemas that mean the database directory.
@@ -129,10 +129,13 @@ impl FileCatalog {
                 create.locations.len()
             )));
         };
-        let format = format_called(&create.format)?;
-        let mut source = Source::at(&self.storage, name, location)?;
-        source.format = format;
-        source.options = params_of_options(format, &create.options)?;
+        let format = FileFormat::called(&create.format).ok_or_else(|| {
+            Error::unsupported(format!(
+                "STORED AS {}; there are parquet, csv, tsv, json and arrow",
+                create.format
+            ))
+        })?;
+        let mut source = Source::of_format(&self.storage, name, location, format, &create.options)?;
         source.declared = create.columns.clone();
         let table = source.describe(&self.storage)?;
         if let Some(missing) = create.partitions.iter().find(|name| table.tuple.field(name).is_none()) {
@@ -262,6 +265,12 @@ impl Catalog for FileCatalog {
         Ok(None)
     }
 
+    fn files(&self, path: &str, format: &str, options: &[(String, String)]) -> Result<Option<Arc<Table>>> {
+        let format =
+            FileFormat::called(format).ok_or_else(|| Error::internal(format!("a format called {format}")))?;
+        self.described(Source::of_format(&self.storage, path, path, format, options)?).map(Some)
+    }
+
     fn view(&self, reference: &[&str]) -> Result<Option<Arc<str>>> {
         Ok(match reference {
             [name] => self.views.get(*name).cloned(),
@@ -303,12 +312,6 @@ fn simple_name(parts: &[String]) -> Result<&str> {
 
 fn already(name: &str) -> Error {
     Error::semantic(format!("there is a table or view called {name} already; drop it first"))
-}
-
-fn format_called(name: &str) -> Result<FileFormat> {
-    FileFormat::of_path(&format!("x.{name}")).map_err(|_| {
-        Error::unsupported(format!("STORED AS {name}; there are parquet, csv, tsv, json and arrow"))
-    })
 }
 
 #[cfg(test)]

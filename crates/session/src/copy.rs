@@ -7,13 +7,15 @@ use tessera_plan::{Builder, Expr, NodeId, Params, Plan, Value};
 use tessera_sql::{CopyTo, Planned};
 use tessera_types::{Error, Result, unique_names};
 
+use crate::source::Direction;
+
 /// The plan that writes the file and yields its path and number of rows.
 ///
 /// # Errors
 /// The format cannot be told or is unknown.
 pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
     let format = match &copy.format {
-        Some(name) => FileFormat::of_path(&format!("x.{name}")).map_err(|_| {
+        Some(name) => FileFormat::called(name).ok_or_else(|| {
             Error::unsupported(format!("COPY as {name}; there are parquet, csv, tsv, json and arrow"))
         })?,
         None => FileFormat::of_path(&copy.path)?,
@@ -21,7 +23,7 @@ pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
     let names: Vec<Arc<str>> = unique_names(&copy.query.names).into_iter().map(Into::into).collect();
     let (mut builder, root) = named(&copy.query, names);
     let mut params = Params::new().with("path", Value::string(copy.path.as_str()));
-    for (name, value) in crate::source::params_of_options(format, &copy.options)?.iter() {
+    for (name, value) in crate::source::params_of_options(format, Direction::Write, &copy.options)?.iter() {
         params.set(name.clone(), value.clone());
     }
     let root = builder.add(format.materialize(), &[root], params);

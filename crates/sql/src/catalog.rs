@@ -16,6 +16,16 @@ pub trait Catalog: Sync {
     /// The table is there but cannot be read.
     fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>>;
 
+    /// The files at a path or pattern, read as this format (`csv`, `json`, `parquet`, `arrow`) with
+    /// these options, whatever their names end in.
+    ///
+    /// # Errors
+    /// They cannot be read so, or the format has no such option.
+    fn files(&self, path: &str, format: &str, options: &[(String, String)]) -> Result<Option<Arc<Table>>> {
+        let _ = (format, options);
+        self.table(&[path])
+    }
+
     /// The query text a view stands for, `None` when there is no view of this name.
     ///
     /// # Errors

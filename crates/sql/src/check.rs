@@ -16,6 +16,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span as Tokens;
 use tessera_types::{Code, Error, Result, Span};
 
+use crate::file_functions;
 use crate::standard::STANDARD;
 use crate::table_functions;
 
@@ -203,6 +204,7 @@ impl VisitorMut for Check {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
         check_factor(factor)?;
+        file_functions::pair_options(factor)?;
         table_functions::unnest(factor);
         ControlFlow::Continue(())
     }

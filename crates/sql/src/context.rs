@@ -25,13 +25,20 @@ use crate::statement::Settings;
 use crate::types::planning_schema;
 use crate::user_function::planned;
 
-/// Table functions that read files, and the scan of each one's format.
-const FILE_FUNCTIONS: [(&str, &str); 4] = [
-    ("read_parquet", "parquet_scan"),
-    ("read_csv", "csv_scan"),
-    ("read_json", "json_scan"),
-    ("read_arrow", "ipc_scan"),
+/// Table functions that read files, and the format of each.
+const FILE_FUNCTIONS: [(&str, &str); 6] = [
+    ("read_parquet", "parquet"),
+    ("read_csv", "csv"),
+    ("read_csv_auto", "csv"),
+    ("read_json", "json"),
+    ("read_json_auto", "json"),
+    ("read_arrow", "arrow"),
 ];
+
+/// Whether a table function of this name reads files.
+pub(crate) fn reads_files(name: &str) -> bool {
+    FILE_FUNCTIONS.iter().any(|(known, _)| *known == name)
+}
 
 /// The deepest nesting of views in views.
 pub(crate) const VIEW_DEPTH_MAX: usize = 32;
@@ -178,25 +185,32 @@ impl<'a> Surroundings<'a> {
         Err(Error::semantic(format!("there is no table {}; {known}", reference.join("."))))
     }
 
-    /// `read_parquet('path')` and its like: what `FROM 'path'` gives, when it is of that format.
+    /// `read_csv('path', delim = ';')` and its like, whose options are pairs of literals here.
     fn files(&self, function: &str, args: &[Expr]) -> Result<Arc<dyn TableSource>> {
-        let Some((_, scan)) = FILE_FUNCTIONS.iter().find(|(name, _)| *name == function) else {
+        let Some((_, format)) = FILE_FUNCTIONS.iter().find(|(name, _)| *name == function) else {
             return Err(Error::unsupported(format!(
                 "the table function {function} is not supported; name a file in quotes instead: FROM 'data.parquet'"
             )));
         };
-        let [Expr::Literal(ScalarValue::Utf8(Some(path)), _)] = args else {
+        let texts: Option<Vec<&String>> = args
+            .iter()
+            .map(|arg| match arg {
+                Expr::Literal(ScalarValue::Utf8(Some(text)), _) => Some(text),
+                _ => None,
+            })
+            .collect();
+        let Some((path, options)) = texts.as_ref().and_then(|texts| texts.split_first()) else {
             return Err(Error::unsupported(format!(
-                "{function} takes one path or pattern in quotes; for options use CREATE EXTERNAL TABLE"
+                "{function} takes one path or pattern in quotes, and options as {function}('path', header = true)"
             )));
         };
-        let source = self.source(&[path])?;
-        match source.downcast_ref::<Source>() {
-            Some(found) if *found.table.operator == **scan => Ok(source),
-            _ => Err(Error::semantic(format!(
-                "{function}('{path}'): that is of another format; read it with FROM '{path}'"
-            ))),
-        }
+        let pairs = options.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
+        let table = self.catalog.files(path, format, &pairs.collect::<Vec<_>>())?;
+        let Some(table) = table else {
+            return Err(Error::semantic(format!("{function}('{path}'): there is no such file")));
+        };
+        let schema = Arc::new(planning_schema(&table.tuple));
+        Ok(Arc::new(Source { table, schema }))
     }
 
     fn view(&self, text: &str) -> Result<Arc<dyn TableSource>> {

@@ -20,6 +20,7 @@ mod dialect;
 mod distinct;
 mod error;
 mod estimate;
+mod file_functions;
 mod from_first;
 mod functions;
 mod groupings;

@@ -12,7 +12,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 pub(super) fn write(out: &mut impl Write, result: &QueryResult) -> Result<(), Failure> {
     let mut text = Vec::with_capacity(2 * BUFFER_BYTES);
-    write_header(&result.schema(), &mut text);
+    write_header(&result.schema(), &mut text)?;
     for batch in result.batches() {
         write_batch(&batch?, &mut text)?;
         if text.len() >= BUFFER_BYTES {

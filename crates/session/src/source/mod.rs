@@ -2,6 +2,7 @@
 
 mod draw;
 mod kept;
+mod options;
 mod parquet;
 mod sampled;
 mod stamp;
@@ -16,7 +17,7 @@ use tessera_types::{Error, Field, Result, Tuple};
 use crate::storage::{Expanded, Storage};
 
 pub(crate) use draw::Sampler;
-pub(crate) use sampled::params_of_options;
+pub(crate) use options::{Direction, params_of_options};
 pub(crate) use stamp::Stamps;
 
 /// The files of one table and how to read them.
@@ -43,14 +44,24 @@ impl Source {
     pub(crate) fn at(storage: &Storage, name: &str, location: &str) -> Result<Source> {
         let Expanded { paths, root } = storage.expand(location)?;
         let format = common_format(&paths)?;
-        Ok(Source {
-            name: name.to_string(),
-            format,
-            paths,
-            root,
-            declared: None,
-            options: params_of_options(format, &[])?,
-        })
+        let options = params_of_options(format, Direction::Read, &[])?;
+        Ok(Source { name: name.to_string(), format, paths, root, declared: None, options })
+    }
+
+    /// Like [`Source::at`], read as files of this format, whatever their names end in.
+    ///
+    /// # Errors
+    /// Nothing is there, or the format has no such option.
+    pub(crate) fn of_format(
+        storage: &Storage,
+        name: &str,
+        location: &str,
+        format: FileFormat,
+        options: &[(String, String)],
+    ) -> Result<Source> {
+        let options = params_of_options(format, Direction::Read, options)?;
+        let Expanded { paths, root } = storage.expand(location)?;
+        Ok(Source { name: name.to_string(), format, paths, root, declared: None, options })
     }
 
     /// Reads what is needed for planning: columns and statistics, not rows.

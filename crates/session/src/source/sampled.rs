@@ -32,7 +32,17 @@ pub(super) fn describe(storage: &Storage, source: &Source) -> Result<(Tuple, Sta
     let rows = (bytes as f64 / ROW_BYTES / share).max(1.0);
     let statistics = Statistics { rows: Some(rows), columns: Vec::new() };
     let (tuple, params) = match source.format {
-        FileFormat::Json => json::infer(&readers, &source.options)?,
+        FileFormat::Json => {
+            let (tuple, mut params) = json::infer(&readers, &source.options)?;
+            // A declared column may be in later rows only.
+            if let (Some(declared), Some(Value::List(keys))) = (&source.declared, params.get("keys")) {
+                let declared = declared.iter().map(|field| Value::string(field.name.clone()));
+                let more = declared.filter(|name| !keys.contains(name)).collect::<Vec<_>>();
+                let keys = keys.iter().cloned().chain(more).collect::<Vec<_>>();
+                params.set("keys", keys);
+            }
+            (tuple, params)
+        }
         FileFormat::Ipc => {
             let describe =
                 |reader: Arc<dyn RangeReader>| Ok((reader.path().to_string(), ipc::discover(reader)?));
@@ -53,19 +63,4 @@ pub(super) fn describe(storage: &Storage, source: &Source) -> Result<(Tuple, Sta
         }
     };
     Ok((tuple, statistics, params))
-}
-
-/// Options as SQL writes them, as parameters of a scan or materialise sub-operator.
-///
-/// # Errors
-/// The format has no such option, or the value does not fit it.
-pub(crate) fn params_of_options(format: FileFormat, options: &[(String, String)]) -> Result<Params> {
-    let mut params = Params::new();
-    if format == FileFormat::Tsv {
-        params.set("delimiter", Value::string("\t"));
-    }
-    for (name, value) in options {
-        params.set(name.as_str(), Value::string(value.as_str()));
-    }
-    Ok(params)
 }

@@ -1,4 +1,4 @@
-//! File formats by extension.
+//! File formats by name and by extension.
 
 use tessera_types::{Error, Result};
 
@@ -18,6 +18,18 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
+    /// The format of this name, as `STORED AS`, `COPY … (FORMAT …)` and `read_…` have it.
+    pub fn called(name: &str) -> Option<FileFormat> {
+        match name.to_ascii_lowercase().as_str() {
+            "parquet" | "pq" => Some(FileFormat::Parquet),
+            "csv" => Some(FileFormat::Csv),
+            "tsv" => Some(FileFormat::Tsv),
+            "json" | "jsonl" | "ndjson" => Some(FileFormat::Json),
+            "arrow" | "arrows" | "ipc" | "feather" => Some(FileFormat::Ipc),
+            _ => None,
+        }
+    }
+
     /// The format of the file at `path`.
     ///
     /// # Errors
@@ -25,18 +37,17 @@ impl FileFormat {
     pub fn of_path(path: &str) -> Result<FileFormat> {
         let name = path.rsplit('/').next().unwrap_or(path);
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
+        if let Some(format) = FileFormat::called(&extension) {
+            return Ok(format);
+        }
         match extension.as_str() {
-            "parquet" | "pq" => Ok(FileFormat::Parquet),
-            "csv" => Ok(FileFormat::Csv),
-            "tsv" => Ok(FileFormat::Tsv),
-            "json" | "jsonl" | "ndjson" => Ok(FileFormat::Json),
-            "arrow" | "arrows" | "ipc" | "feather" => Ok(FileFormat::Ipc),
             "gz" | "zst" | "bz2" | "xz" | "zip" => {
                 Err(Error::unsupported(format!("'{path}' is compressed as a whole; decompress it first")))
             }
             _ => Err(Error::semantic(format!(
                 "cannot tell the format of '{path}': its name must end in .parquet, .csv, .tsv, .json, .jsonl, \
-                 .ndjson, .arrow, .ipc or .feather"
+                 .ndjson, .arrow, .ipc or .feather; or name the format with read_csv('{path}'), read_json, \
+                 read_parquet or read_arrow"
             ))),
         }
     }
@@ -69,6 +80,8 @@ mod tests {
     #[test]
     fn extensions() {
         assert_eq!(FileFormat::of_path("a/b.PARQUET").unwrap(), FileFormat::Parquet);
+        assert_eq!(FileFormat::called("CSV"), Some(FileFormat::Csv));
+        assert_eq!(FileFormat::called("gz"), None);
         assert_eq!(FileFormat::of_path("x.ndjson").unwrap(), FileFormat::Json);
         assert!(FileFormat::of_path("dir.csv/plain").is_err());
         assert!(FileFormat::of_path("x.csv.gz").unwrap_err().to_string().contains("decompress"));

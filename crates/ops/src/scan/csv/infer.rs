@@ -9,10 +9,13 @@ use std::sync::Arc;
 use tessera_plan::{Params, Value};
 use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
 
+use super::header::is_header;
+use super::sniff::{Unknown, sniff};
 use super::{CsvOptions, header_names, tokenizer};
 use crate::context::RangeReader;
 use crate::scan::text::cells::{parse_boolean, parse_date};
-use crate::scan::text::{Head, TextFormat};
+use crate::scan::text::times::{parse_time, parse_timestamp};
+use crate::scan::text::{Head, line_ends};
 
 /// Files up to this size are looked at as a whole.
 pub(crate) const WHOLE_BYTES_MAX: u64 = 8 << 20;
@@ -21,18 +24,20 @@ pub(crate) const SAMPLE_ROWS: usize = 20_480;
 
 /// What the values of a column have all been so far.
 #[derive(Debug, Clone)]
-struct Kinds {
+pub(crate) struct Kinds {
     any: bool,
     boolean: bool,
     integer: bool,
     wide_integer: bool,
     float: bool,
     date: bool,
+    time: bool,
     timestamp: bool,
+    zoned: bool,
 }
 
-impl Kinds {
-    fn new() -> Kinds {
+impl Default for Kinds {
+    fn default() -> Kinds {
         let all = true;
         Kinds {
             any: false,
@@ -41,28 +46,62 @@ impl Kinds {
             wide_integer: all,
             float: all,
             date: all,
+            time: all,
             timestamp: all,
+            zoned: all,
         }
     }
+}
 
-    fn add(&mut self, text: &str) {
+impl Kinds {
+    /// Takes a value into account. Spaces around numbers, dates and times are none of theirs.
+    pub(crate) fn add(&mut self, text: &str) {
         self.any = true;
-        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-        // A leading zero is part of a code (a postcode, say) that a number would lose.
+        let word = text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false");
+        self.boolean &= word && parse_boolean(text).is_some();
+        let text = text.trim_matches(' ');
+        self.add_number(text);
+        let first = text.as_bytes().first();
+        if !(self.date || self.time || self.timestamp || self.zoned) || !first.is_some_and(u8::is_ascii_digit)
+        {
+            (self.date, self.time, self.timestamp, self.zoned) = (false, false, false, false);
+            return;
+        }
+        self.date &= text.len() == 10 && parse_date(text).is_some();
+        self.time &= parse_time(text).is_some();
+        let timestamp = parse_timestamp(text);
+        self.timestamp &= timestamp.is_some_and(|found| found.offset_seconds.is_none());
+        self.zoned &= timestamp.is_some_and(|found| found.offset_seconds.is_some());
+    }
+
+    fn add_number(&mut self, text: &str) {
+        // A sign of plus is part of what a number would lose (of a telephone number, say).
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        // So is a leading zero (of a postcode, say).
         let code = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
         let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && !code;
         self.wide_integer &= whole && digits.len() <= 38;
         self.integer &= whole && text.parse::<i64>().is_ok();
         let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && !code;
-        self.float &= numeric && text.parse::<f64>().is_ok_and(f64::is_finite);
-        let word = text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false");
-        self.boolean &= word && parse_boolean(text).is_some();
-        let date = text.len() == 10 && parse_date(text).is_some();
-        self.date &= date;
-        self.timestamp &= date || is_timestamp(text);
+        let special = ["inf", "infinity", "nan"].iter().any(|word| digits.eq_ignore_ascii_case(word));
+        self.float &= special || (numeric && text.parse::<f64>().is_ok_and(f64::is_finite));
     }
 
-    fn atom(&self) -> Atom {
+    /// Takes the values of other files into account.
+    fn merge(&mut self, other: &Kinds) {
+        self.any |= other.any;
+        self.boolean &= other.boolean;
+        self.integer &= other.integer;
+        self.wide_integer &= other.wide_integer;
+        self.float &= other.float;
+        self.date &= other.date;
+        self.time &= other.time;
+        self.timestamp &= other.timestamp;
+        self.zoned &= other.zoned;
+    }
+
+    /// The smallest type that holds all values as they are.
+    pub(crate) fn atom(&self) -> Atom {
         match () {
             () if !self.any => Atom::String,
             () if self.boolean => Atom::Boolean,
@@ -70,30 +109,12 @@ impl Kinds {
             () if self.wide_integer => Atom::Decimal(38, 0),
             () if self.float => Atom::Float64,
             () if self.date => Atom::Date,
+            () if self.time => Atom::Time(TimeUnit::Microsecond),
             () if self.timestamp => Atom::Timestamp(TimeUnit::Microsecond, None),
+            () if self.zoned => Atom::Timestamp(TimeUnit::Microsecond, Some(Arc::from("UTC"))),
             () => Atom::String,
         }
     }
-}
-
-/// `YYYY-MM-DD HH:MM[:SS[.ffffff]]`, also with `T` between.
-fn is_timestamp(text: &str) -> bool {
-    let Some((date, time)) = text.get(..10).zip(text.get(11..)) else { return false };
-    let separated = matches!(text.as_bytes().get(10), Some(b' ' | b'T'));
-    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let parts: Vec<&str> = clock.split(':').collect();
-    let below = |part: &str, limit: u32| {
-        part.len() == 2
-            && part.bytes().all(|b| b.is_ascii_digit())
-            && part.parse::<u32>().is_ok_and(|n| n < limit)
-    };
-    let clock = match parts[..] {
-        [hour, minute] => below(hour, 24) && below(minute, 60) && !time.contains('.'),
-        [hour, minute, second] => below(hour, 24) && below(minute, 60) && below(second, 60),
-        _ => false,
-    };
-    let fraction = (1..=6).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    separated && clock && fraction && parse_date(date).is_some()
 }
 
 /// The columns of CSV files that form one table, and the options that a scan of them needs.
@@ -101,12 +122,19 @@ fn is_timestamp(text: &str) -> bool {
 /// # Errors
 /// A file cannot be read, or its sample is no CSV, or the files have different fields.
 pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tuple, Params)> {
-    let mut csv = CsvOptions::new(options)?;
     let everything = wants_everything(options)?;
+    let unknown = Unknown {
+        delimiter: options.get("delimiter").is_none(),
+        quotes: options.get("quote").is_none() && options.get("escape").is_none(),
+    };
+    let mut csv = CsvOptions::new(options)?;
     let mut columns: Option<(Vec<String>, Vec<Kinds>)> = None;
     for reader in readers {
         let mut head = Head::new(&**reader, None);
         let start = head.mark_bytes()?;
+        if columns.is_none() {
+            sniff(&mut head, start, unknown, &mut csv)?;
+        }
         let limit = if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
         infer_file(&mut head, start, limit, &mut csv, &mut columns)?;
     }
@@ -117,6 +145,16 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
     let fields = names.iter().zip(&kinds).map(|(name, kinds)| Field::nullable(name.as_str(), kinds.atom()));
     let tuple = Tuple::new(fields.collect::<Vec<_>>());
     let mut params = options.clone();
+    let text = |byte: Option<u8>| Value::string(byte.map(char::from).map_or_else(String::new, String::from));
+    if unknown.delimiter && csv.delimiter != b',' {
+        params.set("delimiter", text(Some(csv.delimiter)));
+    }
+    if unknown.quotes && csv.quote != Some(b'"') {
+        params.set("quote", text(csv.quote));
+    }
+    if unknown.quotes && csv.escape != csv.quote {
+        params.set("escape", text(csv.escape));
+    }
     params.set("header", csv.header.unwrap_or(true));
     if csv.header == Some(false) {
         params.set("names", names.into_iter().map(Value::string).collect::<Vec<_>>());
@@ -140,94 +178,93 @@ fn infer_file(
     options: &mut CsvOptions,
     columns: &mut Option<(Vec<String>, Vec<Kinds>)>,
 ) -> Result<()> {
-    let path = head.path().to_string();
-    let wrong = |line: usize, what: String| Error::data(format!("'{path}', line {line}: {what}"));
-    let mut position = start;
-    let mut line = 1;
-    let mut first = true;
+    let wrong = |path: &str, line: usize, what: String| Error::data(format!("'{path}', line {line}: {what}"));
+    let first = match options.header {
+        Some(false) => head.record(options, start)?.map(|(end, next)| (start, end, next)),
+        _ => options.first_of(head, start)?,
+    };
+    let Some((first, first_end, second)) = first else { return Ok(()) };
+    let first_line = 1 + line_ends(&head.bytes()[start..first], None);
+    let lines = line_ends(&head.bytes()[first..second], None);
+    let names = header_names(options, &head.bytes()[first..first_end])
+        .map_err(|what| wrong(head.path(), first_line, what))?;
+    // Unknown: what follows tells whether this is a header.
+    let (mut position, mut line) = match options.header {
+        Some(false) => (first, first_line),
+        _ => (second, first_line + lines),
+    };
+    let mut kinds = vec![Kinds::default(); names.len()];
     let mut rows = 0;
     while rows < limit {
-        let Some((end, next)) = head.record(&*options as &dyn TextFormat, position)? else { break };
+        let Some((end, next)) = head.record(options, position)? else { break };
         let record = &head.bytes()[position..end];
-        let lines = head.bytes()[position..next].iter().filter(|byte| **byte == b'\n').count();
-        if first {
-            first = false;
-            let is_header = *options
-                .header
-                .get_or_insert(looks_like_header(options, record).map_err(|w| wrong(line, w))?);
-            let names = match is_header {
-                true => header_names(options, record).map_err(|what| wrong(line, what))?,
-                false if options.names.is_empty() => {
-                    let count = header_names(options, record).map_err(|what| wrong(line, what))?.len();
-                    (0..count).map(|position| format!("column{position}")).collect()
-                }
-                false => options.names.iter().map(ToString::to_string).collect(),
-            };
-            match columns {
-                None => *columns = Some((names.clone(), vec![Kinds::new(); names.len()])),
-                Some((known, _)) if *known == names => {}
-                Some((known, _)) => {
-                    return Err(Error::data(format!(
-                        "the files of one table differ: '{path}' has the fields {}, the ones before have {}",
-                        names.join(", "),
-                        known.join(", ")
-                    )));
-                }
-            }
-            if is_header {
-                (position, line) = (next, line + lines);
-                continue;
-            }
-        }
-        let Some((names, kinds)) = columns else { break };
         if !(record.is_empty() && names.len() != 1) {
-            let mut count = 0;
-            let mut invalid = false;
-            let result = tokenizer::fields(options, record, &mut |text, quoted| {
-                if let Some(kinds) = kinds.get_mut(count)
-                    && (quoted || !options.is_null(text))
-                {
-                    match std::str::from_utf8(text) {
-                        // What is quoted was text to whoever wrote it only if it cannot be anything else.
-                        Ok(text) => kinds.add(text),
-                        Err(_) => invalid = true,
-                    }
-                }
-                count += 1;
-            });
-            result.map_err(|what| wrong(line, what))?;
-            if invalid {
-                return Err(wrong(line, "a field is not valid UTF-8; convert the file to UTF-8".to_string()));
-            }
-            if count != names.len() {
-                let relation = if count > names.len() { "too many" } else { "too few" };
-                return Err(wrong(
-                    line,
-                    format!("{relation} fields: {count} where {} are expected", names.len()),
-                ));
-            }
+            add_record(options, record, &mut kinds).map_err(|what| wrong(head.path(), line, what))?;
             rows += 1;
         }
-        (position, line) = (next, line + lines);
+        line += line_ends(&head.bytes()[position..next], None);
+        position = next;
+    }
+    let record = &head.bytes()[first..first_end];
+    let failed = |what| wrong(head.path(), first_line, what);
+    let has_header = match options.header {
+        Some(header) => header,
+        None => {
+            let header = is_header(options, record, &kinds, rows).map_err(failed)?;
+            if !header {
+                add_record(options, record, &mut kinds).map_err(failed)?;
+            }
+            *options.header.insert(header)
+        }
+    };
+    let names = match has_header {
+        true => names,
+        false if options.names.is_empty() => {
+            (0..names.len()).map(|position| format!("column{position}")).collect()
+        }
+        false => options.names.iter().map(ToString::to_string).collect(),
+    };
+    match columns {
+        None => *columns = Some((names, kinds)),
+        Some((known, before)) if *known == names => {
+            before.iter_mut().zip(&kinds).for_each(|(before, kinds)| before.merge(kinds));
+        }
+        Some((known, _)) => {
+            return Err(Error::data(format!(
+                "the files of one table differ: '{}' has the fields {}, the ones before have {}",
+                head.path(),
+                names.join(", "),
+                known.join(", ")
+            )));
+        }
     }
     Ok(())
 }
 
-/// Names look unlike values: none is empty, repeated, a number, a date or a boolean.
-fn looks_like_header(options: &CsvOptions, record: &[u8]) -> Result<bool, String> {
-    let mut texts: Vec<Vec<u8>> = Vec::new();
-    let mut names = true;
-    tokenizer::fields(options, record, &mut |text, _| {
-        let mut kinds = Kinds::new();
-        let repeated = texts.iter().any(|other| other == text);
-        match std::str::from_utf8(text) {
-            Ok(text) if !text.is_empty() && !repeated => kinds.add(text),
-            _ => names = false,
+/// Takes the values of a record into account.
+fn add_record(options: &CsvOptions, record: &[u8], kinds: &mut [Kinds]) -> Result<(), String> {
+    let mut count = 0;
+    let mut invalid = false;
+    tokenizer::fields(options, record, &mut |text, quoted| {
+        if let Some(kinds) = kinds.get_mut(count)
+            && (quoted || !options.is_null(text))
+        {
+            match std::str::from_utf8(text) {
+                // What is quoted was text to whoever wrote it only if it cannot be anything else.
+                Ok(text) => kinds.add(text),
+                Err(_) => invalid = true,
+            }
         }
-        names &= kinds.atom() == Atom::String;
-        texts.push(text.to_vec());
+        count += 1;
     })?;
-    Ok(names)
+    if invalid {
+        return Err("a field is not valid UTF-8; convert the file to UTF-8".to_string());
+    }
+    if count != kinds.len() {
+        let relation = if count > kinds.len() { "too many" } else { "too few" };
+        return Err(format!("{relation} fields: {count} where {} are expected", kinds.len()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -235,7 +272,7 @@ mod tests {
     use super::*;
 
     fn atom(values: &[&str]) -> Atom {
-        let mut kinds = Kinds::new();
+        let mut kinds = Kinds::default();
         values.iter().for_each(|value| kinds.add(value));
         kinds.atom()
     }
@@ -244,18 +281,31 @@ mod tests {
     fn the_smallest_type_that_loses_nothing() {
         assert_eq!(atom(&[]), Atom::String);
         assert_eq!(atom(&["1", "-20"]), Atom::Int64);
-        assert_eq!(atom(&["1", "2.5", "1e3"]), Atom::Float64);
+        assert_eq!(atom(&[" 1", "2 "]), Atom::Int64, "spaces around numbers");
+        assert_eq!(atom(&["1", "  "]), Atom::String, "spaces alone");
+        assert_eq!(atom(&["1", "2.5", "1e3", "1.", ".5"]), Atom::Float64);
+        assert_eq!(atom(&["1", "Infinity", "-inf", "NaN"]), Atom::Float64);
         assert_eq!(atom(&["1", "99999999999999999999"]), Atom::Decimal(38, 0));
         assert_eq!(atom(&["007", "12"]), Atom::String, "leading zeros are kept");
+        assert_eq!(atom(&["+1", "12"]), Atom::String, "signs of plus are kept");
         assert_eq!(atom(&["true", "FALSE"]), Atom::Boolean);
-        assert_eq!(atom(&["2024-02-29"]), Atom::Date);
-        assert_eq!(
-            atom(&["2024-02-29", "2024-02-29 10:00:00.5"]),
-            Atom::Timestamp(TimeUnit::Microsecond, None)
-        );
-        assert_eq!(atom(&["2023-02-29"]), Atom::String);
         assert_eq!(atom(&["1", "x"]), Atom::String);
-        assert_eq!(atom(&["nan"]), Atom::String);
+        assert_eq!(atom(&["nan", "ann"]), Atom::String);
         assert_eq!(atom(&["1", "true"]), Atom::String);
+    }
+
+    #[test]
+    fn dates_and_times() {
+        let zoned = Atom::Timestamp(TimeUnit::Microsecond, Some(Arc::from("UTC")));
+        let plain = Atom::Timestamp(TimeUnit::Microsecond, None);
+        assert_eq!(atom(&["2024-02-29", " 2024-03-01 "]), Atom::Date);
+        assert_eq!(atom(&["2023-02-29"]), Atom::String);
+        assert_eq!(atom(&["10:00", "23:59:59.5"]), Atom::Time(TimeUnit::Microsecond));
+        assert_eq!(atom(&["2024-02-29T10:00:00", "2024-02-29 10:00:00.5"]), plain);
+        assert_eq!(atom(&["2024-02-29T10:00:00Z", "2024-02-29 10:00+02:00"]), zoned);
+        // Text keeps what these would lose.
+        assert_eq!(atom(&["2024-02-29", "2024-02-29 10:00:00"]), Atom::String);
+        assert_eq!(atom(&["2024-02-29T10:00:00Z", "2024-02-29 10:00:00"]), Atom::String);
+        assert_eq!(atom(&["2024-02-29 10:00:00.1234567"]), Atom::String);
     }
 }

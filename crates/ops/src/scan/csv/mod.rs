@@ -3,11 +3,13 @@
 //! Options: `header` (default true), `delimiter` (`,`), `quote` (`"`; empty for none), `escape` (the quote), `null` (more
 //! text that stands for NULL), `names` (the fields in order, for files without a header). An empty field is NULL, a
 //! quoted one (`""`) the empty string. A record with too many or too few fields is an error, as is a value that is not of
-//! the declared type: nothing is lost or cast silently.
+//! the declared type: nothing is lost or cast silently. A blank line is a record only where a record has one field.
 //!
 //! Memory: one block per worker. Order: the source's.
 
+mod header;
 mod infer;
+mod sniff;
 mod tokenizer;
 mod write;
 
@@ -16,16 +18,18 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Params, Role, Value};
-use tessera_types::{Error, Result, Tuple, quote_name, unique_names};
+use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 
 use crate::context::RangeReader;
 use crate::operator::{Lowering, Operator, SubOperator};
 use crate::scan::file::{self, FileScan, joined_conjuncts};
 use crate::scan::text::cells::Cells;
+use crate::scan::text::quotes::Transition;
 use crate::scan::text::{BadRecord, Head, Layout, TextFormat, TextScan};
 
+pub(crate) use header::header_names;
 pub use infer::infer;
-pub(crate) use infer::{SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
+pub(crate) use infer::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
 pub(crate) use tokenizer::{fields, record_end};
 pub use write::{CsvMaterialize, write_batch, write_header};
 
@@ -74,6 +78,11 @@ impl SubOperator for CsvScan {
     }
 }
 
+/// The options of reading that SQL may set.
+pub const SCAN_OPTIONS: [&str; 6] = ["header", "delimiter", "quote", "escape", "null", "sample"];
+/// The options of writing that SQL may set.
+pub const MATERIALIZE_OPTIONS: [&str; 5] = ["header", "delimiter", "quote", "escape", "null"];
+
 /// How a CSV file is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CsvOptions {
@@ -99,6 +108,13 @@ impl CsvOptions {
                 "option delimiter must be one character other than the quote and line ends",
             ));
         };
+        let escape = byte(params, "escape", quote)?;
+        let is_line_end = |byte: Option<u8>| matches!(byte, Some(b'\n' | b'\r'));
+        if is_line_end(quote) || is_line_end(escape) || escape == Some(delimiter) {
+            return Err(Error::semantic(
+                "options quote and escape must be characters other than the delimiter and line ends",
+            ));
+        }
         let names = match params.get("names") {
             None => Vec::new(),
             Some(_) => params.strings("names")?,
@@ -107,7 +123,7 @@ impl CsvOptions {
             header: flag(params, "header")?,
             delimiter,
             quote,
-            escape: byte(params, "escape", quote)?,
+            escape,
             null: match params.get("null") {
                 None => None,
                 Some(_) => Some(params.string("null")?.clone()),
@@ -149,16 +165,25 @@ fn byte(params: &Params, name: &str, otherwise: Option<u8>) -> Result<Option<u8>
 }
 
 impl TextFormat for CsvOptions {
-    fn quote(&self) -> Option<u8> {
-        self.quote
+    fn has_states(&self) -> bool {
+        self.quote.is_some()
     }
 
-    fn may_split(&self) -> bool {
-        // A quote that is escaped by another character cannot be told by counting.
-        self.quote.is_none() || self.escape == self.quote
+    fn transition(&self, bytes: &[u8]) -> Transition {
+        tokenizer::transition(self, bytes)
     }
 
-    fn record_end(&self, bytes: &[u8], start: usize, at_end: bool) -> Option<(usize, usize)> {
+    fn first_record(&self, bytes: &[u8], state: u8, at_end: bool) -> Option<usize> {
+        tokenizer::first_record(self, bytes, state, at_end)
+    }
+
+    fn record_end(
+        &self,
+        _layout: &Layout,
+        bytes: &[u8],
+        start: usize,
+        at_end: bool,
+    ) -> Option<(usize, usize)> {
         tokenizer::record_end(self, bytes, start, at_end)
     }
 
@@ -166,7 +191,8 @@ impl TextFormat for CsvOptions {
         let start = head.mark_bytes()?;
         let (names, header_bytes) = self.field_names(head, start)?;
         let of_file: Vec<usize> = (0..columns.len()).filter(|&column| constants[column].is_none()).collect();
-        let mut layout = Layout { header_bytes: header_bytes as u64, ..Default::default() };
+        let has_bytes = of_file.iter().any(|&column| columns.fields()[column].atom() == Some(&Atom::Bytes));
+        let mut layout = Layout { header_bytes: header_bytes as u64, has_bytes, ..Default::default() };
         // Without names, fields are columns in order.
         let Some(names) = names else {
             layout.targets = (0..of_file.len()).map(Some).collect();
@@ -194,11 +220,12 @@ impl TextFormat for CsvOptions {
         Ok(layout)
     }
 
-    fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells]) -> Result<(), BadRecord> {
+    fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells]) -> Result<bool, BadRecord> {
         // A blank line is a record only where a record has one field: then that is NULL.
         if record.is_empty() && layout.targets.len() != 1 {
-            return Ok(());
+            return Ok(false);
         }
+        layout.check_text(record)?;
         let before = cells.first().map_or(0, Cells::len);
         let mut position = 0;
         let result = tokenizer::fields(self, record, &mut |text, quoted| {
@@ -219,7 +246,7 @@ impl TextFormat for CsvOptions {
             return Err(BadRecord(format!("{relation} fields: {position} where {expected} are expected")));
         }
         debug_assert!(cells.iter().all(|cells| cells.len() == before + 1));
-        Ok(())
+        Ok(true)
     }
 
     fn hint(&self) -> &'static str {
@@ -228,26 +255,50 @@ impl TextFormat for CsvOptions {
 }
 
 impl CsvOptions {
+    /// The first record that is not blank, from `start` on: its start, its end and the start of the next.
+    fn first_of(&self, head: &mut Head<'_>, start: usize) -> Result<Option<(usize, usize, usize)>> {
+        let mut position = start;
+        while let Some((end, next)) = head.record(self, position)? {
+            if end > position {
+                return Ok(Some((position, end, next)));
+            }
+            position = next;
+        }
+        Ok(None)
+    }
+
     /// The names of a file's fields, and the bytes before its first record.
     fn field_names(&self, head: &mut Head<'_>, start: usize) -> Result<(Option<Vec<String>>, usize)> {
         let named = (!self.names.is_empty()).then(|| self.names.iter().map(ToString::to_string).collect());
         if self.header == Some(false) {
             return Ok((named, start));
         }
-        let Some((end, next)) = head.record(self, start)? else { return Ok((named, start)) };
-        let header = header_names(self, &head.bytes()[start..end])
+        let Some((header, end, next)) = self.first_of(head, start)? else { return Ok((named, start)) };
+        let names = header_names(self, &head.bytes()[header..end])
             .map_err(|what| Error::data(format!("'{}', line 1: {what}", head.path())))?;
-        Ok((Some(header), next))
+        Ok((Some(names), next))
     }
 }
 
-/// Which field of a file's records each column is, from 0.
+/// Which field of a file's records each column is, from 0; nothing where the file begins in another
+/// way than with a header, or with records, of lines that end in `\n`: others may read it otherwise.
 ///
 /// # Errors
 /// The file cannot be read, or has no such column.
-pub fn field_positions(reader: &dyn RangeReader, params: &Params, columns: &Tuple) -> Result<Vec<usize>> {
+pub fn field_positions(
+    reader: &dyn RangeReader,
+    params: &Params,
+    columns: &Tuple,
+) -> Result<Option<Vec<usize>>> {
     let options = CsvOptions::new(params)?;
-    let layout = options.layout(&mut Head::new(reader, None), columns, &vec![None; columns.len()])?;
+    let mut head = Head::new(reader, None);
+    let layout = options.layout(&mut head, columns, &vec![None; columns.len()])?;
+    let start = head.mark_bytes()?;
+    if let Some((first, _, next)) = options.first_of(&mut head, start)?
+        && (first > start || head.bytes()[..next].ends_with(b"\r"))
+    {
+        return Ok(None);
+    }
     let position = |column: usize| {
         layout
             .targets
@@ -255,22 +306,5 @@ pub fn field_positions(reader: &dyn RangeReader, params: &Params, columns: &Tupl
             .position(|target| target.and_then(|read| layout.read.get(read)) == Some(&column))
     };
     let found: Option<Vec<usize>> = (0..columns.len()).map(position).collect();
-    found.ok_or_else(|| Error::internal("a column of a CSV file that is no field"))
-}
-
-/// The names in a header; those that are empty or repeated get one that is unique.
-pub(crate) fn header_names(options: &CsvOptions, record: &[u8]) -> Result<Vec<String>, String> {
-    let mut names: Vec<String> = Vec::new();
-    let mut invalid = None;
-    tokenizer::fields(options, record, &mut |text, _| {
-        let text = std::str::from_utf8(text).unwrap_or_else(|_| {
-            invalid = Some("the header is not valid UTF-8");
-            ""
-        });
-        names.push(if text.is_empty() { format!("column{}", names.len()) } else { text.to_string() });
-    })?;
-    match invalid {
-        Some(what) => Err(what.to_string()),
-        None => Ok(unique_names(names)),
-    }
+    found.map(Some).ok_or_else(|| Error::internal("a column of a CSV file that is no field"))
 }

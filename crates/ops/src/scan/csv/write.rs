@@ -8,7 +8,7 @@ use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::Schema;
 
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
-use tessera_types::Result;
+use tessera_types::{Error, Result};
 
 use super::CsvOptions;
 use crate::Run;
@@ -16,6 +16,7 @@ use crate::operator::{Lowering, Operator, SubOperator};
 use crate::scan::display::Texts;
 use crate::scan::json::json_texts;
 use crate::scan::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, Watched};
+use crate::scan::text::cells::shown;
 
 /// The sub-operator.
 #[derive(Debug)]
@@ -66,15 +67,18 @@ impl Encoder for CsvEncoder {
     fn begin(&self, out: Watched, _run: &Run) -> Result<Box<dyn FileWriter>> {
         let mut head = Vec::new();
         if self.options.header != Some(false) {
-            write_names(&self.schema, &self.options, &mut head);
+            write_names(&self.schema, &self.options, &mut head)?;
         }
         TextFile::begin(out, &head)
     }
 }
 
 /// Appends the header line of a CSV file in the default form.
-pub fn write_header(schema: &Schema, out: &mut Vec<u8>) {
-    write_names(schema, &default_options(), out);
+///
+/// # Errors
+/// None in this form.
+pub fn write_header(schema: &Schema, out: &mut Vec<u8>) -> Result<()> {
+    write_names(schema, &default_options(), out)
 }
 
 /// Appends the rows of a batch (in plain forms) as CSV in the default form, without a header; nested values as people
@@ -106,14 +110,21 @@ fn default_options() -> CsvOptions {
     }
 }
 
-fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) {
+fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) -> Result<()> {
     for (position, field) in schema.fields().iter().enumerate() {
         if position > 0 {
             out.push(options.delimiter);
         }
-        write_field(field.name(), options, out);
+        let name = field.name();
+        // Else the name could be taken for several, or lose spaces.
+        let sniffed = name.bytes().any(|byte| super::sniff::DELIMITERS.contains(&byte));
+        match options.quote {
+            Some(quote) if sniffed || name.trim() != name => write_quoted(name, quote, options, out),
+            _ => write_field(name, options, out)?,
+        }
     }
     out.push(b'\n');
+    Ok(())
 }
 
 fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &mut Vec<u8>) -> Result<()> {
@@ -138,14 +149,14 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &m
             }
             match column {
                 Source::Json(texts) => match texts.get(row).and_then(Option::as_ref) {
-                    Some(text) => write_field(text, options, out),
+                    Some(text) => write_field(text, options, out)?,
                     None => out.extend_from_slice(null),
                 },
                 Source::Texts(texts) if texts.is_null(row) => out.extend_from_slice(null),
                 Source::Texts(texts) => {
                     text.clear();
                     texts.append(row, &mut text)?;
-                    write_field(&text, options, out);
+                    write_field(&text, options, out)?;
                 }
             }
         }
@@ -155,16 +166,26 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &m
 }
 
 /// Quotes where the text would otherwise read as something else.
-fn write_field(text: &str, options: &CsvOptions, out: &mut Vec<u8>) {
-    let Some(quote) = options.quote else {
-        out.extend_from_slice(text.as_bytes());
-        return;
-    };
-    let special = |byte: u8| byte == options.delimiter || byte == quote || matches!(byte, b'\n' | b'\r');
-    if !options.is_null(text.as_bytes()) && !text.bytes().any(special) {
-        out.extend_from_slice(text.as_bytes());
-        return;
+fn write_field(text: &str, options: &CsvOptions, out: &mut Vec<u8>) -> Result<()> {
+    let special =
+        |byte: u8| byte == options.delimiter || options.quote == Some(byte) || matches!(byte, b'\n' | b'\r');
+    match options.quote {
+        _ if !options.is_null(text.as_bytes()) && !text.bytes().any(special) => {
+            out.extend_from_slice(text.as_bytes());
+        }
+        Some(quote) => write_quoted(text, quote, options, out),
+        None => {
+            let text = shown(text);
+            return Err(Error::data(format!(
+                "{text} cannot be written to a CSV file without quotes: it would be read as something else; leave the \
+                 option quote out"
+            )));
+        }
     }
+    Ok(())
+}
+
+fn write_quoted(text: &str, quote: u8, options: &CsvOptions, out: &mut Vec<u8>) {
     let escape = options.escape.unwrap_or(quote);
     out.push(quote);
     for byte in text.bytes() {
@@ -187,12 +208,33 @@ mod tests {
     fn quotes_only_where_needed() {
         let written = |text: &str| {
             let mut out = Vec::new();
-            write_field(text, &default_options(), &mut out);
+            write_field(text, &default_options(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written("a b"), "a b");
         assert_eq!(written(""), "\"\"");
         assert_eq!(written("a\"b,c"), "\"a\"\"b,c\"");
+    }
+
+    #[test]
+    fn names_read_as_they_are() {
+        let names = ["a", "b;c", " d", "e,f", "g\"h"];
+        let fields =
+            names.map(|name| arrow::datatypes::Field::new(name, arrow::datatypes::DataType::Int64, true));
+        let mut out = Vec::new();
+        write_header(&Schema::new(fields.to_vec()), &mut out).unwrap();
+        assert_eq!(String::from_utf8_lossy(&out), "a,\"b;c\",\" d\",\"e,f\",\"g\"\"h\"\n");
+        assert_eq!(super::super::header_names(&default_options(), out.trim_ascii_end()).unwrap(), names);
+    }
+
+    #[test]
+    fn without_quotes_some_texts_cannot_be_written() {
+        let options = CsvOptions { quote: None, escape: None, ..default_options() };
+        for text in ["a,b", "a\nb", "a\rb", ""] {
+            let error = write_field(text, &options, &mut Vec::new()).unwrap_err();
+            assert!(error.message().contains("without quotes"), "{error}");
+        }
+        assert!(write_field("5\" pipe", &options, &mut Vec::new()).is_ok());
     }
 
     #[test]

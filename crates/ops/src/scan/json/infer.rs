@@ -1,15 +1,16 @@
-//! The columns of newline-delimited JSON, from a sample; sampled as CSV is.
+//! The columns of JSON files, from a sample; sampled as CSV is.
 
 use std::sync::Arc;
 
 use tessera_plan::{Params, Value};
 use tessera_types::{Atom, Error, Field, Result, Slot, Tuple};
 
-use super::tokenizer::{Kind, elements, object, record_end};
+use super::keys::twice;
+use super::layout::Arrangement;
+use super::tokenizer::{Kind, elements, object, unescape};
 use crate::context::RangeReader;
-use crate::scan::csv::wants_everything;
-use crate::scan::csv::{SAMPLE_ROWS, WHOLE_BYTES_MAX};
-use crate::scan::text::{BLOCK_BYTES, Head};
+use crate::scan::csv::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
+use crate::scan::text::{BLOCK_BYTES, Head, RECORD_BYTES_MAX, line_ends, too_long};
 
 /// The most columns.
 const KEYS_MAX: usize = 10_000;
@@ -23,6 +24,8 @@ enum Shape {
     WideInteger,
     Float,
     String,
+    /// A string that is a date, a time or a timestamp.
+    Temporal(Atom),
     List(Box<Shape>),
     Struct(Vec<(String, Shape)>),
     /// Different things: only text holds them all.
@@ -34,7 +37,7 @@ impl Shape {
         Ok(match kind {
             Kind::Null => Shape::Null,
             Kind::Boolean => Shape::Boolean,
-            Kind::String => Shape::String,
+            Kind::String => Shape::of_string(text),
             Kind::Number => {
                 let text = std::str::from_utf8(text).unwrap_or_default();
                 let whole = !text.contains(['.', 'e', 'E']);
@@ -56,10 +59,29 @@ impl Shape {
             }
             Kind::Object => {
                 let mut slots: Vec<(String, Shape)> = Vec::new();
-                object(text, 0, &mut |key, kind, text| add(&mut slots, key, Shape::of(kind, text)?))?;
+                object(text, 0, &mut |key, kind, text| {
+                    if slots.iter().any(|(known, _)| known.as_bytes() == key) {
+                        return Err(twice(key));
+                    }
+                    add(&mut slots, key, Shape::of(kind, text)?)
+                })?;
                 Shape::Struct(slots)
             }
         })
+    }
+
+    fn of_string(text: &[u8]) -> Shape {
+        /// No date or timestamp is longer.
+        const LENGTH_MAX: usize = 40;
+        let is_temporal = |atom: &Atom| matches!(atom, Atom::Date | Atom::Time(_) | Atom::Timestamp(..));
+        let mut plain = Vec::new();
+        let digits = text.first().is_some_and(u8::is_ascii_digit) && text.len() <= LENGTH_MAX;
+        if !digits || unescape(text, &mut plain).is_err() {
+            return Shape::String;
+        }
+        let mut kinds = Kinds::default();
+        kinds.add(std::str::from_utf8(&plain).unwrap_or_default());
+        Some(kinds.atom()).filter(is_temporal).map_or(Shape::String, Shape::Temporal)
     }
 
     fn merge(&mut self, other: Shape) {
@@ -82,24 +104,33 @@ impl Shape {
                 Shape::Struct(left)
             }
             (left, right) if left == right => left,
+            (Shape::String | Shape::Temporal(_), Shape::String | Shape::Temporal(_)) => Shape::String,
             _ => Shape::Mixed,
         };
         *self = merged;
     }
 
-    /// The type; nothing where values differ within a nested one.
+    /// The type of a column; nothing where values differ within a nested one.
     fn atom(&self) -> Option<Atom> {
+        match self {
+            Shape::Temporal(atom) => Some(atom.clone()),
+            shape => shape.nested_atom(),
+        }
+    }
+
+    /// The type of a value in another one: texts stay texts there.
+    fn nested_atom(&self) -> Option<Atom> {
         Some(match self {
-            Shape::Null | Shape::String => Atom::String,
+            Shape::Null | Shape::String | Shape::Temporal(_) => Atom::String,
             Shape::Boolean => Atom::Boolean,
             Shape::Integer => Atom::Int64,
             Shape::WideInteger => Atom::Decimal(38, 0),
             Shape::Float => Atom::Float64,
-            Shape::List(inner) => Atom::List(Box::new(Slot::nullable(inner.atom()?))),
+            Shape::List(inner) => Atom::List(Box::new(Slot::nullable(inner.nested_atom()?))),
             Shape::Struct(slots) if !slots.is_empty() => Atom::Struct(
                 slots
                     .iter()
-                    .map(|(key, shape)| Some((Arc::from(key.as_str()), Slot::nullable(shape.atom()?))))
+                    .map(|(key, shape)| Some((Arc::from(key.as_str()), Slot::nullable(shape.nested_atom()?))))
                     .collect::<Option<Vec<_>>>()?
                     .into(),
             ),
@@ -127,7 +158,7 @@ fn add(slots: &mut Vec<(String, Shape)>, key: &[u8], shape: Shape) -> Result<(),
 /// The columns of JSON files that form one table, and the options that a scan of them needs.
 ///
 /// # Errors
-/// A file cannot be read, its sample is no newline-delimited JSON, or there is no key at all.
+/// A file cannot be read, its sample is no JSON objects, or there is no key at all.
 pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tuple, Params)> {
     let everything = wants_everything(options)?;
     let mut slots = Vec::new();
@@ -148,24 +179,45 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
 }
 
 fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)>) -> Result<()> {
-    let mut position = head.mark_bytes()?;
+    let (arrangement, mut position) = Arrangement::of(head)?;
+    let mut line = 1 + line_ends(&head.bytes()[..position], None);
     let mut rows = 0;
     while rows < limit {
-        let Some((end, next)) = record_end(head.bytes(), position, head.at_end()) else {
+        let Some((end, next)) = arrangement.record_end(head.bytes(), position, head.at_end()) else {
             if head.at_end() {
                 break;
+            }
+            if head.bytes().len() - position > RECORD_BYTES_MAX {
+                return Err(too_long(head.path(), position as u64));
             }
             let len = (head.bytes().len() * 2).max(BLOCK_BYTES as usize);
             head.read_to(len)?;
             continue;
         };
-        rows += 1;
         let record = &head.bytes()[position..end];
-        if !record.iter().all(u8::is_ascii_whitespace) {
-            let mut member = |key: &[u8], kind, text: &[u8]| add(slots, key, Shape::of(kind, text)?);
-            super::tokenizer::members(record, &mut member)
-                .map_err(|what| Error::data(format!("'{}', line {rows}: {what}", head.path())))?;
-        }
+        // The keys of this record, as places in `slots`.
+        let (mut expected, mut seen) = (0, vec![false; slots.len()]);
+        let mut member = |key: &[u8], kind, text: &[u8]| {
+            let shape = Shape::of(kind, text)?;
+            let place = match slots.get(expected) {
+                Some((known, _)) if known.as_bytes() == key => expected,
+                _ => slots.iter().position(|(known, _)| known.as_bytes() == key).unwrap_or(slots.len()),
+            };
+            expected = place + 1;
+            match seen.get_mut(place) {
+                Some(true) => return Err(twice(key)),
+                Some(seen) => *seen = true,
+                None => seen.push(true),
+            }
+            add(slots, key, shape)
+        };
+        let found = match std::str::from_utf8(record) {
+            Ok(_) => arrangement.members(record, &mut member),
+            Err(_) => Err("the record is not valid UTF-8; convert the file to UTF-8".to_string()),
+        };
+        let found = found.map_err(|what| Error::data(format!("'{}', line {line}: {what}", head.path())))?;
+        rows += usize::from(found);
+        line += line_ends(&head.bytes()[position..next], None);
         position = next;
     }
     Ok(())
@@ -200,5 +252,17 @@ mod tests {
         );
         assert_eq!(atoms(&[r#"{"a": {"x": 1}}"#, r#"{"a": 3}"#]), "a: string");
         assert_eq!(atoms(&[r#"{"a": [1, "x"]}"#]), "a: string");
+    }
+
+    #[test]
+    fn dates_and_times() {
+        assert_eq!(atoms(&[r#"{"a": "2024-02-29"}"#, r#"{"a": null}"#]), "a: date");
+        assert_eq!(atoms(&[r#"{"a": "2024-02-29T10:00:00"}"#]), "a: timestamp(us)");
+        assert_eq!(atoms(&[r#"{"a": "2024-02-29T10:00:00Z"}"#]), "a: timestamp(us,'UTC')");
+        assert_eq!(atoms(&[r#"{"a": "10:00:00"}"#]), "a: time(us)");
+        assert_eq!(atoms(&[r#"{"a": "2024-02-29"}"#, r#"{"a": "x"}"#]), "a: string");
+        assert_eq!(atoms(&[r#"{"a": "2024-02-29"}"#, r#"{"a": "2024-02-29T10:00:00"}"#]), "a: string");
+        assert_eq!(atoms(&[r#"{"a": ["2024-02-29"]}"#]), "a: list<string?>", "only in columns");
+        assert_eq!(atoms(&[r#"{"a": "1"}"#]), "a: string");
     }
 }

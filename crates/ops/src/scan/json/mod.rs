@@ -1,4 +1,5 @@
-//! `json_scan`: the tuples of newline-delimited JSON: one object a line.
+//! `json_scan`: the tuples of JSON files: objects, one a line (newline-delimited JSON), one after the
+//! other over any lines, or in one list. Only files of lines are read by several workers.
 //!
 //! A key that a record lacks is NULL. With `keys` (all keys that inference found), a record with another key is an error
 //! that names it, so that nothing is lost silently; without, other keys are ignored. Columns of type string take any
@@ -7,6 +8,8 @@
 //! Memory: one block per worker. Order: the source's.
 
 mod infer;
+mod keys;
+mod layout;
 mod tokenizer;
 mod write;
 
@@ -17,9 +20,11 @@ use arrow::array::ArrayRef;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Atom, Result, Tuple};
 
+use crate::context::RangeReader;
 use crate::operator::{Lowering, Operator, SubOperator};
 use crate::scan::file::{self, FileScan, joined_conjuncts};
 use crate::scan::text::cells::{Cells, shown};
+use crate::scan::text::quotes::{STATES, Transition};
 use crate::scan::text::{BadRecord, Head, Layout, TextFormat, TextScan};
 
 pub use infer::infer;
@@ -28,6 +33,20 @@ pub use write::{JsonMaterialize, write_batch};
 
 pub(crate) use tokenizer::{Kind, members, record_end, unescape};
 
+use keys::Keys;
+use layout::Arrangement;
+
+/// The options of reading that SQL may set.
+pub const SCAN_OPTIONS: [&str; 1] = ["sample"];
+
+/// Whether the objects of a file stand one a line.
+///
+/// # Errors
+/// The file cannot be read, or is no text.
+pub fn is_lines(reader: &dyn RangeReader) -> Result<bool> {
+    Ok(Arrangement::of(&mut Head::new(reader, None))?.0 == Arrangement::Lines)
+}
+
 /// The sub-operator.
 #[derive(Debug)]
 pub struct JsonScan;
@@ -35,7 +54,7 @@ pub struct JsonScan;
 impl Descriptor for JsonScan {
     crate::describe!(
         "json_scan",
-        "Reads the tuples of newline-delimited JSON files.",
+        "Reads the tuples of JSON files: objects in lines, one after the other, or in a list.",
         ["paths", "columns", "fields", "filter", "partitions", "keys", "sample"],
         0,
         0
@@ -60,63 +79,91 @@ impl SubOperator for JsonScan {
         };
         let types =
             scan.columns.fields().iter().map(|field| field.atom().cloned().unwrap_or(Atom::Null)).collect();
-        let format = Arc::new(JsonFormat { keys, types });
+        let columns = scan.columns.fields().iter().map(|field| field.name.clone());
+        let known = keys.map(|keys| Keys::new(keys.into_iter().chain(columns)));
+        let format = Arc::new(JsonFormat { keys: known, types });
         Ok(Operator::Source(Arc::new(TextScan { scan, conjuncts, format })))
     }
 }
 
-/// Newline-delimited JSON.
+/// JSON objects.
 #[derive(Debug)]
 struct JsonFormat {
-    keys: Option<Vec<Arc<str>>>,
+    /// The keys that a record may have; none for any.
+    keys: Option<Keys>,
     /// The type of each column of the scan.
     types: Vec<Atom>,
 }
 
 impl TextFormat for JsonFormat {
-    fn quote(&self) -> Option<u8> {
+    fn has_states(&self) -> bool {
         // Strings hold no raw line ends.
-        None
+        false
     }
 
-    fn may_split(&self) -> bool {
-        true
+    fn transition(&self, _bytes: &[u8]) -> Transition {
+        [0; STATES]
     }
 
-    fn record_end(&self, bytes: &[u8], start: usize, at_end: bool) -> Option<(usize, usize)> {
-        record_end(bytes, start, at_end)
+    fn first_record(&self, bytes: &[u8], _state: u8, at_end: bool) -> Option<usize> {
+        match bytes.first()? {
+            b'\n' => Some(1),
+            _ => record_end(bytes, 1, at_end).map(|(_, next)| next),
+        }
+    }
+
+    fn record_end(
+        &self,
+        layout: &Layout,
+        bytes: &[u8],
+        start: usize,
+        at_end: bool,
+    ) -> Option<(usize, usize)> {
+        arrangement(layout).record_end(bytes, start, at_end)
     }
 
     fn layout(&self, head: &mut Head<'_>, columns: &Tuple, constants: &[Option<ArrayRef>]) -> Result<Layout> {
         let read: Vec<usize> = (0..columns.len()).filter(|&column| constants[column].is_none()).collect();
         let names = read.iter().map(|&column| columns.fields()[column].name.clone()).collect();
-        Ok(Layout { header_bytes: head.mark_bytes()? as u64, targets: Vec::new(), read, names })
+        let (arrangement, header_bytes) = Arrangement::of(head)?;
+        Ok(Layout {
+            header_bytes: header_bytes as u64,
+            read,
+            names,
+            is_whole: arrangement != Arrangement::Lines,
+            is_list: arrangement == Arrangement::List,
+            ..Layout::default()
+        })
     }
 
-    fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells]) -> Result<(), BadRecord> {
-        if record.iter().all(u8::is_ascii_whitespace) {
-            return Ok(());
-        }
+    fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells]) -> Result<bool, BadRecord> {
         let before = cells.first().map_or(0, Cells::len);
         let mut expected = 0;
-        members(record, &mut |key, kind, value| {
+        let mut seen = self.keys.as_ref().map(Keys::seen);
+        layout.check_text(record)?;
+        let mut member = |key: &[u8], kind, value: &[u8]| {
+            if let Some(seen) = &mut seen {
+                seen.add(key)?;
+            }
             // Records mostly have the same keys in the same order.
             let column = match layout.names.get(expected) {
                 Some(name) if name.as_bytes() == key => Some(expected),
                 _ => layout.names.iter().position(|name| name.as_bytes() == key),
             };
-            let Some(column) = column else { return self.unknown(key) };
+            let Some(column) = column else { return Ok(()) };
             expected = column + 1;
             let atom = layout.read.get(column).and_then(|&column| self.types.get(column));
             let (Some(cells), Some(atom)) = (cells.get_mut(column), atom) else { return Ok(()) };
             if cells.len() > before {
-                return Err(format!("the key {} stands twice", shown(&String::from_utf8_lossy(key))));
+                return Err(keys::twice(key));
             }
             push(cells, atom, key, kind, value)
-        })
-        .map_err(BadRecord)?;
+        };
+        if !arrangement(layout).members(record, &mut member).map_err(BadRecord)? {
+            return Ok(false);
+        }
         cells.iter_mut().filter(|cells| cells.len() == before).for_each(Cells::push_null);
-        Ok(())
+        Ok(true)
     }
 
     fn hint(&self) -> &'static str {
@@ -124,16 +171,11 @@ impl TextFormat for JsonFormat {
     }
 }
 
-impl JsonFormat {
-    fn unknown(&self, key: &[u8]) -> Result<(), String> {
-        match &self.keys {
-            Some(keys) if !keys.iter().any(|known| known.as_bytes() == key) => Err(format!(
-                "the key {} was not in the rows that the columns were inferred from; set the option sample to all, or declare \
-                 the columns that are wanted",
-                shown(&String::from_utf8_lossy(key))
-            )),
-            _ => Ok(()),
-        }
+fn arrangement(layout: &Layout) -> Arrangement {
+    match (layout.is_whole, layout.is_list) {
+        (false, _) => Arrangement::Lines,
+        (true, false) => Arrangement::Objects,
+        (true, true) => Arrangement::List,
     }
 }
 

@@ -1,4 +1,6 @@
-//! Records and members of newline-delimited JSON, without building values.
+//! Records and members of JSON, without building values.
+
+use memchr::{memchr, memchr2};
 
 /// The deepest nesting of a value.
 pub(super) const JSON_DEPTH_MAX: usize = 128;
@@ -32,12 +34,50 @@ pub(crate) fn members(
 ) -> Result<(), String> {
     let start = blank(record, 0);
     if record.get(start) != Some(&b'{') {
-        return Err("not a JSON object; each line must hold one".to_string());
+        return Err("not a JSON object; each record must be one".to_string());
     }
     let end = object(record, start, member)?;
     match record.get(blank(record, end)) {
         None => Ok(()),
         Some(_) => Err("text after the JSON object of the line".to_string()),
+    }
+}
+
+/// The first byte at or after `position` that is no white space.
+pub(super) fn blank(bytes: &[u8], mut position: usize) -> usize {
+    while bytes.get(position).is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
+        position += 1;
+    }
+    position
+}
+
+/// The end of the object that begins at or after `start`, whatever stands in it; nothing where the
+/// bytes end first.
+pub(super) fn object_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut position = blank(bytes, start);
+    let mut depth = 0_usize;
+    loop {
+        match bytes.get(position)? {
+            b'"' => position = quoted_end(bytes, position)?,
+            b'{' | b'[' => (depth, position) = (depth + 1, position + 1),
+            b'}' | b']' if depth <= 1 => return Some(position + 1),
+            b'}' | b']' => (depth, position) = (depth - 1, position + 1),
+            // Text between objects is a record that is an error.
+            b'\n' if depth == 0 => return Some(position),
+            _ => position += 1,
+        }
+    }
+}
+
+/// The end of the string at `start`, quotes included.
+fn quoted_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut position = start + 1;
+    loop {
+        let found = position + memchr2(b'"', b'\\', bytes.get(position..)?)?;
+        match bytes[found] {
+            b'"' => return Some(found + 1),
+            _ => position = found + 2,
+        }
     }
 }
 
@@ -104,14 +144,6 @@ pub(super) fn elements(
             _ => return Err("a comma or a closing bracket is expected in a JSON list".to_string()),
         }
     }
-}
-
-/// The first byte at or after `position` that is no white space.
-fn blank(bytes: &[u8], mut position: usize) -> usize {
-    while bytes.get(position).is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
-        position += 1;
-    }
-    position
 }
 
 /// Kind and end of the value at `start`.
@@ -183,21 +215,15 @@ fn number(bytes: &[u8], start: usize) -> Result<usize, String> {
     Ok(position)
 }
 
-/// The end of the string at `start`, quotes included, and whether it holds escapes.
+/// The end of the string at `start`, quotes included, and whether it holds escapes, which are right.
 fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), String> {
-    let mut escaped = false;
-    let mut position = start + 1;
-    loop {
-        match bytes.get(position) {
-            Some(b'"') => return Ok((position + 1, escaped)),
-            Some(b'\\') => {
-                escaped = true;
-                position += 2;
-            }
-            Some(_) => position += 1,
-            None => return Err("a JSON string has no closing quote".to_string()),
-        }
+    let end = quoted_end(bytes, start).ok_or_else(|| "a JSON string has no closing quote".to_string())?;
+    let text = &bytes[start + 1..end - 1];
+    let is_escaped = memchr(b'\\', text).is_some();
+    if is_escaped {
+        unescape(text, &mut Vec::new())?;
     }
+    Ok((end, is_escaped))
 }
 
 /// Appends the characters that a string's text stands for.

@@ -9,10 +9,12 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
     ArrowPrimitiveType, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Time64MicrosecondType, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
-use tessera_types::{Atom, DECIMAL64_PRECISION_MAX};
+use tessera_types::{Atom, DECIMAL64_PRECISION_MAX, TimeUnit};
+
+use super::times::{parse_time, parse_timestamp};
 
 /// The cells of one column of some records: text, or NULL.
 #[derive(Debug, Clone, Default)]
@@ -128,6 +130,8 @@ impl Cells {
                 }
                 Ok(Arc::new(builder.finish()))
             }
+            Atom::Time(TimeUnit::Microsecond) => self.counts::<Time64MicrosecondType>(atom, parse_time),
+            Atom::Timestamp(TimeUnit::Microsecond, zone) => self.timestamps(atom, zone.clone()),
             Atom::Decimal(precision, scale) => self.decimals(atom, *precision, *scale),
             Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => self.nested(atom),
             _ => self.cast(atom),
@@ -143,6 +147,36 @@ impl Cells {
             builder.append_option(parsed(row, text?, atom, |text| text.trim().parse().ok())?);
         }
         Ok(Arc::new(builder.finish()))
+    }
+
+    fn counts<T: ArrowPrimitiveType<Native = i64>>(
+        &self,
+        atom: &Atom,
+        parse: impl Fn(&str) -> Option<i64>,
+    ) -> Result<ArrayRef, BadCell> {
+        let mut builder = PrimitiveBuilder::<T>::with_capacity(self.len());
+        for (row, text) in self.texts().enumerate() {
+            builder.append_option(parsed(row, text?, atom, &parse)?);
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    /// Timestamps. Without a time zone, they are those of the clock that is written; one with a zone
+    /// other than UTC would lose it, and is an error.
+    fn timestamps(&self, atom: &Atom, zone: Option<Arc<str>>) -> Result<ArrayRef, BadCell> {
+        let mut builder = PrimitiveBuilder::<TimestampMicrosecondType>::with_capacity(self.len());
+        for (row, text) in self.texts().enumerate() {
+            let parse = |text: &str| match parse_timestamp(text) {
+                Some(written) if zone.is_some() => written.utc(),
+                Some(written) => match written.offset_seconds {
+                    None | Some(0) => Some(written.microseconds),
+                    Some(_) => None,
+                },
+                None => parse_date(text).map(|days| i64::from(days) * 86_400_000_000),
+            };
+            builder.append_option(parsed(row, text?, atom, parse)?);
+        }
+        Ok(Arc::new(builder.finish().with_timezone_opt(zone)))
     }
 
     fn decimals(&self, atom: &Atom, precision: u8, scale: i8) -> Result<ArrayRef, BadCell> {
@@ -238,10 +272,13 @@ pub(crate) fn parse_boolean(text: &str) -> Option<bool> {
     if among(&TRUE) { Some(true) } else { among(&FALSE).then_some(false) }
 }
 
-/// Days since 1970-01-01 of `YYYY-MM-DD`.
+/// Days since 1970-01-01 of `YYYY-MM-DD`; a year may be written with a sign, or ` (BC)` behind.
 pub(crate) fn parse_date(text: &str) -> Option<i32> {
     let text = text.trim();
+    let before_christ = text.strip_suffix(" (BC)").or_else(|| text.strip_suffix(" BC"));
+    let text = before_christ.unwrap_or(text);
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let digits = text.strip_prefix('+').unwrap_or(digits);
     let mut parts = digits.split('-');
     let mut number = |least: usize, most: usize| -> Option<i32> {
         let part = parts.next()?;
@@ -252,7 +289,12 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
     if parts.next().is_some() {
         return None;
     }
-    let date = chrono::NaiveDate::from_ymd_opt(sign * year, month as u32, day as u32)?;
+    let year = match before_christ {
+        // The year 1 BC is the year 0.
+        Some(_) => 1 - sign * year,
+        None => sign * year,
+    };
+    let date = chrono::NaiveDate::from_ymd_opt(year, month as u32, day as u32)?;
     Some(date.signed_duration_since(chrono::NaiveDate::default()).num_days() as i32)
 }
 
@@ -326,6 +368,9 @@ mod tests {
         assert_eq!(parse_date("2000-02-29"), Some(11_016));
         assert_eq!(parse_date("2001-02-29"), None);
         assert_eq!(parse_date("2001-2-9-1"), None);
+        assert_eq!(parse_date("+12345-01-01"), Some(3_789_391));
+        assert_eq!(parse_date("0002-11-28 (BC)"), parse_date("-0001-11-28"));
+        assert_eq!(parse_date("0001-01-01 BC"), parse_date("0000-01-01"));
     }
 
     #[test]

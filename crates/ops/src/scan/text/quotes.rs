@@ -1,6 +1,6 @@
-//! How many quotes the blocks of a text file hold, counted once each.
+//! What the blocks of a text file do to the state that records are read in, found out once each.
 //!
-//! Whether a block begins inside quotes follows from all blocks before it. A reader says which blocks it is about to count, so that
+//! The state that a block begins in (inside quotes, say) follows from all blocks before it. A reader says which blocks it is about to count, so that
 //! others wait for the count instead of fetching the block again: of an object, that is dear. It waits only for blocks before those
 //! that it has said itself, and counts its own as soon as its bytes have come; so no two readers wait for each other.
 
@@ -9,18 +9,24 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::context::Token;
 use crate::lock;
 
-/// What is known of the quotes of one block.
+/// The most states of a format.
+pub(crate) const STATES: usize = 5;
+
+/// For each state before some bytes, the state behind them. A file begins in the first.
+pub(crate) type Transition = [u8; STATES];
+
+/// What is known of one block.
 #[derive(Debug, Clone)]
 pub(crate) enum Block {
     /// Nothing, and nobody counts.
     Unknown,
     /// A reader counts; the token is ready when it has, or has given up.
     Counting(Token),
-    /// Whether the number of quotes is odd.
-    Counted(bool),
+    /// What it does to the state.
+    Counted(Transition),
 }
 
-/// What is known of the quotes of one file.
+/// What is known of the blocks of one file.
 #[derive(Debug)]
 pub(crate) struct Quotes(Mutex<Vec<Block>>);
 
@@ -69,10 +75,10 @@ impl Counting {
         self.claimed.contains(&block)
     }
 
-    /// The block holds an odd number of quotes, or an even one.
-    pub(crate) fn counted(&mut self, block: usize, odd: bool) {
+    /// The block does this to the state.
+    pub(crate) fn counted(&mut self, block: usize, transition: Transition) {
         self.claimed.retain(|other| *other != block);
-        let before = std::mem::replace(&mut self.quotes.lock()[block], Block::Counted(odd));
+        let before = std::mem::replace(&mut self.quotes.lock()[block], Block::Counted(transition));
         if let Block::Counting(token) = before {
             token.set_ready();
         }
@@ -103,9 +109,9 @@ mod tests {
         let (mut first, mut second) = (Counting::new(quotes.clone()), Counting::new(quotes.clone()));
         assert!(first.claim(0) && first.claim(0) && !second.claim(0) && second.claim(1));
         let Block::Counting(token) = quotes.block(0) else { panic!("nobody counts") };
-        first.counted(0, true);
+        first.counted(0, [2; STATES]);
         assert!(token.is_ready() && !first.counts(0) && !first.claim(0));
-        assert!(matches!(quotes.block(0), Block::Counted(true)));
+        assert!(matches!(quotes.block(0), Block::Counted([2, ..])));
     }
 
     #[test]
@@ -114,10 +120,10 @@ mod tests {
         let (mut first, mut second) = (Counting::new(quotes.clone()), Counting::new(quotes.clone()));
         assert!(first.claim(0) && first.claim(1));
         // Who had the bytes anyway has counted them.
-        second.counted(1, false);
+        second.counted(1, [0; STATES]);
         let Block::Counting(token) = quotes.block(0) else { panic!("nobody counts") };
         drop(first);
         assert!(token.is_ready() && second.claim(0));
-        assert!(matches!(quotes.block(1), Block::Counted(false)));
+        assert!(matches!(quotes.block(1), Block::Counted([0, ..])));
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tessera_ops::RecordFormat;
 use tessera_ops::scan::csv::field_positions;
+use tessera_ops::scan::json;
 use tessera_ops::scan::parquet::{Discovered, discover};
 use tessera_plan::pass::map_nodes;
 use tessera_plan::{Builder, Catalogue, Expr, Node, NodeId, Params, Plan, Scalar, Value};
@@ -137,11 +138,14 @@ impl Table {
                 "parquet_scan" => table.footers.push(discover(&*reader)?),
                 "csv_scan" => {
                     // Without a header, each column is the field in its place.
-                    let found = field_positions(&*reader, &node.params, &table.columns)?;
+                    let Some(found) = field_positions(&*reader, &node.params, &table.columns)? else {
+                        return Ok(None);
+                    };
                     if *table.positions.get_or_insert_with(|| found.clone()) != found {
                         return Ok(None);
                     }
                 }
+                "json_scan" if !json::is_lines(&*reader)? => return Ok(None),
                 _ => {}
             }
         }

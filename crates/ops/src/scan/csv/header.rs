@@ -1,0 +1,96 @@
+//! The header of a CSV file: its names, and whether there is one.
+
+use tessera_types::{Atom, unique_names};
+
+use super::infer::Kinds;
+use super::{CsvOptions, tokenizer};
+
+/// The names in a header: without spaces around them; those that are empty or repeated get one that
+/// is unique.
+pub(crate) fn header_names(options: &CsvOptions, record: &[u8]) -> Result<Vec<String>, String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut invalid = None;
+    tokenizer::fields(options, record, &mut |text, quoted| {
+        let text = std::str::from_utf8(text).unwrap_or_else(|_| {
+            invalid = Some("the header is not valid UTF-8; convert the file to UTF-8");
+            ""
+        });
+        let text = if quoted { text } else { text.trim() };
+        names.push(if text.is_empty() { format!("column{}", names.len()) } else { text.to_string() });
+    })?;
+    match invalid {
+        Some(what) => Err(what.to_string()),
+        None => Ok(unique_names(names)),
+    }
+}
+
+/// Whether the first record is a header, as its values look beside those of the records below
+/// (`kinds`): DuckDB's rule. It is data only where a column that is not text could hold its value;
+/// where all are text, or it has no value at all, it is a header.
+///
+/// `rows` is the number of records below; without any, the first record tells by itself.
+pub(super) fn is_header(
+    options: &CsvOptions,
+    record: &[u8],
+    kinds: &[Kinds],
+    rows: usize,
+) -> Result<bool, String> {
+    let (mut position, mut any, mut typed, mut fits) = (0, false, false, true);
+    tokenizer::fields(options, record, &mut |text, quoted| {
+        let below = kinds.get(position).cloned().unwrap_or_default();
+        position += 1;
+        let mut with_first = below.clone();
+        if let (true, Ok(text)) = (quoted || !options.is_null(text), std::str::from_utf8(text)) {
+            any |= !text.is_empty();
+            with_first.add(text);
+        }
+        let column = if rows == 0 { with_first.atom() } else { below.atom() };
+        if column != Atom::String {
+            typed = true;
+            fits &= with_first.atom() != Atom::String;
+        }
+    })?;
+    Ok(!(any && typed && fits))
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_plan::Params;
+
+    use super::*;
+
+    fn names(record: &str) -> Vec<String> {
+        header_names(&CsvOptions::new(&Params::new()).unwrap(), record.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn names_are_unique() {
+        assert_eq!(names("a,a,b"), ["a", "a_1", "b"]);
+        assert_eq!(names("a,,b"), ["a", "column1", "b"]);
+        assert_eq!(names("a,b,"), ["a", "b", "column2"]);
+        assert_eq!(names("a, b,\" c \",\"x\ny\""), ["a", "b", " c ", "x\ny"]);
+        assert_eq!(names("a,a_1,a,column4,"), ["a", "a_1", "a_2", "column4", "column4_1"]);
+    }
+
+    #[test]
+    fn a_header_is_unlike_the_values_below() {
+        let options = CsvOptions::new(&Params::new()).unwrap();
+        let decided = |first: &str, below: &[&str]| {
+            let mut kinds = vec![Kinds::default(); first.split(',').count()];
+            for record in below {
+                record
+                    .split(',')
+                    .zip(&mut kinds)
+                    .filter(|(text, _)| !text.is_empty())
+                    .for_each(|(text, kinds)| kinds.add(text));
+            }
+            is_header(&options, first.as_bytes(), &kinds, below.len()).unwrap()
+        };
+        assert!(decided("a,b", &["1,2"]) && decided("a,2021", &["3,4"]) && decided("a,a", &["1,x"]));
+        assert!(decided("a,b", &["x,y"]) && decided("a,b", &[]) && decided(",", &["1,2"]));
+        assert!(decided("1,2", &["x,y"]) && decided("a,,", &["x,,y"]));
+        assert!(!decided("1,2", &["3,4"]) && !decided("1,b", &["2,c"]) && !decided("1,2", &[]));
+        assert!(!decided("1.5,2", &["3,4"]), "a column of numbers can hold 1.5");
+        assert!(!decided(",2", &["3,4"]) && !decided("a,1", &[]));
+    }
+}

@@ -1,0 +1,130 @@
+//! The start of a text file, and the numbers of its lines.
+
+use std::sync::Arc;
+
+use tessera_types::{Error, Result};
+
+use super::{BEYOND_BYTES, BLOCK_BYTES, Layout, RECORD_BYTES_MAX, TextFormat};
+use crate::context::{Context, RangeReader};
+use crate::scan::file::read_now;
+
+/// The start of a file, read as far as needed.
+pub(crate) struct Head<'a> {
+    reader: &'a dyn RangeReader,
+    context: Option<&'a Arc<dyn Context>>,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Head<'a> {
+    pub(crate) fn new(reader: &'a dyn RangeReader, context: Option<&'a Arc<dyn Context>>) -> Self {
+        Head { reader, context, bytes: Vec::new() }
+    }
+
+    /// The name of the file.
+    pub(crate) fn path(&self) -> &str {
+        self.reader.path()
+    }
+
+    /// What has been read.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether all has been read.
+    pub(crate) fn at_end(&self) -> bool {
+        self.bytes.len() as u64 == self.reader.len()
+    }
+
+    /// Reads more, at least up to `len` bytes or the end.
+    pub(crate) fn read_to(&mut self, len: usize) -> Result<()> {
+        let end = (len as u64).min(self.reader.len());
+        if (self.bytes.len() as u64) < end {
+            let more = read_now(self.reader, self.bytes.len() as u64..end, self.context)?;
+            self.bytes.extend_from_slice(&more);
+        }
+        Ok(())
+    }
+
+    /// The first record at or after `start`: its end and the start of the next.
+    pub(crate) fn record(&mut self, format: &dyn TextFormat, start: usize) -> Result<Option<(usize, usize)>> {
+        loop {
+            if let Some(ends) = format.record_end(&Layout::default(), &self.bytes, start, self.at_end()) {
+                return Ok(Some(ends));
+            }
+            if self.at_end() {
+                return Ok(None);
+            }
+            if self.bytes.len() - start.min(self.bytes.len()) > RECORD_BYTES_MAX {
+                return Err(too_long(self.path(), start as u64));
+            }
+            let len = (self.bytes.len() * 2).max(BEYOND_BYTES as usize);
+            self.read_to(len)?;
+        }
+    }
+
+    /// Bytes of a byte order mark at the start.
+    ///
+    /// # Errors
+    /// The mark is one of UTF-16 or UTF-32, or the bytes are those of a compressed file.
+    pub(crate) fn mark_bytes(&mut self) -> Result<usize> {
+        self.read_to(4)?;
+        let found = match self.bytes.as_slice() {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16; convert it to UTF-8 first",
+            [0x1f, 0x8b, ..] => "compressed with gzip; decompress it first",
+            [0x28, 0xb5, 0x2f, 0xfd] => "compressed with Zstandard; decompress it first",
+            [0xef, 0xbb, 0xbf, ..] => return Ok(3),
+            _ => return Ok(0),
+        };
+        Err(Error::data(format!("'{}' is {found}", self.path())))
+    }
+}
+
+/// How many lines end in `bytes`: at `\n`, `\r\n` or `\r`. `next` is the byte behind them.
+pub(crate) fn line_ends(bytes: &[u8], next: Option<u8>) -> usize {
+    let following = bytes.iter().skip(1).copied().map(Some).chain([next]);
+    let ends = |(byte, next): &(&u8, Option<u8>)| match **byte {
+        b'\n' => true,
+        b'\r' => *next != Some(b'\n'),
+        _ => false,
+    };
+    bytes.iter().zip(following).filter(ends).count()
+}
+
+/// The error of a record that starts at byte `offset`.
+pub(crate) fn too_long(path: &str, offset: u64) -> Error {
+    Error::new(
+        tessera_types::Code::Limit,
+        format!(
+            "the record of '{path}' that starts at byte {offset} is longer than {RECORD_BYTES_MAX} bytes \
+             (RECORD_BYTES_MAX); is a closing quote missing?"
+        ),
+    )
+}
+
+/// The line, from 1, that byte `offset` of a file lies on.
+pub(super) fn line_of(reader: Option<&dyn RangeReader>, offset: u64) -> Option<u64> {
+    let reader = reader?;
+    let mut line = 1;
+    let mut start = 0;
+    while start < offset {
+        let end = (start + BLOCK_BYTES).min(offset);
+        // With the byte behind, which tells whether a carriage return ends a line.
+        let bytes = read_now(reader, start..(end + 1).min(reader.len()), None).ok()?;
+        let (bytes, behind) = bytes.split_at((end - start) as usize);
+        line += line_ends(bytes, behind.first().copied()) as u64;
+        start = end;
+    }
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_in_three_ways() {
+        assert_eq!(line_ends(b"a\nb\r\nc\rd", None), 3);
+        assert_eq!((line_ends(b"a\r", Some(b'\n')), line_ends(b"a\r", Some(b'b'))), (0, 1));
+        assert_eq!((line_ends(b"\r\r\n\n", None), line_ends(b"", None)), (3, 0));
+    }
+}
