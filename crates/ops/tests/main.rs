@@ -4,3 +4,4 @@ mod common;
 mod formats;
 mod other_writers;
 mod parquet;
+mod text_files;

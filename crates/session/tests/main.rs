@@ -5,6 +5,7 @@ mod cancel;
 mod cancelling;
 mod concurrent;
 mod estimates;
+mod files;
 mod key_filters;
 mod memory_tables;
 mod mutations;

@@ -29,7 +29,7 @@ pub(crate) fn pair_options(factor: &mut TableFactor) -> Flow {
         let place = arg.span().start;
         let Some((name, value)) = option(arg) else {
             let error = Error::unsupported(format!(
-                "an option of {function} must be a name and a literal, such as header = true"
+                "{function} takes one path or pattern in quotes, and options that are a name and a literal, such as header = true"
             ));
             let span = Span { line: place.line as u32, column: place.column as u32 };
             return ControlFlow::Break(if place.line == 0 { error } else { error.at(span) });

@@ -258,7 +258,7 @@ mod tests {
     fn dates_and_times() {
         assert_eq!(atoms(&[r#"{"a": "2024-02-29"}"#, r#"{"a": null}"#]), "a: date");
         assert_eq!(atoms(&[r#"{"a": "2024-02-29T10:00:00"}"#]), "a: timestamp(us)");
-        assert_eq!(atoms(&[r#"{"a": "2024-02-29T10:00:00Z"}"#]), "a: timestamp(us,'UTC')");
+        assert_eq!(atoms(&[r#"{"a": "2024-02-29T10:00:00Z"}"#]), "a: timestamp(us, UTC)");
         assert_eq!(atoms(&[r#"{"a": "10:00:00"}"#]), "a: time(us)");
         assert_eq!(atoms(&[r#"{"a": "2024-02-29"}"#, r#"{"a": "x"}"#]), "a: string");
         assert_eq!(atoms(&[r#"{"a": "2024-02-29"}"#, r#"{"a": "2024-02-29T10:00:00"}"#]), "a: string");
