@@ -10,6 +10,7 @@ mod key_filters;
 mod memory_tables;
 mod mutations;
 mod objects;
+mod one_evaluator;
 mod plans;
 mod queries;
 mod select;

@@ -10,7 +10,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion_common::ScalarValue;
 use tessera_plan::Scalar;
-use tessera_types::{Atom, Error, Result, Slot, Tuple};
+use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, Slot, Tuple};
 
 use crate::error::from_datafusion;
 
@@ -47,7 +47,25 @@ pub(crate) fn planning_schema(tuple: &Tuple) -> Schema {
 
 /// A constant of the planner as a constant of plans.
 pub(crate) fn from_scalar_value(value: &ScalarValue) -> Result<(Scalar, Atom)> {
+    // The planner's literal `1e10` has a negative scale.
+    if let ScalarValue::Decimal128(Some(number), _, scale @ ..0) = value {
+        let whole = 10_i128.checked_pow(scale.unsigned_abs().into()).and_then(|by| number.checked_mul(by));
+        return Ok(match whole.and_then(|whole| Some((whole, digits(whole)?))) {
+            Some((whole, digits)) => (Scalar::Integer(whole), Atom::Decimal(digits, 0)),
+            None => {
+                let text = format!("{number}e{}", scale.unsigned_abs());
+                let float = text.parse().map_err(|_| Error::internal(format!("the number {text}")))?;
+                (Scalar::Float(float), Atom::Float64)
+            }
+        });
+    }
     Ok((scalar(value)?, Atom::from_arrow(&value.data_type())?))
+}
+
+/// The digits of a whole number that a decimal can hold.
+fn digits(number: i128) -> Option<u8> {
+    let digits = number.unsigned_abs().checked_ilog10().map_or(1, |log| log as u8 + 1);
+    (digits <= DECIMAL_PRECISION_MAX).then_some(digits)
 }
 
 fn scalar(value: &ScalarValue) -> Result<Scalar> {

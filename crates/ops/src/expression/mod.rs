@@ -80,6 +80,7 @@ pub(crate) use computed::Computation;
 
 pub use aggregate_types::argument_fields;
 pub(crate) use foreign::foreign_type;
+pub(crate) use format::format_array;
 pub use library::Library;
 pub use simplify::{Known, Simplifier};
 pub use types::common_type;

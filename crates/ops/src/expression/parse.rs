@@ -293,8 +293,8 @@ fn time(text: &str) -> Option<(i64, &str)> {
             rest = &after[digits..];
         }
     }
-    let in_range =
-        hours < 24 && minutes < 60 && seconds < 60 || (hours, minutes, seconds, fraction) == (24, 0, 0, 0);
+    let in_range = hours < 24 && minutes < 60 && (seconds < 60 || (seconds, fraction) == (60, 0))
+        || (hours, minutes, seconds, fraction) == (24, 0, 0, 0);
     in_range.then_some((((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000 + fraction, rest))
 }
 

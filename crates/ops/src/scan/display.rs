@@ -6,7 +6,9 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
-use tessera_types::{Error, Result};
+use tessera_types::{Atom, Error, Result};
+
+use crate::expression::format_array;
 
 const OPTIONS: FormatOptions<'static> = FormatOptions::new()
     .with_null("NULL")
@@ -24,6 +26,8 @@ pub struct Texts<'a> {
 enum Form<'a> {
     Strings,
     Bytes,
+    /// As casts to string write them.
+    Cast(ArrayRef),
     Other(ArrayFormatter<'a>),
 }
 
@@ -42,6 +46,9 @@ impl<'a> Texts<'a> {
         let form = match array.data_type() {
             DataType::Utf8View => Form::Strings,
             DataType::BinaryView => Form::Bytes,
+            DataType::Interval(_) | DataType::Date32 => {
+                Form::Cast(format_array(array, &Atom::from_arrow(array.data_type())?)?)
+            }
             _ => Form::Other(ArrayFormatter::try_new(array, &OPTIONS)?),
         };
         Ok(Texts { array, form })
@@ -59,6 +66,7 @@ impl<'a> Texts<'a> {
     pub fn append(&self, row: usize, out: &mut String) -> Result<()> {
         match &self.form {
             Form::Strings => out.push_str(self.array.as_string_view().value(row)),
+            Form::Cast(texts) => out.push_str(texts.as_string_view().value(row)),
             Form::Bytes => {
                 out.push_str("\\x");
                 for byte in self.array.as_binary_view().value(row) {

@@ -4,7 +4,7 @@ use datafusion_expr::expr::{InList, Like, ScalarFunction};
 use datafusion_expr::{Between, BinaryExpr, Case, Expr as Logical, ExprSchemable, Operator};
 use tessera_ops::expression::common_type;
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, Error, Result};
+use tessera_types::{Atom, Error, Result, TimeUnit};
 
 use super::{Converter, Scope};
 use crate::error::from_datafusion;
@@ -331,8 +331,39 @@ fn with_backslash(pattern: &str, escape: char) -> String {
 impl Converter<'_> {
     /// A comparison, simplified.
     pub(super) fn compare(&self, name: &str, left: Expr, right: Expr) -> Expr {
+        let (left, right) = match (self.in_microseconds(&left), self.in_microseconds(&right)) {
+            (Some(left), Some(right)) => (left, right),
+            _ => (left, right),
+        };
         let (left, right) = self.unified(left, right);
         self.simple(Expr::call(name, vec![left, right]))
+    }
+
+    /// A value that the planner made a timestamp of nanoseconds, in microseconds; none where that is not what it is, or would
+    /// lose something. Nanoseconds reach from 1677 to 2262 only.
+    fn in_microseconds(&self, expr: &Expr) -> Option<Expr> {
+        let (input, zone) = match expr {
+            Expr::Cast { input, to: Atom::Timestamp(TimeUnit::Nanosecond, zone), safe: false } => {
+                (&**input, zone)
+            }
+            Expr::Constant(Scalar::Integer(count), Atom::Timestamp(TimeUnit::Nanosecond, zone))
+                if count % 1_000 == 0 =>
+            {
+                let count = Scalar::Integer(count / 1_000);
+                return Some(Expr::Constant(count, Atom::Timestamp(TimeUnit::Microsecond, zone.clone())));
+            }
+            _ => return None,
+        };
+        match self.atom_of(input).ok()? {
+            Atom::Timestamp(TimeUnit::Nanosecond, _) => None,
+            Atom::String if !matches!(input, Expr::Constant(..)) => None,
+            Atom::String | Atom::Date | Atom::Timestamp(..) => {
+                let to = Atom::Timestamp(TimeUnit::Microsecond, zone.clone());
+                let same = self.atom_of(input).ok()? == to;
+                Some(if same { input.clone() } else { self.simple(input.clone().cast(to)) })
+            }
+            _ => None,
+        }
     }
 
     /// Both sides in one type. The planner's coercion sees to that but where it goes by a stale type, which it keeps for
