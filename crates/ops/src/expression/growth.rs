@@ -45,10 +45,10 @@ pub(crate) fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
     if matches!(function, "range" | "generate_series") {
         return elements(args).saturating_mul(size_of::<i64>() as u128);
     }
-    let count = args.iter().find_map(|arg| match arg {
-        (Scalar::Integer(count), atom) if atom.is_integer() => Some(count.unsigned_abs()),
+    let count = match args.get(1) {
+        Some((Scalar::Integer(count), _)) => u128::try_from(*count).ok(),
         _ => None,
-    });
+    };
     let sizes = args.iter().map(|(value, _)| size(value).max(1));
     match function {
         "repeat" | "array_repeat" | "list_repeat" => {
@@ -138,6 +138,8 @@ mod tests {
         let number = |value: i128| (Scalar::Integer(value), &Atom::Int64);
         let text = |value: &str| (Scalar::String(value.into()), &Atom::String);
         assert_eq!(bytes_of("repeat", &[text("abc"), number(1 << 40)]), 3 << 40);
+        assert_eq!(bytes_of("array_repeat", &[number(5), number(1 << 40)]), 8 << 40);
+        assert_eq!(bytes_of("repeat", &[text("abc"), number(-7)]), 0);
         assert_eq!(bytes_of("lpad", &[text("abc"), number(10), text("x")]), 40);
         assert_eq!(bytes_of("range", &[number(0), number(9)]), 80);
         assert_eq!(bytes_of("range", &[number(9), number(0), number(-3)]), 32);
