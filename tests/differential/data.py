@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
 TYPES = {
+    "small": "SMALLINT",
     "int": "INTEGER",
     "big": "BIGINT",
     "dec": "DECIMAL(12,2)",
-    "dbl": "DOUBLE",
+    "flt": "REAL",
+    "dbl": "DOUBLE PRECISION",
     "str": "VARCHAR",
     "date": "DATE",
     "ts": "TIMESTAMP",
@@ -21,23 +24,73 @@ TYPES = {
 
 WORDS = ["", "a", "b", "ab", "abc", "A", "zebra", "Zürich", "a%b", "x_y", "a longer text than sixteen bytes", "日本"]
 
+# Values at the edges of their types. A sum of large doubles depends on the order, so there are none.
+ODD = {
+    "small": [-(2**15), 2**15 - 1, 0],
+    "int": [-(2**31), 2**31 - 1, 0],
+    "big": [-(2**63), 2**63 - 1, 2**31, -(2**31) - 1, 2**53 + 1],
+    "dec": [Decimal("9999999999.99"), Decimal("-9999999999.99"), Decimal("0.01"), Decimal("0.00")],
+    "flt": [math.nan, math.inf, -math.inf, -0.0, 0.0],
+    "dbl": [math.nan, math.inf, -math.inf, -0.0, 0.0],
+    "str": ["", " ", "long " * 700, "e\u0301", "\U0001f600", "it's", 'a "quoted" word', "two\nlines", "a,b", "null", "NaN"],
+    "date": [datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date(1969, 12, 31), datetime.date(2000, 2, 29)],
+    "ts": [
+        datetime.datetime(1, 1, 1),
+        datetime.datetime(9999, 12, 31, 23, 59, 59, 999999),
+        datetime.datetime(1969, 12, 31, 23, 59, 59, 999999),
+        datetime.datetime(1900, 1, 1),
+    ],
+    "bool": [True, False],
+}
+
 
 @dataclass
 class Table:
-    """A table: its columns with their types, and its rows."""
+    """A table: its columns with their types, its rows, and the columns that are declared NOT NULL."""
 
     name: str
     columns: list[tuple[str, str]]
     rows: list[tuple]
+    required: set[str] = field(default_factory=set)
 
     def values_sql(self) -> str:
-        """The table as a common table expression that both engines read."""
+        """The table as a common table expression that all engines read."""
         names = ", ".join(name for name, _ in self.columns)
         casts = ", ".join(f"cast({name} as {TYPES[kind]}) as {name}" for name, kind in self.columns)
         rows = self.rows or [tuple(None for _ in self.columns)]
         lines = ", ".join("(" + ", ".join(literal(value, bare=True) for value in row) + ")" for row in rows)
         where = "" if self.rows else " where false"
         return f"{self.name} as (select {casts} from (values {lines}) as v({names}){where})"
+
+    def copy_sql(self) -> str:
+        """The table as a script of psql's that makes and fills it."""
+        columns = ", ".join(
+            f"{name} {TYPES[kind]}{' not null' if name in self.required else ''}" for name, kind in self.columns
+        )
+        lines = "".join("\t".join(copied(value) for value in row) + "\n" for row in self.rows)
+        return f"create table {self.name} ({columns});\ncopy {self.name} from stdin;\n{lines}\\.\nanalyze {self.name};\n"
+
+
+def number_text(value: float) -> str:
+    """A double as each engine reads it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def copied(value: object) -> str:
+    """A value in the text format of COPY."""
+    if value is None:
+        return "\\N"
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, str):
+        return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
+    return str(value)
 
 
 def literal(value: object, bare: bool = False) -> str:
@@ -53,20 +106,26 @@ def literal(value: object, bare: bool = False) -> str:
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, float):
-        return f"'{value!r}'" if bare else f"cast({value!r} as double)"
+        return f"'{number_text(value)}'" if bare else f"cast('{number_text(value)}' as double precision)"
+    if value == -(2**63):
+        return f"'{value}'" if bare else f"({value + 1} - 1)"
     return f"'{value}'" if bare else str(value)
 
 
-def random_value(rng: random.Random, kind: str) -> object:
-    """A value of a type, from a domain small enough that joins and groups meet."""
+def random_value(rng: random.Random, kind: str, odd: float = 0) -> object:
+    """A value of a type, from a domain small enough that joins and groups meet; odd ones with some probability."""
+    if odd and rng.random() < odd:
+        return rng.choice(ODD[kind])
     match kind:
+        case "small":
+            return rng.choice([0, 1, -1, 2, rng.randint(-9, 9), rng.randint(-300, 300)])
         case "int":
             return rng.choice([0, 1, -1, 2, 3, rng.randint(-20, 20), rng.randint(-1000, 1000)])
         case "big":
             return rng.choice([0, 1, rng.randint(-30, 30), rng.randint(-(10**9), 10**9)])
         case "dec":
             return Decimal(rng.randint(-5000, 5000)).scaleb(-2)
-        case "dbl":
+        case "flt" | "dbl":
             # Multiples of a quarter: their sums are exact in any order.
             return rng.randint(-400, 400) / 4
         case "str":
@@ -81,17 +140,27 @@ def random_value(rng: random.Random, kind: str) -> object:
 
 
 def random_tables(rng: random.Random) -> list[Table]:
-    """Four tables: one of a few thousand rows, two small ones, one that is empty or nearly so."""
+    """Four tables: one of a few thousand rows, two small ones, one that is empty or nearly so.
+
+    All have the columns `k` and `n`, which USING and NATURAL find; a third of the worlds have odd values in some columns.
+    """
     tables = []
+    world_is_odd = rng.random() < 0.34
     for number, most in enumerate([2500, 150, 40, 3]):
-        kinds = ["int", "big"] + rng.sample(["int", "big", "dec", "dbl", "str", "date", "ts", "bool", "str", "dec"], 6)
-        columns = [(f"{'abcdefgh'[i]}{number}", kind) for i, kind in enumerate(kinds)]
+        kinds = ["int", "str", "int", "big"]
+        kinds += rng.sample(["int", "big", "small", "dec", "dbl", "flt", "str", "date", "ts", "bool", "str", "dec"], 6)
+        names = ["k", "n"] + [f"{'abcdefgh'[i]}{number}" for i in range(len(kinds) - 2)]
         nulls = [rng.choice([0, 0, 0.1, 0.5]) for _ in kinds]
+        odds = [rng.choice([0, 0, 0.05, 0.4]) if world_is_odd else 0 for _ in kinds]
         rows = [
-            tuple(None if rng.random() < null else random_value(rng, kind) for kind, null in zip(kinds, nulls))
+            tuple(
+                None if rng.random() < null else random_value(rng, kind, odd)
+                for kind, null, odd in zip(kinds, nulls, odds)
+            )
             for _ in range(rng.randint(0, most))
         ]
-        tables.append(Table(f"t{number}", columns, rows))
+        required = {name for name, null in zip(names, nulls) if null == 0 and rng.random() < 0.5}
+        tables.append(Table(f"t{number}", list(zip(names, kinds)), rows, required))
     return tables
 
 
@@ -101,9 +170,11 @@ def write_parquet(table: Table, directory: Path, rng: random.Random) -> None:
     import pyarrow.parquet as pq
 
     arrow = {
+        "small": pa.int16(),
         "int": pa.int32(),
         "big": pa.int64(),
         "dec": pa.decimal128(12, 2),
+        "flt": pa.float32(),
         "dbl": pa.float64(),
         "str": pa.string(),
         "date": pa.date32(),
@@ -113,8 +184,9 @@ def write_parquet(table: Table, directory: Path, rng: random.Random) -> None:
     arrays = [
         pa.array([row[i] for row in table.rows], arrow[kind]) for i, (_, kind) in enumerate(table.columns)
     ]
+    fields = [pa.field(name, arrow[kind], nullable=name not in table.required) for name, kind in table.columns]
     pq.write_table(
-        pa.table(arrays, names=[name for name, _ in table.columns]),
+        pa.table(arrays, schema=pa.schema(fields)),
         directory / f"{table.name}.parquet",
         row_group_size=rng.choice([100, 700, 100_000]),
         use_dictionary=rng.random() < 0.7,

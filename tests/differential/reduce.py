@@ -21,7 +21,7 @@ def beside(query: Query) -> list[Query]:
 def expressions(query: Query) -> Iterator[tuple[list, int]]:
     """Every place that holds an expression or a query, as list and position; outer ones first."""
     places: list[tuple[list, int]] = []
-    for holder in (query.select, query.where, query.having):
+    for holder in (query.select, query.where, query.having, query.first):
         places += [(holder, i) for i in range(len(holder))]
     for source in query.sources:
         if source.on:
@@ -51,7 +51,7 @@ def subqueries(query: Query) -> list[Query]:
 def smaller(query: Query) -> Iterator[Query]:
     """Queries one step smaller."""
     for number, part in enumerate(subqueries(query)):
-        for attribute in ("where", "having", "select", "sources"):
+        for attribute in ("where", "having", "select", "sources", "first"):
             for i in range(len(getattr(part, attribute))):
                 if attribute in ("select", "sources") and len(getattr(part, attribute)) == 1:
                     continue
@@ -62,9 +62,9 @@ def smaller(query: Query) -> Iterator[Query]:
                     target.order, target.limit = [], ""
                     target.keys = min(target.keys, len(target.select))
                 if attribute == "sources" and i == 0:
-                    target.sources[0].kind, target.sources[0].on = "", None
+                    target.sources[0].kind, target.sources[0].on, target.sources[0].using = "", None, ""
                 yield candidate
-        for attribute, empty in (("order", []), ("limit", ""), ("combine", None), ("distinct", False), ("group", False), ("sets", ""), ("withs", [])):
+        for attribute, empty in (("order", []), ("limit", ""), ("combine", None), ("distinct", ""), ("group", False), ("sets", ""), ("withs", [])):
             if getattr(part, attribute):
                 candidate = copy.deepcopy(query)
                 setattr(subqueries(candidate)[number], attribute, empty)

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Random queries over random data: Tessera's answers against DuckDB's, row for row.
+"""Random queries over random data: Tessera's answers against a judge's, row for row.
 
-    tests/differential/run.py --queries 600            # what scripts/test runs
-    tests/differential/run.py --seed 17 --queries 40   # one world again
+    tests/differential/run.py --queries 600                       # what scripts/test runs, against DuckDB
+    tests/differential/run.py --judge postgresql --queries 50000  # PostgreSQL; also tlp and norec, which need no other engine
+    tests/differential/run.py --seed 17 --queries 40              # one world again
 
 A world is four random tables and forty queries. A query that differs is made smaller and printed as SQL that can be
-pasted into either engine. Ends with `N passed, N failed` and exit code 1 if anything failed.
+pasted into either engine. Differences whose cause is known (known.py) are counted by cause. Ends with
+`N passed, N failed` and exit code 1 if anything failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import datetime
 import random
 import subprocess
@@ -22,8 +25,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "bench"))
 
 from data import Table, random_tables, write_parquet
-from harness.compare import difference, rows_from_csv
-from queries import Generator, Query
+from generate import Generator
+from known import cause
+from oracles import ORACLES, Case, Refused
+from queries import Query
 from reduce import reduce
 
 QUERIES_PER_WORLD = 40
@@ -45,7 +50,13 @@ class Engine:
         script = "".join(f"{sql};\nselect '#{i}#' as marker;\n" for i, sql in enumerate(queries))
         command = [str(self.binary), str(self.directory), "--format", "csv", "--threads", str(self.threads)]
         command += ["--chunk-rows", str(self.chunk), *self.place, "-f", "-"]
-        done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=TIMEOUT_S)
+        try:
+            done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            if len(queries) == 1:
+                return [RuntimeError(f"no answer within {TIMEOUT_S} s")]
+            half = len(queries) // 2
+            return self.answers(queries[:half]) + self.answers(queries[half:])
         answers: list[str | Exception] = []
         rest = done.stdout
         errors = [line for line in done.stderr.splitlines() if line.startswith("error")]
@@ -58,92 +69,106 @@ class Engine:
             answers.append(answer if answer else RuntimeError(errors.pop(0) if errors else "no answer, no error"))
         return answers
 
-
-def reference(directory: Path, tables: list[Table]):
-    """DuckDB over the same files, set to PostgreSQL's meaning."""
-    import duckdb
-
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute("set integer_division = true")
-    connection.execute("set default_null_order = 'nulls_last_on_asc_first_on_desc'")
-    for table in tables:
-        connection.execute(f"create view {table.name} as from read_parquet('{directory}/{table.name}.parquet')")
-    return connection
+    def problem(self, oracle, case: Case) -> str | None:
+        """What is wrong with the answers to one case."""
+        return oracle.problem(case, self.answers(case.statements))
 
 
-def wrong(expected: list[tuple], answer: str | Exception, query: Query) -> str | None:
-    """What is wrong with an answer, or None."""
-    if isinstance(answer, Exception):
-        return str(answer)
-    order = list(range(len(query.select))) if query.order else []
-    return difference(expected, rows_from_csv(answer, expected), order)
+@dataclass
+class Score:
+    """How many queries passed, failed, failed for a known cause, and said nothing."""
+
+    passed: int = 0
+    failed: int = 0
+    refused: int = 0
 
 
-def check_world(seed: int, count: int, binary: Path, show: int, place: tuple[str, ...]) -> tuple[int, int, int]:
-    """Runs one world; how many queries passed, failed, and were refused by the reference."""
+def cases_of(world, generator: Generator, count: int, score: Score) -> list[Case]:
+    """As many cases as asked for; what the judge refuses is not this test's business."""
+    cases: list[Case] = []
+    while len(cases) < count:
+        found = world.cases([generator.query() for _ in range(count - len(cases) + 4)])
+        score.refused += found.count(None)
+        cases += [case for case in found if case is not None]
+    return cases[:count]
+
+
+def check_world(seed: int, count: int, oracle, options: argparse.Namespace, known: collections.Counter) -> Score:
+    """Runs one world."""
     rng = random.Random(seed)
+    score, show = Score(), options.reduce
     tables = random_tables(rng)
     threads, chunk = rng.choice([(1, 8192), (2, 8192), (2, 7), (1, 1), (4, 100)])
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         for table in tables:
             write_parquet(table, directory, rng)
-        connection = reference(directory, tables)
-        generator = Generator(rng, tables)
-        queries, expected, refused = [], [], 0
-        while len(queries) < count:
-            query = generator.query()
-            try:
-                expected.append(connection.execute(query.sql()).fetchall())
-                queries.append(query)
-            except Exception:  # An overflow, or a construct only one engine has: not this test's business.
-                refused += 1
-        engine = Engine(binary, directory, threads, chunk, place)
-        answers = engine.answers([query.sql() for query in queries])
-        failed = 0
-        for query, rows, answer in zip(queries, expected, answers):
-            problem = wrong(rows, answer, query)
-            if problem is None:
-                continue
-            failed += 1
-            print(f"\nFAILED: seed {seed}, {threads} threads, chunks of {chunk}, {' '.join(place) or 'local'}: {problem}", flush=True)
-            print(query.sql(), flush=True)
-            if show > 0:
-                show -= 1
-                print_reduced(query, tables, engine, problem)
-    return len(queries) - failed, failed, refused
+        engine = Engine(options.tessera, directory, threads, chunk, options.place)
+        with oracle.world(tables, directory) as world:
+            cases = cases_of(world, Generator(rng, tables, oracle.name), count, score)
+            answers = engine.answers([sql for case in cases for sql in case.statements])
+            for case in cases:
+                given, answers = answers[: len(case.statements)], answers[len(case.statements) :]
+                try:
+                    problem = oracle.problem(case, given)
+                except Refused:
+                    score.refused += 1
+                    continue
+                if problem is None:
+                    score.passed += 1
+                elif reason := cause(oracle.name, "\n".join(case.statements), problem):
+                    known[reason] += 1
+                else:
+                    score.failed += 1
+                    where = f"{threads} threads, chunks of {chunk}, {' '.join(options.place) or 'local'}"
+                    print(f"\nFAILED: {oracle.name}, seed {seed}, {where}: {problem[:600]}")
+                    print(";\n".join(case.statements)[:6000], flush=True)
+                    if show > 0:
+                        show -= 1
+                        print_reduced(case.query, tables, engine, oracle, problem)
+    return score
 
 
-def print_reduced(query: Query, tables: list[Table], engine: Engine, problem: str) -> None:
+def print_reduced(query: Query, tables: list[Table], engine: Engine, oracle, problem: str) -> None:
     """Prints the smallest form of a failure that can be pasted into either engine."""
     kind = problem.split(":")[0][:40] if problem.startswith("error") else None
 
-    def fails(candidate: Query, fewer: list[Table]) -> bool:
+    def found(candidate: Query, fewer: list[Table]) -> tuple[Case | None, str | None]:
         with tempfile.TemporaryDirectory() as folder:
             directory = Path(folder)
             for table in fewer:
                 write_parquet(table, directory, random.Random(0))
-            try:
-                expected = reference(directory, fewer).execute(candidate.sql()).fetchall()
-            except Exception:
-                return False
-            other = Engine(engine.binary, directory, engine.threads, engine.chunk, engine.place)
-            found = wrong(expected, other.answers([candidate.sql()])[0], candidate)
-            return found is not None and (found.startswith(kind) if kind else not found.startswith("error"))
+            with oracle.world(fewer, directory) as world:
+                case = world.cases([candidate])[0]
+                if case is None:
+                    return None, None
+                other = Engine(engine.binary, directory, engine.threads, engine.chunk, engine.place)
+                try:
+                    return case, other.problem(oracle, case)
+                except Refused:
+                    return case, None
+
+    def fails(candidate: Query, fewer: list[Table]) -> bool:
+        case, what = found(candidate, fewer)
+        if case is None or what is None or cause(oracle.name, "\n".join(case.statements), what):
+            return False
+        return what.startswith(kind) if kind else not what.startswith("error")
 
     small, fewer = reduce(query, tables, fails)
-    sql = small.sql()
-    used = [table for table in fewer if f" {table.name} " in sql]
-    print("  made smaller:")
-    before = [table.values_sql() for table in used] + [part.sql() for part in small.withs]
-    recursive = "recursive " if any(part.step for part in small.withs) else ""
-    print(f"  with {recursive}" + ",\n  ".join(before))
-    print("  " + sql.removeprefix(small.with_sql()) + ";", flush=True)
+    case, what = found(small, fewer)
+    print(f"  made smaller: {(what or problem)[:600]}")
+    for sql in case.statements if case else [small.sql()]:
+        used = [table for table in fewer if f" {table.name} " in sql]
+        before = [table.values_sql() for table in used] + [part.sql() for part in small.withs]
+        recursive = "recursive " if any(part.step for part in small.withs) else ""
+        print(f"  with {recursive}" + ",\n  ".join(before))
+        print("  " + sql.removeprefix(small.with_sql()) + ";", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
+    parser.add_argument("--judge", choices=list(ORACLES), default="duckdb", help="who says what is right (default duckdb)")
     parser.add_argument("--queries", type=int, default=600, help="how many queries")
     parser.add_argument("--seed", type=int, help="the first world's seed (default 1; 0 = from the clock)")
     parser.add_argument("--reduce", type=int, default=1, help="how many failures of a world are made smaller")
@@ -152,24 +177,37 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0, help="serverless workers to run on (default none)")
     parser.add_argument("--tier", default="auto", help="vectorized, compiled or auto (default)")
     parser.add_argument("--device", default="cpu", help="where compiled code runs: cpu (default), virtual-gpu, or gpu")
-    arguments = parser.parse_args()
-    place: tuple[str, ...] = ("--tier", arguments.tier, "--device", arguments.device)
-    if arguments.ranks:
-        place += ("--platform", "mpi", "--ranks", str(arguments.ranks), "--mpi-exchange", arguments.mpi_exchange)
-    if arguments.workers:
-        place += ("--platform", "serverless", "--workers", str(arguments.workers))
-    seed = 1 if arguments.seed is None else arguments.seed
+    options = parser.parse_args()
+    options.place = ("--tier", options.tier, "--device", options.device)
+    if options.ranks:
+        options.place += ("--platform", "mpi", "--ranks", str(options.ranks), "--mpi-exchange", options.mpi_exchange)
+    if options.workers:
+        options.place += ("--platform", "serverless", "--workers", str(options.workers))
+    seed = 1 if options.seed is None else options.seed
     if seed == 0:
         seed = int(datetime.datetime.now().timestamp())
-    passed = failed = refused = 0
-    while passed + failed < arguments.queries:
-        count = min(QUERIES_PER_WORLD, arguments.queries - passed - failed)
-        world = check_world(seed, count, arguments.tessera, arguments.reduce, place)
-        passed, failed, refused = passed + world[0], failed + world[1], refused + world[2]
-        seed += 1
-    print(f"{refused} more queries were refused by the reference and not counted")
-    print(f"{passed} passed, {failed} failed")
+    oracle = ORACLES[options.judge]()
+    try:
+        failed = run(seed, oracle, options)
+    finally:
+        if hasattr(oracle, "close"):
+            oracle.close()
     sys.exit(1 if failed else 0)
+
+
+def run(seed: int, oracle, options: argparse.Namespace) -> int:
+    """Runs worlds until there are enough queries; how many failed."""
+    total, known = Score(), collections.Counter()
+    done = lambda: total.passed + total.failed + known.total()
+    while done() < options.queries:
+        score = check_world(seed, min(QUERIES_PER_WORLD, options.queries - done()), oracle, options, known)
+        total = Score(total.passed + score.passed, total.failed + score.failed, total.refused + score.refused)
+        seed += 1
+    print(f"{total.refused} more queries were refused by the judge and not counted")
+    for reason, count in known.most_common():
+        print(f"{count} more differ for a known cause: {reason}")
+    print(f"{total.passed} passed, {total.failed} failed")
+    return total.failed
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    CastKind, Cte, DuplicateTreatment, ExcludeSelectItem, Expr, Fetch, Function, FunctionArguments,
+    CastKind, Cte, Distinct, DuplicateTreatment, ExcludeSelectItem, Expr, Fetch, Function, FunctionArguments,
     GroupByExpr, GroupByWithModifier, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName,
     ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator,
     SetQuantifier, Spanned, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
@@ -27,11 +27,20 @@ const REPEATED: char = '\u{1}';
 ///
 /// # Errors
 /// A construct that is not offered, with its place.
-pub(crate) fn query(mut query: Box<Query>) -> Result<Box<Query>> {
-    match VisitMut::visit(&mut query, &mut Check) {
+pub(crate) fn query(mut query: Box<Query>, names: Names) -> Result<Box<Query>> {
+    match VisitMut::visit(&mut query, &mut Check { names }) {
         ControlFlow::Continue(()) => Ok(query),
         ControlFlow::Break(error) => Err(error),
     }
+}
+
+/// Which columns of a SELECT get a name that no other has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// Those that are written like one before them.
+    Repeated,
+    /// All that have none of their own: the planner names some expressions alike though they are written differently.
+    All,
 }
 
 /// A column's name as people should see it.
@@ -78,7 +87,9 @@ pub(crate) fn normalised(name: &Ident) -> String {
 
 pub(crate) type Flow = ControlFlow<Error>;
 
-struct Check;
+struct Check {
+    names: Names,
+}
 
 pub(crate) fn refuse(condition: bool, construct: &str, place: Tokens) -> Flow {
     if !condition {
@@ -152,7 +163,7 @@ impl VisitorMut for Check {
         let Select {
             select_token: _,
             optimizer_hints: _,
-            distinct: _,
+            distinct,
             select_modifiers,
             top,
             top_before_distinct: _,
@@ -198,7 +209,10 @@ impl VisitorMut for Check {
             }
         }
         from.iter().try_for_each(check_joins)?;
-        name_repeated(projection);
+        if let Some(Distinct::On(keys)) = distinct {
+            keys.iter_mut().try_for_each(|key| by_position(key, projection))?;
+        }
+        name_repeated(projection, self.names);
         ControlFlow::Continue(())
     }
 
@@ -421,6 +435,24 @@ fn write_casts_twice(body: &mut SetExpr) {
     }
 }
 
+/// A number among the keys of DISTINCT ON is the position of a column.
+fn by_position(key: &mut Expr, projection: &[SelectItem]) -> Flow {
+    let Expr::Value(value) = &*key else { return ControlFlow::Continue(()) };
+    let Value::Number(number, _) = &value.value else { return ControlFlow::Continue(()) };
+    let position = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    match position.and_then(|position| projection.get(position)) {
+        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => {
+            *key = expr.clone();
+            ControlFlow::Continue(())
+        }
+        Some(_) => refuse(true, "a position in DISTINCT ON beside *", value.span()),
+        None => {
+            let error = Error::semantic(format!("DISTINCT ON {number}: there is no such column in SELECT"));
+            ControlFlow::Break(error)
+        }
+    }
+}
+
 fn bare_query(body: Box<SetExpr>) -> Query {
     Query {
         with: None,
@@ -528,24 +560,30 @@ fn check_constraint(operator: &JoinOperator, place: Tokens) -> Flow {
 }
 
 /// Names the second and later of several columns with one name apart; the planner wants names unique, SQL does not.
-fn name_repeated(projection: &mut [SelectItem]) {
+fn name_repeated(projection: &mut [SelectItem], names: Names) {
     let wildcard = projection
         .iter()
         .any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
     let mut seen = HashSet::new();
     for (position, item) in projection.iter_mut().enumerate() {
-        let text = match item {
+        let (text, own) = match item {
             SelectItem::UnnamedExpr(expr) => match expr {
-                Expr::Identifier(name) => normalised(name),
-                other => other.to_string(),
+                Expr::Identifier(name) => (normalised(name), true),
+                Expr::CompoundIdentifier(parts) if names == Names::All => match parts.last() {
+                    Some(name) => (normalised(name), true),
+                    None => continue,
+                },
+                Expr::CompoundIdentifier(_) => (expr.to_string(), true),
+                other => (other.to_string(), false),
             },
-            SelectItem::ExprWithAlias { alias, .. } => normalised(alias),
+            SelectItem::ExprWithAlias { alias, .. } => (normalised(alias), true),
             _ => continue,
         };
         let plain =
             matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
         let fresh = seen.insert(text.clone());
-        if fresh && !(wildcard && plain) {
+        let unnamed = names == Names::All && !own && !is_unnest(item);
+        if fresh && !(wildcard && plain) && !unnamed {
             continue;
         }
         let last = text.rsplit('.').next().unwrap_or(&text).to_string();
@@ -558,4 +596,10 @@ fn name_repeated(projection: &mut [SelectItem]) {
             other => other,
         };
     }
+}
+
+/// Whether an item is `unnest(…)`, which may give several columns: the planner names them.
+fn is_unnest(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(Expr::Function(function))
+        if function.name.to_string().eq_ignore_ascii_case("unnest"))
 }

@@ -126,7 +126,7 @@ impl<'a> Surroundings<'a> {
         options.sql_parser.collect_spans = true;
         options.execution.time_zone = Some(settings.time_zone.to_string());
         let arithmetic = Arithmetic::new(library);
-        let mut scalars = vec![Arc::new(crate::named_casts::function())];
+        let mut scalars = vec![Arc::new(crate::named_casts::function()), Arc::new(crate::nullif::function())];
         scalars.extend(crate::clock::functions());
         scalars.extend(planned(library));
         let planners: Vec<Arc<dyn ExprPlanner>> = vec![

@@ -88,7 +88,10 @@ fn distinct_value(aggregate: &Aggregate) -> Option<Expr> {
     let fits = |call: &Call| match &*call.function {
         _ if !call.order_by.is_empty() => false,
         "count" | "sum" | "min" | "max" if !call.distinct => true,
-        "count" | "sum" | "avg" | "min" | "max" => call.filter.is_none() && call.args == [value.clone()],
+        // An average is none of its parts' averages.
+        "count" | "sum" | "avg" | "min" | "max" if call.distinct => {
+            call.filter.is_none() && call.args == [value.clone()]
+        }
         _ => false,
     };
     let all = aggregate.sets.is_none() && aggregate.calls.iter().all(|(_, call)| fits(call));

@@ -41,6 +41,15 @@ pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
     }
 }
 
+/// Whether the planner fails because it gives two columns one name, which SQL allows.
+pub(crate) fn names_clash(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::Plan(text) => text.contains("require unique expression names"),
+        DataFusionError::SchemaError(schema, _) => !matches!(**schema, SchemaError::FieldNotFound { .. }),
+        _ => false,
+    }
+}
+
 /// One of our errors on its way through DataFusion's planner.
 pub(crate) fn to_datafusion(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))

@@ -29,6 +29,7 @@ mod literals;
 mod logical;
 mod lower;
 mod named_casts;
+mod nullif;
 mod order;
 mod parse;
 mod push;

@@ -17,8 +17,9 @@ use datafusion_sql::planner::{ParserOptions, SqlToRel};
 use sqlparser::ast::{Query, Statement};
 use tessera_types::{Atom, Error, Result};
 
+use crate::check::Names;
 use crate::context::Surroundings;
-use crate::error::from_datafusion;
+use crate::error::{from_datafusion, names_clash};
 use crate::named_casts::NAMED_CAST;
 use crate::parse::Kind;
 
@@ -33,16 +34,25 @@ pub(crate) fn optimised(query: Box<Query>, surroundings: &Surroundings<'_>) -> R
 
 /// The logical plan of a query, names resolved.
 fn of_query(query: Box<Query>, surroundings: &Surroundings<'_>) -> Result<LogicalPlan> {
-    let mut query = crate::check::query(query)?;
-    let replaced = crate::replaced::mark(&mut query)?;
-    let query = crate::named_casts::wrapped(query)?;
-    let options = surroundings.options();
-    let parser = ParserOptions::from(&options.sql_parser);
-    let plan = SqlToRel::new_with_options(surroundings, parser)
-        .sql_statement_to_plan(Statement::Query(query))
-        .map_err(from_datafusion)?;
-    crate::replaced::check(&plan, &replaced)?;
-    Ok(plan)
+    let plan = |query: Box<Query>, names: Names| -> Result<PlannerResult<LogicalPlan>> {
+        let mut query = crate::check::query(query, names)?;
+        let replaced = crate::replaced::mark(&mut query)?;
+        let query = crate::named_casts::wrapped(query)?;
+        let parser = ParserOptions::from(&surroundings.options().sql_parser);
+        let planner = SqlToRel::new_with_options(surroundings, parser);
+        let planned = planner.sql_statement_to_plan(Statement::Query(query));
+        if let Ok(plan) = &planned {
+            crate::replaced::check(plan, &replaced)?;
+        }
+        Ok(planned)
+    };
+    match plan(query.clone(), Names::Repeated)? {
+        Err(error) if names_clash(&error) => match plan(query, Names::All)? {
+            Ok(planned) => Ok(planned),
+            Err(_) => Err(from_datafusion(error)),
+        },
+        planned => planned.map_err(from_datafusion),
+    }
 }
 
 /// The logical plan of a view's text.
@@ -191,7 +201,7 @@ fn own_expr(
             Transformed::yes(function.args.swap_remove(0))
         }
         Expr::ScalarFunction(mut function)
-            if matches!(function.name(), "coalesce" | "nvl" | "greatest" | "least" | "nullif") =>
+            if matches!(function.name(), "coalesce" | "nvl" | "greatest" | "least") =>
         {
             let changed = decimals_to_floats(function.args.iter_mut().collect(), schema);
             with_flag(Expr::ScalarFunction(function), changed)

@@ -13,7 +13,7 @@ use datafusion_expr::{
     ColumnarValue, Expr as Logical, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByKind, Query, Select,
+    Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByKind, Query, Select,
     SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 use tessera_types::{Error, Result};
@@ -74,6 +74,9 @@ fn expressions(select: &mut Select) -> Vec<&mut Expr> {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
             exprs.push(expr);
         }
+    }
+    if let Some(Distinct::On(keys)) = &mut select.distinct {
+        exprs.extend(keys);
     }
     if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
         exprs.extend(keys);

@@ -46,7 +46,6 @@ const TOTAL: &[&str] = &[
     "translate",
     "md5",
     "date_part",
-    "nullif",
     "greatest",
     "least",
     "isnan",

@@ -15,7 +15,7 @@ use super::compare::{Compare, Comparison};
 use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
-use super::{aggregate_types, bits, date_part, foreign, like, math, substr, text};
+use super::{aggregate_types, bits, date_part, foreign, like, math, nullif, substr, text};
 
 /// Functions of ours that are found by their names alone.
 const OWN: [&str; 4] = ["neg", "abs", "concat_op", "datepart"];
@@ -149,6 +149,7 @@ impl Library {
                 }
             }
             "abs" => return resolve_unary(name, false, args),
+            "nullif" => return nullif::resolve(args),
             "concat_op" => {
                 let list =
                     |index: usize| args.get(index).is_some_and(|arg| matches!(arg.atom, Atom::List(_)));

@@ -43,6 +43,7 @@ mod like;
 mod logic;
 mod long;
 mod math;
+mod nullif;
 mod parse;
 mod parse_interval;
 mod parse_list;

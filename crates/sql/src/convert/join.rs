@@ -120,7 +120,7 @@ impl Converter<'_> {
     }
 }
 
-fn holds_subquery(expr: &Logical) -> bool {
+pub(super) fn holds_subquery(expr: &Logical) -> bool {
     let is_subquery = |expr: &Logical| {
         matches!(expr, Logical::ScalarSubquery(_) | Logical::Exists(_) | Logical::InSubquery(_))
     };

@@ -8,6 +8,7 @@ use datafusion_expr::{Distinct, DistinctOn, Expr as Logical, LogicalPlan, SortEx
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
+use super::join::holds_subquery;
 use super::{Converted, Converter, Scope};
 use crate::context::{Recursion, Source, WorkTable};
 use crate::error::from_datafusion;
@@ -25,16 +26,7 @@ impl Converter<'_> {
             }
             LogicalPlan::Aggregate(node) => self.aggregate_once(plan, node, outer),
             LogicalPlan::Join(node) => self.join(node, outer),
-            LogicalPlan::Sort(node) => {
-                let Converted { mut relation, names } = self.node(&node.input, outer)?;
-                let scope = Scope { schema: node.input.schema(), names: &names, outer };
-                let keys = self.keys(&node.expr, scope, &mut relation)?;
-                let limit = node.fetch.map(|fetch| fetch as u64);
-                Ok(Converted {
-                    relation: Relation::Sort { input: Box::new(relation), keys, offset: 0, limit },
-                    names,
-                })
-            }
+            LogicalPlan::Sort(node) => self.sort(node, outer),
             LogicalPlan::Limit(node) => self.limit(node, outer),
             LogicalPlan::Union(node) => self.union(node, outer),
             LogicalPlan::Distinct(Distinct::All(input)) => {
@@ -99,10 +91,22 @@ impl Converter<'_> {
     ) -> Result<Converted> {
         let Converted { mut relation, names } = self.node(input, outer)?;
         let scope = Scope { schema: input.schema(), names: &names, outer };
+        let names = self.computed(exprs, scope, &mut relation, Vec::new())?;
+        Ok(Converted { relation, names })
+    }
+
+    /// Puts expressions over a relation, beside fields of it that are kept; their names.
+    fn computed(
+        &mut self,
+        exprs: &[Logical],
+        scope: Scope<'_>,
+        relation: &mut Relation,
+        kept: Vec<Name>,
+    ) -> Result<Vec<Name>> {
         let mut computed: Vec<(Name, Expr)> = Vec::new();
         let mut output = Vec::with_capacity(exprs.len());
         for expr in exprs {
-            let value = self.expr(expr, scope, &mut relation)?;
+            let value = self.expr(expr, scope, relation)?;
             if let Expr::Field(name) = value {
                 output.push(name);
                 continue;
@@ -120,10 +124,10 @@ impl Converter<'_> {
             computed.push((name, value));
         }
         if computed.is_empty() {
-            return Ok(Converted { relation, names: output });
+            return Ok(output);
         }
         let mut fields: Vec<(Name, Expr)> = Vec::new();
-        for name in &output {
+        for name in output.iter().chain(&kept) {
             if fields.iter().any(|(known, _)| known == name) {
                 continue;
             }
@@ -133,7 +137,33 @@ impl Converter<'_> {
             };
             fields.push((name.clone(), value));
         }
-        Ok(Converted { relation: Relation::Map { input: Box::new(relation), exprs: fields }, names: output })
+        let input = std::mem::replace(relation, Relation::nothing());
+        *relation = Relation::Map { input: Box::new(input), exprs: fields };
+        Ok(output)
+    }
+
+    fn sort(&mut self, node: &datafusion_expr::Sort, outer: Option<&Scope<'_>>) -> Result<Converted> {
+        let (mut relation, names, keys);
+        match &*node.input {
+            // A subquery among the keys may read columns that are not selected.
+            LogicalPlan::Projection(selected) if node.expr.iter().any(|key| holds_subquery(&key.expr)) => {
+                let below = self.node(&selected.input, outer)?;
+                let below_scope = Scope { schema: selected.input.schema(), names: &below.names, outer };
+                relation = below.relation;
+                let kept = relation.names();
+                names = self.computed(&selected.expr, below_scope, &mut relation, kept)?;
+                let scope = Scope { schema: node.input.schema(), names: &names, outer: Some(&below_scope) };
+                keys = self.keys(&node.expr, scope, &mut relation)?;
+            }
+            input => {
+                Converted { relation, names } = self.node(input, outer)?;
+                let scope = Scope { schema: input.schema(), names: &names, outer };
+                keys = self.keys(&node.expr, scope, &mut relation)?;
+            }
+        }
+        let limit = node.fetch.map(|fetch| fetch as u64);
+        let relation = Relation::Sort { input: Box::new(relation), keys, offset: 0, limit };
+        Ok(Converted { relation, names })
     }
 
     pub(super) fn keys(

@@ -1,0 +1,277 @@
+"""Who says what is right: DuckDB, PostgreSQL, or other queries whose answers must agree with the first one's.
+
+An oracle opens a world (tables, and their Parquet files in a directory) and makes cases of queries in it. A case is some
+statements for the program under test, and what must hold of its answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import datetime
+import re
+import struct
+import sys
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Iterator
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "judges"))
+
+import postgres
+from data import Table
+from harness.compare import difference, parse_csv, rows_from_csv
+from queries import Expr, Query
+from scalars import merge_of
+
+Answer = str | Exception
+
+# What a value or a row makes the program raise. Which rows an engine computes is its own business, so two queries that
+# mean the same may differ in this.
+RAISED = re.compile(r"SQLSTATE 2[12]|overflow|out of range|division by zero|does not fit|more than one row|too (large|long)")
+POSTGRES_TIMEOUT_S = 30
+# Years outside of 1 to 9999 have no agreed form.
+AGES = re.compile(r"\d \(?BC\b|\d{5}-\d\d-\d\d")
+
+
+@dataclass
+class Case:
+    """Statements for the program under test; `expected` where another engine has answered the query."""
+
+    query: Query
+    statements: list[str]
+    expected: list[tuple] | None = None
+
+
+class Refused(Exception):
+    """A query that says nothing here: the judge has no answer to it."""
+
+
+def strange(rows: list) -> bool:
+    """Whether rows hold a date outside of the years 1 to 9999."""
+    return any(isinstance(value, str) and AGES.search(value) for row in rows for value in row)
+
+
+def float32(value: object) -> object:
+    """The nearest single-precision number: engines show as many digits of it as they like."""
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0] if isinstance(value, float) else value
+    except OverflowError:
+        return value
+
+
+def singles(rows: list[tuple], query: Query) -> list[tuple]:
+    """Rows whose single-precision columns hold just such numbers."""
+    places = {i for i, expr in enumerate(query.select) if expr.kind == "flt"}
+    if not places:
+        return rows
+    return [tuple(float32(value) if i in places else value for i, value in enumerate(row)) for row in rows]
+
+
+def typed(text: str | None, kind: str) -> object:
+    """A value that psql or the program shows, as one that can be compared; the text where it is none of its type."""
+    if text is None:
+        return None
+    try:
+        match kind:
+            case "int" | "big" | "small" | "dec":
+                return Decimal(text)
+            case "dbl" | "flt":
+                return float(text)
+            case "bool":
+                return {"t": True, "true": True, "f": False, "false": False}.get(text, text)
+            case "date":
+                return datetime.date.fromisoformat(text)
+            case "ts":
+                return datetime.datetime.fromisoformat(text)
+    except (InvalidOperation, ValueError):
+        pass
+    return text
+
+
+class DuckDb:
+    """DuckDB over the same files, set to PostgreSQL's meaning."""
+
+    name = "duckdb"
+
+    @contextlib.contextmanager
+    def world(self, tables: list[Table], directory: Path) -> Iterator["DuckDb"]:
+        import duckdb
+
+        connection = duckdb.connect(config={"threads": 1})
+        connection.execute("set integer_division = true")
+        connection.execute("set default_null_order = 'nulls_last_on_asc_first_on_desc'")
+        for table in tables:
+            connection.execute(f"create view {table.name} as from read_parquet('{directory}/{table.name}.parquet')")
+        self.connection = connection
+        yield self
+        connection.close()
+
+    def cases(self, queries: list[Query]) -> list[Case | None]:
+        """A case for each query; none where DuckDB refuses it: an overflow, or a construct that it lacks."""
+        found: list[Case | None] = []
+        for query in queries:
+            try:
+                rows = self.connection.execute(query.sql()).fetchall()
+                found.append(None if strange(rows) else Case(query, [query.sql()], singles(rows, query)))
+            except Exception:
+                found.append(None)
+        return found
+
+    def problem(self, case: Case, answers: list[Answer]) -> str | None:
+        """What is wrong with the answers of a case, or None."""
+        if isinstance(answers[0], Exception):
+            return str(answers[0])
+        given = singles(rows_from_csv(answers[0], case.expected), case.query)
+        return difference(case.expected, given, case.query.ordered())
+
+
+class PostgreSql:
+    """A PostgreSQL with the same rows."""
+
+    name = "postgresql"
+    # Locale C has only ASCII letters in two cases.
+    BEFORE = """
+        create function public.upper(text) returns text language sql immutable strict
+            return pg_catalog.upper($1 collate "und-x-icu");
+        create function public.lower(text) returns text language sql immutable strict
+            return pg_catalog.lower($1 collate "und-x-icu");
+    """
+
+    def __init__(self) -> None:
+        self.cluster = contextlib.ExitStack()
+        self.postgres = self.cluster.enter_context(postgres.Cluster())
+        self.postgres.script(self.BEFORE)
+        self.worlds = 0
+
+    def close(self) -> None:
+        self.cluster.close()
+
+    @contextlib.contextmanager
+    def world(self, tables: list[Table], directory: Path) -> Iterator["PostgreSql"]:
+        self.worlds += 1
+        schema = f"w{self.worlds}"
+        path = f"set search_path = {schema}, public, pg_catalog;\nset statement_timeout = '{POSTGRES_TIMEOUT_S}s';\n"
+        before, self.before = getattr(self, "before", None), path
+        self.postgres.script(f"create schema {schema};\n{path}" + "".join(table.copy_sql() for table in tables))
+        yield self
+        self.postgres.script(f"drop schema {schema} cascade;")
+        self.before = before
+
+    def cases(self, queries: list[Query]) -> list[Case | None]:
+        """A case for each query; none where PostgreSQL refuses it."""
+        answers = self.postgres.answers([query.sql() for query in queries], self.before, POSTGRES_TIMEOUT_S * len(queries) + 60)
+        found: list[Case | None] = []
+        for query, answer in zip(queries, answers):
+            kinds = [expr.kind for expr in query.select]
+            rows = [tuple(typed(value, kind) for value, kind in zip(row, kinds)) for row in answer.rows]
+            bad = answer.failed or strange(answer.rows)
+            found.append(None if bad else Case(query, [query.sql()], singles(rows, query)))
+        return found
+
+    def problem(self, case: Case, answers: list[Answer]) -> str | None:
+        """What is wrong with the answers of a case, or None."""
+        if isinstance(answers[0], Exception):
+            return str(answers[0])
+        return difference(case.expected, values(answers[0], case.query), case.query.ordered())
+
+
+def values(answer: str, query: Query) -> list[tuple]:
+    """The program's rows as values of the types that the query's columns have."""
+    kinds = [expr.kind for expr in query.select]
+    rows = parse_csv(answer)[1:]
+    return singles([tuple(typed(value, kind) for value, kind in zip(row, kinds)) for row in rows], query)
+
+
+class Own:
+    """An oracle without another engine: answers to several queries that must agree."""
+
+    @contextlib.contextmanager
+    def world(self, tables: list[Table], directory: Path) -> Iterator["Own"]:
+        yield self
+
+    def cases(self, queries: list[Query]) -> list[Case | None]:
+        return [self.case(query) for query in queries]
+
+    def problem(self, case: Case, answers: list[Answer]) -> str | None:
+        """What is wrong with the answers of a case, or None."""
+        for answer in answers:
+            if isinstance(answer, Exception):
+                if RAISED.search(str(answer)):
+                    raise Refused(str(answer))
+                return str(answer)
+        whole, *parts = [values(answer, case.query) for answer in answers]
+        found = difference(whole, [row for part in parts for row in part], [])
+        return found and f"{self.name}: the parts: {found}"
+
+
+class Partitioning(Own):
+    """Ternary logic partitioning: a query's rows are those where its last condition holds, does not, and is NULL."""
+
+    name = "tlp"
+
+    def case(self, query: Query) -> Case | None:
+        query = copy.deepcopy(query)
+        query.combine, query.first, query.order, query.limit = None, [], [], ""
+        query.distinct = "distinct " if query.distinct == "distinct " else ""
+        holder = "having" if query.group and query.having else "where"
+        if not getattr(query, holder):
+            return None
+        merged = query.group and holder == "where"
+        if merged:
+            if query.sets:
+                query.sets = ""
+            for i in range(query.keys, len(query.select)):
+                if merge_of(query.select[i]) is None:
+                    query.select[i] = Expr("big", "count(*)")
+        condition = getattr(query, holder)[-1]
+        whole = copy.deepcopy(query)
+        getattr(whole, holder).pop()
+        parts = []
+        for template in ("({})", "(not ({}))", "(({}) is null)"):
+            part = copy.deepcopy(query)
+            getattr(part, holder)[-1] = Expr("bool", template, [condition])
+            parts.append(part)
+        if merged:
+            return Case(query, [whole.sql(), merge(query, parts)])
+        if query.distinct:
+            return Case(query, [whole.sql(), union("union", parts)])
+        return Case(query, [whole.sql(), *[part.sql() for part in parts]])
+
+
+def union(operation: str, parts: list[Query]) -> str:
+    """The parts put together, their common table expressions before them once."""
+    before = parts[0].with_sql()
+    return before + f" {operation} ".join("(" + part.sql().removeprefix(before) + ")" for part in parts)
+
+
+def merge(query: Query, parts: list[Query]) -> str:
+    """The groups of the parts put together."""
+    before = parts[0].with_sql()
+    keys = [f"c{i}" for i in range(query.keys)]
+    merged = [f"{merge_of(query.select[i])}(c{i}) as c{i}" for i in range(query.keys, len(query.select))]
+    grouped = f" group by {', '.join(keys)}" if keys else ""
+    inner = union("union all", parts).removeprefix(before)
+    return f"{before}select {', '.join(keys + merged)} from ({inner}) as parts{grouped}"
+
+
+class NoRec(Own):
+    """Non-optimizing reference: as many rows where a condition holds as there are rows for which it is true."""
+
+    name = "norec"
+
+    def case(self, query: Query) -> Case | None:
+        if not query.where:
+            return None
+        query = copy.deepcopy(query)
+        query.select, query.group, query.keys, query.sets, query.having = [Expr("big", "count(*)")], False, 0, "", []
+        query.combine, query.first, query.order, query.limit, query.distinct = None, [], [], "", ""
+        counted = copy.deepcopy(query)
+        condition = " and ".join(["({})"] * len(query.where))
+        counted.where = []
+        counted.select = [Expr("big", f"coalesce(sum(case when {condition} then 1 else 0 end), 0)", query.where)]
+        return Case(query, [query.sql(), counted.sql()])
+
+
+ORACLES = {"duckdb": DuckDb, "postgresql": PostgreSql, "tlp": Partitioning, "norec": NoRec}
