@@ -8,7 +8,7 @@ use tessera_files::FileFormat;
 use tessera_ops::lock;
 use tessera_ops::scan::block::{self, Tables};
 use tessera_sql::{Catalog, CreateExternalTable, CreateTableAs, Table};
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, SqlState};
 
 use crate::memory_table::MemoryTable;
 use crate::source::{Sampler, Source, Stamps};
@@ -182,7 +182,8 @@ impl FileCatalog {
                 "DROP TABLE {name}: it is a file of the database directory; remove the file instead"
             )));
         }
-        Err(Error::semantic(format!("there is no {kind} called {name} in this session")))
+        Err(Error::semantic(format!("there is no {kind} called {name} in this session"))
+            .with_state(SqlState::UNDEFINED_TABLE))
     }
 
     /// The names of tables and views, and what each is.
@@ -312,6 +313,7 @@ fn simple_name(parts: &[String]) -> Result<&str> {
 
 fn already(name: &str) -> Error {
     Error::semantic(format!("there is a table or view called {name} already; drop it first"))
+        .with_state(SqlState::DUPLICATE_TABLE)
 }
 
 #[cfg(test)]

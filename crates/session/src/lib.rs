@@ -43,4 +43,4 @@ pub use session::Session;
 pub use stack::with_big_stack;
 pub use tessera_jit::{Device, Tier};
 pub use tessera_objects::SmartStorage;
-pub use tessera_types::{Code, Error, Result};
+pub use tessera_types::{Code, Error, Result, SqlState};

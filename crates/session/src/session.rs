@@ -19,7 +19,7 @@ use tessera_serverless::Serverless;
 use tessera_sql::{
     Catalog, CreateFunction, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement,
 };
-use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
+use tessera_types::{Atom, Code, Error, Field, Result, SqlState, Tuple};
 
 use crate::analyze::{self, Report};
 use crate::cancel::{Cancel, Stopped};
@@ -342,7 +342,8 @@ impl Session {
         let parts: Vec<&str> = name.iter().map(String::as_str).collect();
         let table = self.catalog.table(&parts)?.ok_or_else(|| match self.catalog.view(&parts) {
             Ok(Some(_)) => Error::unsupported("it is a view; analyze the tables that it reads"),
-            _ => Error::semantic("there is no table of this name; SHOW TABLES lists those there are"),
+            _ => Error::semantic("there is no table of this name; SHOW TABLES lists those there are")
+                .with_state(SqlState::UNDEFINED_TABLE),
         })?;
         let Some(sample) = &table.sample else {
             return Err(Error::unsupported(match self.values.samples {

@@ -16,6 +16,7 @@ mod queries;
 mod select;
 #[path = "../../storage/objects/tests/server/mod.rs"]
 mod server;
+mod sql;
 mod texts;
 mod thresholds;
 #[cfg(feature = "llvm")]

@@ -15,7 +15,7 @@ use datafusion_expr::{
 };
 use sqlparser::ast::{BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 use tessera_ops::expression::Library;
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Code, Error, Result, SqlState};
 
 use crate::catalog::{Catalog, Table};
 use crate::error::to_datafusion;
@@ -182,7 +182,8 @@ impl<'a> Surroundings<'a> {
         } else {
             format!("there are {}{more}", names.join(", "))
         };
-        Err(Error::semantic(format!("there is no table {}; {known}", reference.join("."))))
+        Err(Error::semantic(format!("there is no table {}; {known}", reference.join(".")))
+            .with_state(SqlState::UNDEFINED_TABLE))
     }
 
     /// `read_csv('path', delim = ';')` and its like, whose options are pairs of literals here.

@@ -2,7 +2,7 @@
 
 use datafusion_common::{DataFusionError, SchemaError};
 use sqlparser::parser::ParserError;
-use tessera_types::{Code, Error, Span};
+use tessera_types::{Code, Error, Span, SqlState};
 
 use crate::parse::SQL_DEPTH_MAX;
 use crate::signature;
@@ -18,15 +18,21 @@ pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
         _ => None,
     };
     let mapped = match root {
-        _ if let Some(message) = of_arguments => Error::semantic(message),
+        _ if let Some(message) = of_arguments => {
+            Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
+        }
         DataFusionError::SQL(parser, _) => from_parser(parser),
         DataFusionError::External(source) => match source.downcast_ref::<Error>() {
             Some(ours) => ours.clone(),
             None => Error::semantic(source.to_string()),
         },
         DataFusionError::NotImplemented(text) => Error::unsupported(clean(text)),
-        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => Error::semantic(clean(text)),
-        DataFusionError::SchemaError(schema, _) => Error::semantic(schema_message(schema)),
+        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => {
+            Error::semantic(clean(text)).with_state(state_of_plan(text))
+        }
+        DataFusionError::SchemaError(schema, _) => {
+            Error::semantic(schema_message(schema)).with_state(state_of_schema(schema))
+        }
         DataFusionError::ArrowError(arrow, _) => {
             let text = arrow.to_string();
             if text.contains("verflow") { Error::new(Code::Overflow, text) } else { Error::data(text) }
@@ -64,7 +70,8 @@ pub(crate) fn from_parser(error: &ParserError) -> Error {
                 "the statement is nested deeper than {SQL_DEPTH_MAX} levels (SQL_DEPTH_MAX); write it with fewer \
                  parentheses or subqueries"
             ),
-        ),
+        )
+        .with_state(SqlState::STATEMENT_TOO_COMPLEX),
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => {
             let (message, span) = split_place(text);
             let error = Error::new(Code::Syntax, message);
@@ -96,6 +103,38 @@ fn clean(text: &str) -> String {
         .unwrap_or(text)
         .trim_end_matches(['\n', '.', ' ']);
     text.strip_prefix("Error during planning: ").unwrap_or(text).to_string()
+}
+
+/// Words of the planner's messages, and the state that PostgreSQL gives for what they complain of.
+const STATES: [(&str, SqlState); 14] = [
+    ("must be part of", SqlState::GROUPING_ERROR),
+    ("must be in GROUP BY", SqlState::GROUPING_ERROR),
+    ("GROUP BY clause", SqlState::GROUPING_ERROR),
+    ("nested aggregate", SqlState::GROUPING_ERROR),
+    ("aggregate functions are not allowed", SqlState::GROUPING_ERROR),
+    ("out of range", SqlState::INVALID_COLUMN_REFERENCE),
+    ("ORDER BY position", SqlState::INVALID_COLUMN_REFERENCE),
+    ("must appear in select list", SqlState::INVALID_COLUMN_REFERENCE),
+    ("equal number of columns", SqlState::SYNTAX_ERROR),
+    ("same number of columns", SqlState::SYNTAX_ERROR),
+    ("Invalid function", SqlState::UNDEFINED_FUNCTION),
+    ("No function matches", SqlState::UNDEFINED_FUNCTION),
+    ("Cannot coerce", SqlState::DATATYPE_MISMATCH),
+    ("should be boolean", SqlState::DATATYPE_MISMATCH),
+];
+
+fn state_of_plan(text: &str) -> SqlState {
+    let known = STATES.iter().find(|(words, _)| text.contains(words));
+    known.map_or(Code::Semantic.sql_state(), |(_, state)| *state)
+}
+
+fn state_of_schema(error: &SchemaError) -> SqlState {
+    match error {
+        SchemaError::FieldNotFound { .. } => SqlState::UNDEFINED_COLUMN,
+        SchemaError::AmbiguousReference { .. } => SqlState::AMBIGUOUS_COLUMN,
+        SchemaError::DuplicateQualifiedField { .. } => SqlState::DUPLICATE_ALIAS,
+        SchemaError::DuplicateUnqualifiedField { .. } => SqlState::AMBIGUOUS_COLUMN,
+    }
 }
 
 fn schema_message(error: &SchemaError) -> String {

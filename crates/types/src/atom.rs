@@ -208,6 +208,11 @@ impl Atom {
         self.is_integer() || self.is_float() || matches!(self, Atom::Decimal(..))
     }
 
+    /// Whether this is a date, a time, a point in time or a span of it.
+    pub fn is_temporal(&self) -> bool {
+        matches!(self, Atom::Date | Atom::Time(_) | Atom::Timestamp(..) | Atom::Interval | Atom::Duration(_))
+    }
+
     /// Bytes of a value in the plain form, where it is fixed (strings and bytes: their 16-byte view).
     pub fn width_bytes(&self) -> Option<usize> {
         Some(match self {

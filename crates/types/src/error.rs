@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::sql_state::SqlState;
+
 /// What kind of failure an [`Error`] is; stable, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
@@ -82,6 +84,8 @@ pub struct Error {
 #[derive(Debug, Clone)]
 struct Inner {
     code: Code,
+    /// Where it is more precise than what the code says.
+    state: Option<SqlState>,
     message: String,
     span: Option<Span>,
     source: Option<std::sync::Arc<dyn std::error::Error + Send + Sync>>,
@@ -93,7 +97,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of the given kind.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Error { inner: Box::new(Inner { code, message: message.into(), span: None, source: None }) }
+        Error {
+            inner: Box::new(Inner { code, state: None, message: message.into(), span: None, source: None }),
+        }
     }
 
     /// Tessera's own mistake: an invariant that did not hold.
@@ -121,6 +127,12 @@ impl Error {
         Error::new(Code::Io, message)
     }
 
+    /// Gives the error a more precise SQLSTATE than its code's.
+    pub fn with_state(mut self, state: SqlState) -> Self {
+        self.inner.state = Some(state);
+        self
+    }
+
     /// Adds the place in the text, unless a narrower one is there already.
     pub fn at(mut self, span: Span) -> Self {
         self.inner.span.get_or_insert(span);
@@ -142,6 +154,11 @@ impl Error {
     /// The kind of failure.
     pub fn code(&self) -> Code {
         self.inner.code
+    }
+
+    /// The SQLSTATE: what PostgreSQL calls this failure.
+    pub fn sql_state(&self) -> SqlState {
+        self.inner.state.unwrap_or_else(|| self.inner.code.sql_state())
     }
 
     /// The message without code and place.
@@ -191,6 +208,11 @@ impl From<arrow::error::ArrowError> for Error {
             | A::InvalidArgumentError(text) => text.clone(),
             other => other.to_string(),
         };
-        Error::new(code, message)
+        let made = Error::new(code, message);
+        match &error {
+            // A text that is no value; what it should have been is in the message only.
+            A::ParseError(_) => made.with_state(SqlState::INVALID_TEXT_REPRESENTATION),
+            _ => made,
+        }
     }
 }

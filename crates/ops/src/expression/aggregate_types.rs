@@ -3,7 +3,7 @@
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_expr::AggregateUDF;
 use datafusion_expr::type_coercion::functions::fields_with_udf;
-use tessera_types::{Atom, Error, Result};
+use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::foreign::{foreign_type, from_datafusion};
 
@@ -11,7 +11,8 @@ use super::foreign::{foreign_type, from_datafusion};
 pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, bool)>> {
     let wrong = |hint: &str| {
         let types = args.iter().map(|(atom, _)| atom.to_string()).collect::<Vec<_>>().join(", ");
-        Some(Err(Error::semantic(format!("aggregate function {name} does not take ({types}); {hint}"))))
+        Some(Err(Error::semantic(format!("aggregate function {name} does not take ({types}); {hint}"))
+            .with_state(SqlState::UNDEFINED_FUNCTION)))
     };
     let one = || match args {
         [(atom, _)] => Some(atom),

@@ -10,7 +10,7 @@ use arrow::array::timezone::Tz;
 use arrow::array::*;
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::*;
-use tessera_types::{Atom, Code, Error, Result, TimeUnit};
+use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::datetime::offset_at;
 use super::format::format_array;
@@ -91,7 +91,8 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
     };
     match possible {
         true => Ok(()),
-        false => Err(Error::semantic(format!("there is no conversion from {from} to {to}"))),
+        false => Err(Error::semantic(format!("there is no conversion from {from} to {to}"))
+            .with_state(SqlState::CANNOT_COERCE)),
     }
 }
 
@@ -225,7 +226,8 @@ fn out_of_range(input: &ArrayRef, row: usize, from: &Atom, to: &Atom) -> Error {
     let text = format_array(&input.slice(row, 1), from);
     let text =
         text.as_ref().ok().and_then(|text| text.as_string_view_opt()).map_or("a value", |text| text.value(0));
-    Error::new(Code::Overflow, format!("{text} is out of range for type {to}"))
+    let error = Error::new(Code::Overflow, format!("{text} is out of range for type {to}"));
+    if to.is_temporal() { error.with_state(SqlState::DATETIME_FIELD_OVERFLOW) } else { error }
 }
 
 fn floats_to_integers(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<ArrayRef> {

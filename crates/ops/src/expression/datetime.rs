@@ -18,7 +18,7 @@ use arrow::array::timezone::Tz;
 use arrow::array::{ArrayRef, ArrowPrimitiveType};
 use arrow::datatypes::*;
 use chrono::{DateTime, Offset, TimeZone};
-use tessera_types::{Atom, Code, Error, Result, TimeUnit};
+use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::arithmetic::Operation;
 use super::kernel::{Argument, Kernel, binary};
@@ -223,6 +223,7 @@ impl Temporal {
     fn overflow(&self) -> Error {
         let symbol = self.operation.symbol();
         Error::new(Code::Overflow, format!("the result of {symbol} is out of range for type {}", self.atom))
+            .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
     }
 
     fn move_timestamp<T: ArrowPrimitiveType<Native = i64>>(

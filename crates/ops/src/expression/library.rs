@@ -7,7 +7,7 @@ use datafusion_common::config::ConfigOptions;
 use datafusion_expr::{AggregateUDF, ScalarUDF, Volatility};
 use parking_lot::RwLock;
 use tessera_plan::{Expr, Functions, Scalar};
-use tessera_types::{Atom, Error, Result};
+use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::arithmetic::{Operation, resolve_binary, resolve_unary};
 use super::cast::cast_raises;
@@ -171,7 +171,8 @@ impl Library {
         }
         match self.scalars.get(name) {
             Some(udf) => Ok(math::checked(udf.name(), foreign::resolve(udf, &self.config, args)?)),
-            None => Err(Error::semantic(format!("there is no function {name}"))),
+            None => Err(Error::semantic(format!("there is no function {name}"))
+                .with_state(SqlState::UNDEFINED_FUNCTION)),
         }
     }
 }
@@ -217,7 +218,8 @@ impl Functions for Library {
         }
         match self.aggregates.get(name) {
             Some(udf) => aggregate_types::foreign(udf, args),
-            None => Err(Error::semantic(format!("there is no aggregate function {name}"))),
+            None => Err(Error::semantic(format!("there is no aggregate function {name}"))
+                .with_state(SqlState::UNDEFINED_FUNCTION)),
         }
     }
 }

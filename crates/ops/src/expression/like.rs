@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use memchr::memmem::Finder;
 use regex::{Regex, RegexBuilder};
-use tessera_types::{Atom, Code, Error, Result};
+use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::kernel::{Argument, Kernel, argument, nulls, unexpected};
 use super::similar::as_regex;
@@ -115,7 +115,10 @@ impl Match {
             .size_limit(REGEX_BYTES_MAX)
             .build()
             .map(Pattern::Regex)
-            .map_err(|error| Error::data(format!("invalid regular expression '{pattern}': {error}")))
+            .map_err(|error| {
+                Error::data(format!("invalid regular expression '{pattern}': {error}"))
+                    .with_state(SqlState::INVALID_REGULAR_EXPRESSION)
+            })
     }
 
     fn compile_row(&self, args: &[Argument], row: usize) -> Result<Option<Pattern>> {
@@ -215,7 +218,10 @@ impl Like {
             None => Some('\\'),
             Some([]) => None,
             Some([escape]) => Some(*escape),
-            Some(_) => return Err(Error::data("the escape of LIKE must be one character or empty")),
+            Some(_) => {
+                return Err(Error::data("the escape of LIKE must be one character or empty")
+                    .with_state(SqlState::INVALID_ESCAPE_CHARACTER));
+            }
         };
         let mut pieces = vec![Vec::new()];
         let mut characters = pattern.chars();
@@ -223,6 +229,7 @@ impl Like {
             let item = match character {
                 c if Some(c) == escape => Some(characters.next().ok_or_else(|| {
                     Error::new(Code::Data, format!("LIKE pattern '{pattern}' ends with its escape character"))
+                        .with_state(SqlState::INVALID_ESCAPE_SEQUENCE)
                 })?),
                 '%' => {
                     pieces.push(Vec::new());

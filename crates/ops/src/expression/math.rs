@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{Float32Type, Float64Type};
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Code, Error, Result, SqlState};
 
 use super::kernel::{Argument, Kernel};
 use super::types::Resolved;
@@ -28,6 +28,17 @@ pub(crate) fn checked(name: &str, mut resolved: Resolved) -> Resolved {
         resolved.raises = true;
     }
     resolved
+}
+
+/// The SQLSTATE for a call with arguments that are out of the function's domain, or whose result is too large.
+fn state(function: &str, args: &[Argument], row: usize) -> SqlState {
+    let base = args.first().and_then(|base| value(&base.array, base.at(row)));
+    match function {
+        "ln" | "log" | "log2" | "log10" => SqlState::INVALID_ARGUMENT_FOR_LOGARITHM,
+        "sqrt" => SqlState::INVALID_ARGUMENT_FOR_POWER,
+        "power" if base.is_some_and(|base| base <= 0.0) => SqlState::INVALID_ARGUMENT_FOR_POWER,
+        _ => SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+    }
 }
 
 #[derive(Debug)]
@@ -54,7 +65,7 @@ impl Kernel for Domain {
                     })
                     .collect();
                 let message = format!("{}({}) has no finite value", self.function, given.join(", "));
-                return Err(Error::new(Code::Overflow, message));
+                return Err(Error::new(Code::Overflow, message).with_state(state(self.function, args, row)));
             }
         }
         Ok(result)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::array::*;
 use chrono::{DateTime, Offset, TimeZone};
-use tessera_types::{Atom, Code, Error, Result};
+use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::datetime::{civil, day_number};
 use super::kernel::unexpected;
@@ -83,9 +83,18 @@ impl Failure {
         if short.len() < text.len() {
             short.push('…');
         }
+        let temporal = to.is_temporal();
         match self {
-            Failure::Invalid => Error::data(format!("invalid input for type {to}: '{short}'")),
-            Failure::Range => Error::new(Code::Overflow, format!("'{short}' is out of range for type {to}")),
+            Failure::Invalid => {
+                Error::data(format!("invalid input for type {to}: '{short}'")).with_state(match temporal {
+                    true => SqlState::INVALID_DATETIME_FORMAT,
+                    false => SqlState::INVALID_TEXT_REPRESENTATION,
+                })
+            }
+            Failure::Range => {
+                let error = Error::new(Code::Overflow, format!("'{short}' is out of range for type {to}"));
+                if temporal { error.with_state(SqlState::DATETIME_FIELD_OVERFLOW) } else { error }
+            }
         }
     }
 }

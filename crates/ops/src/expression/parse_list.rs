@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewBuilder};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::DataType;
-use tessera_types::{Atom, Error, Result, Slot};
+use tessera_types::{Atom, Error, Result, Slot, SqlState};
 
 use super::cast::cast;
 use super::kernel::unexpected;
@@ -41,7 +41,8 @@ pub(super) fn parse_lists(array: &ArrayRef, slot: &Slot, safe: bool) -> Result<A
     let items: ArrayRef = Arc::new(items.finish());
     let items = cast(&items, &Atom::String, &slot.atom, safe)?;
     if !slot.nullable && items.logical_null_count() > 0 {
-        return Err(Error::data(format!("NULL cannot be an element of type {to}")));
+        return Err(Error::data(format!("NULL cannot be an element of type {to}"))
+            .with_state(SqlState::INVALID_TEXT_REPRESENTATION));
     }
     let nulls = Some(NullBuffer::from(valid)).filter(|nulls| nulls.null_count() > 0);
     Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::from_lengths(lengths), items, nulls)?))

@@ -1,6 +1,6 @@
 //! Patterns of `SIMILAR TO` as regular expressions, translated as PostgreSQL does.
 
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, SqlState};
 
 /// The regular expression that matches the texts which are similar to `pattern`. The escape is a backslash unless given; an
 /// empty one means that there is none.
@@ -12,7 +12,10 @@ pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
         None => Some('\\'),
         Some([]) => None,
         Some([escape]) => Some(*escape),
-        Some(_) => return Err(Error::data("the escape of SIMILAR TO must be one character or empty")),
+        Some(_) => {
+            return Err(Error::data("the escape of SIMILAR TO must be one character or empty")
+                .with_state(SqlState::INVALID_ESCAPE_CHARACTER));
+        }
     };
     let mut out = String::with_capacity(pattern.len() + 16);
     out.push_str("^(?s:");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
 use arrow::datatypes::Int64Type;
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, Error, Result};
+use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::kernel::{Argument, Kernel, argument, unexpected};
 use super::types::{Arg, Resolved};
@@ -52,7 +52,8 @@ impl Kernel for Substr {
             if let Some(length @ ..0) = length {
                 return Err(Error::data(format!(
                     "negative substring length not allowed: substr(…, {start}, {length})"
-                )));
+                ))
+                .with_state(SqlState::SUBSTRING_ERROR));
             }
             out.append_value(part(texts.value(text.at(row)), start, length));
         }

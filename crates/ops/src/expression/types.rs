@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, TimeUnit};
+use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
 
 use super::kernel::Kernel;
 
@@ -204,13 +204,15 @@ pub(crate) fn exact_in(value: &Scalar, from: &Atom, to: &Atom) -> bool {
 pub(crate) fn wrong_arguments(name: &str, args: &[Arg<'_>], hint: &str) -> Error {
     let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
     Error::semantic(format!("function {name} does not take ({types}); {hint}"))
+        .with_state(SqlState::UNDEFINED_FUNCTION)
 }
 
 /// Checks the number of arguments.
 pub(crate) fn expect_arguments(name: &str, args: &[Arg<'_>], count: usize) -> Result<()> {
     match args.len() == count {
         true => Ok(()),
-        false => Err(Error::semantic(format!("function {name} takes {count} arguments, not {}", args.len()))),
+        false => Err(Error::semantic(format!("function {name} takes {count} arguments, not {}", args.len()))
+            .with_state(SqlState::UNDEFINED_FUNCTION)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The kinds of join, and what they yield.
 
 use tessera_plan::{Expr, Node, Value};
-use tessera_types::{Atom, Code, Error, Field, Result, Tuple, quote_name};
+use tessera_types::{Atom, Code, Error, Field, Result, SqlState, Tuple, quote_name};
 
 /// What a join yields, seen from the streaming side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,8 @@ impl JoinKind {
     /// The join is of a subquery that stands for a value.
     pub(crate) fn check_repeated(self, repeated: bool) -> Result<()> {
         if repeated && self == JoinKind::Single {
-            return Err(Error::new(Code::Data, "more than one row returned by a subquery used as a value"));
+            return Err(Error::new(Code::Data, "more than one row returned by a subquery used as a value")
+                .with_state(SqlState::CARDINALITY_VIOLATION));
         }
         Ok(())
     }

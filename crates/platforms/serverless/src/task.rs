@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value as Json, json};
 use tessera_ops::lock;
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Code, Error, Result, SqlState};
 use tokio::runtime::Handle;
 
 use crate::cloud::Space;
@@ -98,7 +98,11 @@ impl Answer {
         object.insert("usage".to_string(), self.usage.to_json());
         object.insert("figures".to_string(), self.figures.clone().into());
         if let Some(error) = &self.error {
-            let error = json!({"code": error.code().as_str(), "message": error.message()});
+            let error = json!({
+                "code": error.code().as_str(),
+                "state": error.sql_state().as_str(),
+                "message": error.message(),
+            });
             object.insert("error".to_string(), error);
         }
         Json::Object(object).to_string().into_bytes()
@@ -113,7 +117,8 @@ impl Answer {
         let usage = Usage::from_json(answer.get("usage").ok_or_else(bad)?);
         let error = answer.get("error").map(|error| {
             let code = error["code"].as_str().and_then(Code::named).unwrap_or(Code::Internal);
-            Error::new(code, error["message"].as_str().unwrap_or("no message"))
+            let state = error["state"].as_str().and_then(SqlState::named).unwrap_or(code.sql_state());
+            Error::new(code, error["message"].as_str().unwrap_or("no message")).with_state(state)
         });
         let figures = answer.get("figures").and_then(Json::as_array).into_iter().flatten();
         let figures = figures.filter_map(|figures| figures.as_str().map(str::to_string)).collect();

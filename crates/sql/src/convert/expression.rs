@@ -4,7 +4,7 @@ use datafusion_expr::expr::{InList, Like, ScalarFunction};
 use datafusion_expr::{Between, BinaryExpr, Case, Expr as Logical, ExprSchemable, Operator};
 use tessera_ops::expression::common_type;
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, Error, Result, TimeUnit};
+use tessera_types::{Atom, Error, Result, SqlState, TimeUnit};
 
 use super::{Converter, Scope};
 use crate::error::from_datafusion;
@@ -67,7 +67,8 @@ impl Converter<'_> {
                 return Err(Error::semantic(format!(
                     "{} is an aggregate and cannot stand here",
                     function.func.name()
-                )));
+                ))
+                .with_state(SqlState::GROUPING_ERROR));
             }
             Logical::Placeholder(placeholder) => {
                 return Err(Error::unsupported(format!(

@@ -6,7 +6,7 @@ use datafusion_expr::expr::{AggregateFunction, GroupingSet};
 use datafusion_expr::utils::grouping_set_to_exprlist;
 use datafusion_expr::{Distinct, DistinctOn, Expr as Logical, LogicalPlan, SortExpr};
 use tessera_plan::{Expr, Functions, Scalar};
-use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple};
 
 use super::join::holds_subquery;
 use super::{Converted, Converter, Scope};
@@ -203,9 +203,15 @@ impl Converter<'_> {
         let scope = Scope { schema: &empty, names: &[], outer: None };
         match self.expr(expr, scope, &mut Relation::nothing())? {
             Expr::Constant(Scalar::Null, _) => Ok(None),
-            Expr::Constant(Scalar::Integer(number), atom) if atom.is_integer() => u64::try_from(number)
-                .map(Some)
-                .map_err(|_| Error::semantic(format!("{what} must not be negative, it is {number}"))),
+            Expr::Constant(Scalar::Integer(number), atom) if atom.is_integer() => {
+                u64::try_from(number).map(Some).map_err(|_| {
+                    let state = match what {
+                        "LIMIT" => SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+                        _ => SqlState::INVALID_ROW_COUNT_IN_OFFSET,
+                    };
+                    Error::semantic(format!("{what} must not be negative, it is {number}")).with_state(state)
+                })
+            }
             Expr::Constant(..) => Err(Error::semantic(format!("{what} must be a whole number"))),
             _ => Err(Error::unsupported(format!("{what} that is no constant ({expr}) is not supported"))),
         }

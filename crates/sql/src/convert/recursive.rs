@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tessera_ops::expression::common_type;
 use tessera_plan::Expr;
-use tessera_types::{Atom, Error, Result};
+use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::{Converted, Converter, Scope};
 use crate::context;
@@ -46,7 +46,8 @@ impl Converter<'_> {
                      cast one of them",
                     field.name(),
                     recursion.name
-                )));
+                ))
+                .with_state(SqlState::DATATYPE_MISMATCH));
             }
         }
         let step = self.as_types(step.relation, step.names, &atoms)?;

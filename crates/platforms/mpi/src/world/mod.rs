@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tessera_exec::Sent;
 use tessera_plan::text;
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Code, Error, Result, SqlState};
 
 use crate::link::{Link, Outcome, Reply, Request, StepId, Work};
 use packets::{Inboxes, Outbox};
@@ -331,7 +331,7 @@ impl Worker {
 
 /// An error with the rank that raised it.
 fn named(error: &Error, rank: usize) -> Error {
-    Error::new(error.code(), format!("rank {rank}: {}", error.message()))
+    Error::new(error.code(), format!("rank {rank}: {}", error.message())).with_state(error.sql_state())
 }
 
 fn encode(text: &str, sent: &Sent) -> Vec<u8> {
@@ -353,6 +353,7 @@ fn decode(bytes: &[u8]) -> Result<Sent> {
 /// An error as it crosses between ranks, which run one program.
 fn encode_error(error: &Error) -> Vec<u8> {
     let mut bytes = vec![error.code() as u8];
+    bytes.extend(error.sql_state().as_str().as_bytes());
     bytes.extend(error.message().as_bytes());
     bytes
 }
@@ -360,5 +361,7 @@ fn encode_error(error: &Error) -> Vec<u8> {
 fn decode_error(bytes: &[u8]) -> Error {
     let (code, message) = bytes.split_first().unwrap_or((&u8::MAX, &[]));
     let code = Code::ALL.into_iter().find(|known| *known as u8 == *code).unwrap_or(Code::Internal);
-    Error::new(code, String::from_utf8_lossy(message).into_owned())
+    let (state, message) = message.split_at_checked(5).unwrap_or((&[], message));
+    let state = std::str::from_utf8(state).ok().and_then(SqlState::named).unwrap_or(code.sql_state());
+    Error::new(code, String::from_utf8_lossy(message).into_owned()).with_state(state)
 }

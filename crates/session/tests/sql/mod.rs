@@ -1,0 +1,168 @@
+//! Runs the SQL scripts of `tests/sql` (README.md there) and compares with what their judges said.
+
+mod compare;
+mod script;
+mod values;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use script::Record;
+use tessera_session::{Config, Session, Tier};
+
+/// Where the scripts are.
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sql");
+
+/// Set: all combinations of tier, threads and chunk size; else six that cover every pair.
+const FULL: &str = "TESSERA_SQL_FULL";
+
+/// Set to a file's name: gets a line for each record that fails, or that passes in `open/`, for who sorts them anew.
+const MOVED: &str = "TESSERA_SQL_MOVED";
+
+/// How many failures are shown in full.
+const SHOWN_MAX: usize = 40;
+
+/// No statement of a script takes longer.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy)]
+struct Setting {
+    tier: Tier,
+    threads: usize,
+    chunk_rows: usize,
+}
+
+/// The settings that scripts run in. A build without the compiled tier has only those of the other.
+fn settings() -> Vec<Setting> {
+    use Tier::{Compiled, Vectorized};
+    let of = |(tier, threads, chunk_rows)| Setting { tier, threads, chunk_rows };
+    let chosen = [
+        (Vectorized, 1, 1),
+        (Compiled, 2, 1),
+        (Vectorized, 2, 7),
+        (Compiled, 1, 7),
+        (Vectorized, 1, 8192),
+        (Compiled, 2, 8192),
+    ];
+    let others = [
+        (Compiled, 1, 1),
+        (Vectorized, 2, 1),
+        (Compiled, 2, 7),
+        (Vectorized, 1, 7),
+        (Compiled, 1, 8192),
+        (Vectorized, 2, 8192),
+    ];
+    let others = others.into_iter().filter(|_| std::env::var_os(FULL).is_some());
+    let possible = |setting: &Setting| cfg!(feature = "llvm") || setting.tier == Vectorized;
+    chosen.into_iter().chain(others).map(of).filter(possible).collect()
+}
+
+/// The scripts of a directory, in order.
+fn scripts(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "slt"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// What is wrong with each record of a script, with the first setting in which it is.
+fn failures(records: &[Record], settings: &[Setting]) -> BTreeMap<usize, String> {
+    let mut failures = BTreeMap::new();
+    for setting in settings {
+        let config = Config {
+            tier: setting.tier,
+            threads: setting.threads,
+            chunk_rows: setting.chunk_rows,
+            deadline: Some(DEADLINE),
+            ..Config::default()
+        };
+        let mut session = Session::new(config).unwrap();
+        for (number, record) in records.iter().enumerate() {
+            if let Err(complaint) = compare::run(&mut session, record) {
+                failures.entry(number).or_insert_with(|| format!("{complaint}\n  with {setting:?}"));
+            }
+        }
+    }
+    failures
+}
+
+/// Calls `work` for each path, two at a time.
+fn each<T: Send>(paths: &[PathBuf], work: impl Fn(&Path) -> T + Sync) -> Vec<T> {
+    let next = Mutex::new(paths.iter());
+    let results = Mutex::new(Vec::new());
+    let worker = || {
+        loop {
+            let Some(path) = next.lock().unwrap().next() else { return };
+            let result = work(path);
+            results.lock().unwrap().push((path, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(worker);
+        scope.spawn(worker);
+    });
+    let mut results = results.into_inner().unwrap();
+    results.sort_by_key(|(path, _)| *path);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Fails with all complaints, if there are any.
+fn finish(what: &str, records: usize, complaints: &[(String, String)]) {
+    if let Some(file) = std::env::var_os(MOVED) {
+        let mut text = std::fs::read_to_string(&file).unwrap_or_default();
+        for (place, complaint) in complaints {
+            let _ = writeln!(text, "{place}\t{}", complaint.replace('\n', " | "));
+        }
+        std::fs::write(file, text).unwrap();
+    }
+    let shown: Vec<String> =
+        complaints.iter().take(SHOWN_MAX).map(|(place, complaint)| format!("{place}: {complaint}")).collect();
+    assert!(complaints.is_empty(), "{} of {records} {what}:\n\n{}", complaints.len(), shown.join("\n\n"));
+    println!("{records} {what}: none");
+}
+
+#[test]
+fn records_give_what_their_judges_said() {
+    let settings = settings();
+    let paths = scripts(Path::new(SCRIPTS));
+    assert!(!paths.is_empty(), "no scripts in {SCRIPTS}");
+    let results = each(&paths, |path| {
+        let records = script::read(path);
+        let wrong = failures(&records, &settings);
+        let wrong = wrong.into_iter().map(|(number, complaint)| (records[number].place(path), complaint));
+        (records.len(), wrong.collect::<Vec<_>>())
+    });
+    let count = results.iter().map(|(count, _)| count).sum();
+    let complaints: Vec<_> = results.into_iter().flat_map(|(_, wrong)| wrong).collect();
+    finish("records give another answer than their judge", count, &complaints);
+}
+
+#[test]
+fn open_records_still_fail() {
+    let settings = settings();
+    let paths = scripts(&Path::new(SCRIPTS).join("open"));
+    let results = each(&paths, |path| {
+        let records = script::read(path);
+        let wrong = failures(&records, &settings);
+        let mut complaints = Vec::new();
+        for (number, record) in records.iter().enumerate() {
+            let complaint = match (&record.cause, wrong.get(&number)) {
+                (Some(_), None) => "passes; move it to where it belongs".to_string(),
+                (None, Some(complaint)) => format!("has no cause, and fails: {complaint}"),
+                _ => continue,
+            };
+            complaints.push((record.place(path), complaint));
+        }
+        (records.iter().filter(|record| record.cause.is_some()).count(), complaints)
+    });
+    let count: usize = results.iter().map(|(count, _)| count).sum();
+    println!("{count} records are open faults");
+    let complaints: Vec<_> = results.into_iter().flat_map(|(_, wrong)| wrong).collect();
+    finish("open records are not as they should be", count, &complaints);
+}
