@@ -35,12 +35,25 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// Whether the columns have these types. A sum of whole numbers is a decimal without digits after its point in
+    /// Tessera and `bigint` or `numeric` in PostgreSQL; `extract` is the other way round: both say I or R there.
+    pub(super) fn has_types(&self, letters: &str) -> bool {
+        letters.len() == self.kinds.len()
+            && self.kinds.iter().zip(letters.chars()).all(|(kind, letter)| match kind {
+                Kind::Whole | Kind::Decimal => letter != 'T',
+                Kind::Float => letter == 'R',
+                Kind::Text => letter == 'T',
+            })
+    }
+}
+
 /// The rows of a query.
 pub(super) fn answer(result: &QueryResult) -> Result<Answer, String> {
     let kind = |data_type: &DataType| match data_type {
         data_type if data_type.is_integer() => Kind::Whole,
         data_type if data_type.is_floating() => Kind::Float,
-        DataType::Decimal128(..) => Kind::Decimal,
+        data_type if data_type.is_decimal() => Kind::Decimal,
         _ => Kind::Text,
     };
     let kinds = result.schema().fields().iter().map(|field| kind(field.data_type())).collect();
