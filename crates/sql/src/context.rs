@@ -128,6 +128,8 @@ impl<'a> Surroundings<'a> {
         let arithmetic = Arithmetic::new(library);
         let mut scalars = vec![Arc::new(crate::named_casts::function()), Arc::new(crate::nullif::function())];
         scalars.extend(crate::clock::functions());
+        scalars
+            .extend(["octet_length", "bit_length"].into_iter().filter_map(|name| library.scalar_udf(name)));
         scalars.extend(planned(library));
         let planners: Vec<Arc<dyn ExprPlanner>> = vec![
             Arc::new(Operators { arithmetic: arithmetic.clone() }),
@@ -149,6 +151,11 @@ impl<'a> Surroundings<'a> {
             view_depth: Cell::new(0),
             recursions: RefCell::default(),
         }
+    }
+
+    /// A function of the library.
+    pub(crate) fn library_function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.arithmetic.library().scalar_udf(name)
     }
 
     pub(crate) fn options(&self) -> &Arc<ConfigOptions> {

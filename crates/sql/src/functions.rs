@@ -44,6 +44,11 @@ impl Arithmetic {
         Arithmetic { functions: OPERATORS.into_iter().map(function).collect(), library: library.clone() }
     }
 
+    /// Where the functions are.
+    pub(crate) fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
     /// A call of one of the functions.
     pub(crate) fn call(&self, name: &str, args: Vec<Expr>) -> PlannerResult<Expr> {
         match self.functions.iter().find(|function| function.name() == name) {

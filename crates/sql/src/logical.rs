@@ -3,10 +3,12 @@
 
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
-use datafusion_common::{DFSchema, ScalarValue};
+use datafusion_common::{DFSchema, ScalarValue, internal_err, plan_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
+use datafusion_expr::{
+    Cast, Expr, ExprSchemable, Like, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values,
+};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
@@ -15,6 +17,7 @@ use datafusion_optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion_optimizer::{OptimizerConfig, OptimizerContext};
 use datafusion_sql::planner::{ParserOptions, SqlToRel};
 use sqlparser::ast::{Query, Statement};
+use tessera_ops::expression::bytes::BYTES_TEXT;
 use tessera_types::{Atom, Error, Result};
 
 use crate::check::Names;
@@ -201,6 +204,17 @@ fn own_expr(
             Transformed::yes(function.args.swap_remove(0))
         }
         Expr::ScalarFunction(mut function)
+            if function.name() == "character_length" && is_bytes(function.args.first(), schema) =>
+        {
+            match surroundings.library_function("octet_length") {
+                Some(octets) => Transformed::yes(octets.call(std::mem::take(&mut function.args))),
+                None => Transformed::no(Expr::ScalarFunction(function)),
+            }
+        }
+        Expr::Like(like) if is_bytes(Some(&like.expr), schema) || is_bytes(Some(&like.pattern), schema) => {
+            Transformed::yes(like_of_bytes(like, schema, surroundings)?)
+        }
+        Expr::ScalarFunction(mut function)
             if matches!(function.name(), "coalesce" | "nvl" | "greatest" | "least") =>
         {
             let changed = decimals_to_floats(function.args.iter_mut().collect(), schema);
@@ -208,6 +222,37 @@ fn own_expr(
         }
         other => Transformed::no(other),
     })
+}
+
+fn is_bytes(expr: Option<&Expr>, schema: &DFSchema) -> bool {
+    use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
+    let data_type = expr.and_then(|expr| expr.get_type(schema).ok());
+    matches!(data_type, Some(Binary | BinaryView | LargeBinary | FixedSizeBinary(_)))
+}
+
+/// LIKE over bytes: `_` is any byte. A literal pattern is one of bytes, as in PostgreSQL; a text is not compared with bytes.
+fn like_of_bytes(like: Like, schema: &DFSchema, surroundings: &Surroundings<'_>) -> PlannerResult<Expr> {
+    let Some(text) = surroundings.library_function(BYTES_TEXT) else {
+        return internal_err!("a function of the library is missing");
+    };
+    if like.case_insensitive {
+        return plan_err!("ILIKE is not there for bytes; use LIKE");
+    }
+    let as_text = |expr: Expr| match expr {
+        literal @ Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) => Ok(literal),
+        expr if is_bytes(Some(&expr), schema) => Ok(text.call(vec![expr])),
+        _ => plan_err!("LIKE of bytes and a text; cast one of them"),
+    };
+    let pattern = match *like.pattern {
+        // Each byte of the literal is a character of the pattern.
+        Expr::Literal(ScalarValue::Utf8(Some(pattern)), metadata) => {
+            let pattern: String = pattern.bytes().map(char::from).collect();
+            Expr::Literal(ScalarValue::Utf8(Some(pattern)), metadata)
+        }
+        pattern => as_text(pattern)?,
+    };
+    let expr = Box::new(as_text(*like.expr)?);
+    Ok(Expr::Like(Like { expr, pattern: Box::new(pattern), ..like }))
 }
 
 fn compares(operator: Operator) -> bool {

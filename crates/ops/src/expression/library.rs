@@ -55,6 +55,9 @@ impl Library {
             }
             scalars.insert(udf.name().to_string(), udf);
         }
+        for udf in super::bytes::functions() {
+            scalars.insert(udf.name().to_string(), udf);
+        }
         let mut aggregates = HashMap::new();
         for udf in datafusion_functions_aggregate::all_default_aggregate_functions() {
             for alias in udf.aliases() {

@@ -23,6 +23,7 @@ mod aggregate_types;
 mod arithmetic;
 mod bind;
 mod bits;
+pub mod bytes;
 pub mod cast;
 mod code;
 mod compare;
