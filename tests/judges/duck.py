@@ -77,7 +77,9 @@ def value(found: object) -> str | None:
         return number(found)
     if isinstance(found, (bytes, bytearray)):
         return "\\x" + found.hex()
-    if isinstance(found, (list, tuple)):
+    if isinstance(found, tuple):
+        return "(" + ",".join(map(member, found)) + ")"
+    if isinstance(found, list):
         return "{" + ",".join(map(element, found)) + "}"
     if isinstance(found, dict):
         return "(" + ",".join(map(member, found.values())) + ")"
@@ -104,7 +106,7 @@ def element(found: object) -> str:
     text = value(found)
     if text is None:
         return "NULL"
-    plain = isinstance(found, (list, tuple)) or (text and text.upper() != "NULL" and not re.search(r'[{}",\\\s]', text))
+    plain = isinstance(found, list) or (text and text.upper() != "NULL" and not re.search(r'[{}",\\\s]', text))
     return text if plain else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -177,6 +177,14 @@ impl FileCatalog {
             return Ok(());
         }
         let kind = if view { "view" } else { "table" };
+        let other = match view {
+            true => self.memory.contains_key(name) || self.external.contains_key(name),
+            false => self.views.contains_key(name),
+        };
+        if other {
+            let is = if view { "table; write DROP TABLE" } else { "view; write DROP VIEW" };
+            return Err(Error::semantic(format!("{name} is a {is}")).with_state(SqlState::WRONG_OBJECT_TYPE));
+        }
         if !view && self.in_database(name)?.is_some() {
             return Err(Error::unsupported(format!(
                 "DROP TABLE {name}: it is a file of the database directory; remove the file instead"

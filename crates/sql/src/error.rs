@@ -106,21 +106,35 @@ fn clean(text: &str) -> String {
 }
 
 /// Words of the planner's messages, and the state that PostgreSQL gives for what they complain of.
-const STATES: [(&str, SqlState); 14] = [
+const STATES: [(&str, SqlState); 28] = [
     ("must be part of", SqlState::GROUPING_ERROR),
     ("must be in GROUP BY", SqlState::GROUPING_ERROR),
     ("GROUP BY clause", SqlState::GROUPING_ERROR),
-    ("nested aggregate", SqlState::GROUPING_ERROR),
-    ("aggregate functions are not allowed", SqlState::GROUPING_ERROR),
-    ("out of range", SqlState::INVALID_COLUMN_REFERENCE),
-    ("ORDER BY position", SqlState::INVALID_COLUMN_REFERENCE),
+    ("to grouping function is not in grouping columns", SqlState::GROUPING_ERROR),
+    ("ggregate function calls cannot be nested", SqlState::GROUPING_ERROR),
+    ("ggregate functions are not allowed", SqlState::GROUPING_ERROR),
+    ("in SELECT clause. Valid columns", SqlState::INVALID_COLUMN_REFERENCE),
+    ("Order by column out of bounds", SqlState::INVALID_COLUMN_REFERENCE),
+    ("Order by index starts at 1", SqlState::INVALID_COLUMN_REFERENCE),
     ("must appear in select list", SqlState::INVALID_COLUMN_REFERENCE),
-    ("equal number of columns", SqlState::SYNTAX_ERROR),
-    ("same number of columns", SqlState::SYNTAX_ERROR),
+    ("must match initial ORDER BY", SqlState::INVALID_COLUMN_REFERENCE),
+    ("names given as column alias", SqlState::INVALID_COLUMN_REFERENCE),
+    ("different number of columns", SqlState::SYNTAX_ERROR),
+    ("Too many columns", SqlState::SYNTAX_ERROR),
+    ("Inconsistent data length", SqlState::SYNTAX_ERROR),
+    ("specified more than once", SqlState::DUPLICATE_ALIAS),
     ("Invalid function", SqlState::UNDEFINED_FUNCTION),
     ("No function matches", SqlState::UNDEFINED_FUNCTION),
+    ("Unary operator '-'", SqlState::UNDEFINED_FUNCTION),
+    ("logical boolean operation", SqlState::DATATYPE_MISMATCH),
+    ("Cannot infer common argument type", SqlState::UNDEFINED_FUNCTION),
     ("Cannot coerce", SqlState::DATATYPE_MISMATCH),
-    ("should be boolean", SqlState::DATATYPE_MISMATCH),
+    ("must be boolean", SqlState::DATATYPE_MISMATCH),
+    ("requires a boolean expression", SqlState::DATATYPE_MISMATCH),
+    ("non-boolean predicate", SqlState::DATATYPE_MISMATCH),
+    ("Incompatible inputs for Union", SqlState::DATATYPE_MISMATCH),
+    ("Expected LIMIT to be an integer", SqlState::INVALID_TEXT_REPRESENTATION),
+    ("Percentile value must be", SqlState::NUMERIC_VALUE_OUT_OF_RANGE),
 ];
 
 fn state_of_plan(text: &str) -> SqlState {
@@ -130,6 +144,14 @@ fn state_of_plan(text: &str) -> SqlState {
 
 fn state_of_schema(error: &SchemaError) -> SqlState {
     match error {
+        // A column of a table that FROM does not have.
+        SchemaError::FieldNotFound { field, valid_fields }
+            if field.relation.as_ref().is_some_and(|table| {
+                valid_fields.iter().all(|known| known.relation.as_ref() != Some(table))
+            }) =>
+        {
+            SqlState::UNDEFINED_TABLE
+        }
         SchemaError::FieldNotFound { .. } => SqlState::UNDEFINED_COLUMN,
         SchemaError::AmbiguousReference { .. } => SqlState::AMBIGUOUS_COLUMN,
         SchemaError::DuplicateQualifiedField { .. } => SqlState::DUPLICATE_ALIAS,

@@ -10,7 +10,7 @@ use datafusion_common::{DataFusionError, ScalarValue};
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, Code, Error, Result};
+use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::cast::cast;
 use super::growth::room;
@@ -157,7 +157,20 @@ pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
         Code::Internal => Code::Data,
         code => code,
     };
-    Error::new(code, format!("function {function}: {message}"))
+    let error = Error::new(code, format!("function {function}: {message}"));
+    if code == Code::Data { error.with_state(state(function)) } else { error }
+}
+
+/// What PostgreSQL says when a function refuses its arguments.
+fn state(function: &str) -> SqlState {
+    match function {
+        "make_date" | "make_time" | "date_bin" => SqlState::DATETIME_FIELD_OVERFLOW,
+        "ln" | "log" | "log2" | "log10" => SqlState::INVALID_ARGUMENT_FOR_LOGARITHM,
+        "power" | "sqrt" => SqlState::INVALID_ARGUMENT_FOR_POWER,
+        "factorial" => SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        "overlay" => SqlState::SUBSTRING_ERROR,
+        _ => SqlState::INVALID_PARAMETER_VALUE,
+    }
 }
 
 #[derive(Debug)]

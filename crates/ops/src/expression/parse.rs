@@ -77,6 +77,12 @@ pub(crate) enum Failure {
     Range,
 }
 
+/// Whether a text has the form of a date or a time; what is wrong are its numbers: `2024-02-30`, `25:00`.
+fn has_fields(text: &str) -> bool {
+    let parts = |separator: char| text.split(separator).filter(|part| !part.trim().is_empty()).count();
+    text.chars().all(|c| c.is_ascii_digit() || "-:. +TZ".contains(c)) && (parts('-') >= 3 || parts(':') >= 2)
+}
+
 impl Failure {
     pub(super) fn error(self, text: &str, to: &Atom) -> Error {
         let mut short: String = text.chars().take(60).collect();
@@ -87,6 +93,7 @@ impl Failure {
         match self {
             Failure::Invalid => {
                 Error::data(format!("invalid input for type {to}: '{short}'")).with_state(match temporal {
+                    true if has_fields(text) => SqlState::DATETIME_FIELD_OVERFLOW,
                     true => SqlState::INVALID_DATETIME_FORMAT,
                     false => SqlState::INVALID_TEXT_REPRESENTATION,
                 })
