@@ -135,7 +135,8 @@ pub(crate) fn foreign_type(plain: &DataType) -> DataType {
 pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
     let error = match error {
         DataFusionError::ArrowError(error, _) => {
-            return Error::from(*error).context(format!("function {function}"));
+            let error = Error::from(*error).context(format!("function {function}"));
+            return if error.code() == Code::Data { error.with_state(state(function)) } else { error };
         }
         DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => {
             return from_datafusion(*error, function);

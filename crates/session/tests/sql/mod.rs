@@ -128,7 +128,6 @@ fn finish(what: &str, records: usize, complaints: &[(String, String)]) {
 }
 
 #[test]
-#[ignore = "the records that still fail are not sorted into open/ yet"]
 fn records_give_what_their_judges_said() {
     let settings = settings();
     let paths = scripts(Path::new(SCRIPTS));
@@ -145,7 +144,6 @@ fn records_give_what_their_judges_said() {
 }
 
 #[test]
-#[ignore = "the records that still fail are not sorted into open/ yet"]
 fn open_records_still_fail() {
     let settings = settings();
     let paths = scripts(&Path::new(SCRIPTS).join("open"));
