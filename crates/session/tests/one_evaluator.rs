@@ -259,7 +259,7 @@ fn differences(sessions: &mut [Session; 2], case: &Case, number: usize) -> Vec<S
 fn type_lists(length: usize) -> Vec<Vec<usize>> {
     let count = TYPES.len().pow(length as u32);
     // A step without a divisor in common with the count visits every list once.
-    let step = count * 5 / 13 | 1;
+    let step = (count * 5 / 13) | 1;
     let step = (step..).find(|step| gcd(*step, count) == 1).unwrap_or(1);
     let list = |number: usize| {
         let mut rest = number * step % count;

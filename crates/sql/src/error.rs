@@ -106,7 +106,7 @@ fn clean(text: &str) -> String {
 }
 
 /// Words of the planner's messages, and the state that PostgreSQL gives for what they complain of.
-const STATES: [(&str, SqlState); 28] = [
+const STATES: [(&str, SqlState); 30] = [
     ("must be part of", SqlState::GROUPING_ERROR),
     ("must be in GROUP BY", SqlState::GROUPING_ERROR),
     ("GROUP BY clause", SqlState::GROUPING_ERROR),
@@ -124,6 +124,8 @@ const STATES: [(&str, SqlState); 28] = [
     ("Inconsistent data length", SqlState::SYNTAX_ERROR),
     ("specified more than once", SqlState::DUPLICATE_ALIAS),
     ("Invalid function", SqlState::UNDEFINED_FUNCTION),
+    ("is not there for bytes", SqlState::UNDEFINED_FUNCTION),
+    ("LIKE of bytes", SqlState::UNDEFINED_FUNCTION),
     ("No function matches", SqlState::UNDEFINED_FUNCTION),
     ("Unary operator '-'", SqlState::UNDEFINED_FUNCTION),
     ("logical boolean operation", SqlState::DATATYPE_MISMATCH),
