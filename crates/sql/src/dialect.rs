@@ -2,13 +2,18 @@
 
 use std::any::TypeId;
 
+use sqlparser::ast::{Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
 /// PostgreSQL's dialect with DuckDB's `[1, 2]`, `{'a': 1}`, `EXCLUDE`, `REPLACE` and `FROM`-first queries.
 #[derive(Debug)]
 pub(crate) struct Tessera;
+
+/// The precedence of a sign: above `^`, below `::` and `[…]`.
+const SIGN_PRECEDENCE: u8 = 125;
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -35,6 +40,18 @@ impl Dialect for Tessera {
 
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
         POSTGRES.is_reserved_for_identifier(keyword)
+    }
+
+    /// A sign binds tighter than `^`: `-2^2` is 4.
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let op = match parser.peek_token_ref().token {
+            Token::Minus => UnaryOperator::Minus,
+            Token::Plus => UnaryOperator::Plus,
+            _ => return None,
+        };
+        parser.next_token();
+        let operand = parser.parse_subexpr(SIGN_PRECEDENCE);
+        Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(operand) }))
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {

@@ -13,6 +13,7 @@
 mod catalog;
 mod check;
 mod clock;
+mod common_types;
 mod context;
 mod convert;
 mod decorrelate;
@@ -30,6 +31,7 @@ mod logical;
 mod lower;
 mod named_casts;
 mod nullif;
+mod numbers;
 mod order;
 mod parse;
 mod push;

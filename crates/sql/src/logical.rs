@@ -1,7 +1,6 @@
 //! SQL to a logical plan with names and types, by DataFusion's planner with our functions. No rewrite here evaluates a
 //! constant or changes a predicate; `convert` does so on our own expressions.
 
-use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
 use datafusion_common::{DFSchema, ScalarValue, internal_err, plan_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
@@ -21,6 +20,7 @@ use tessera_ops::expression::bytes::BYTES_TEXT;
 use tessera_types::{Atom, Error, Result};
 
 use crate::check::Names;
+use crate::common_types;
 use crate::context::Surroundings;
 use crate::error::{from_datafusion, names_clash};
 use crate::named_casts::NAMED_CAST;
@@ -38,7 +38,7 @@ pub(crate) fn optimised(query: Box<Query>, surroundings: &Surroundings<'_>) -> R
 /// The logical plan of a query, names resolved.
 fn of_query(query: Box<Query>, surroundings: &Surroundings<'_>) -> Result<LogicalPlan> {
     let plan = |query: Box<Query>, names: Names| -> Result<PlannerResult<LogicalPlan>> {
-        let mut query = crate::check::query(query, names)?;
+        let mut query = crate::numbers::doubles(crate::check::query(query, names)?)?;
         let replaced = crate::replaced::mark(&mut query)?;
         let query = crate::named_casts::wrapped(query)?;
         let parser = ParserOptions::from(&surroundings.options().sql_parser);
@@ -140,10 +140,15 @@ fn own_literals(plan: LogicalPlan, surroundings: &Surroundings<'_>) -> PlannerRe
         // The planner keeps the types of a union and of VALUES whatever becomes of what is in them.
         let changed = match changed.data {
             LogicalPlan::Union(union) => {
+                let union = common_types::union(union)?;
                 let union = Union::try_new_with_loose_types(union.inputs)?;
                 return Ok(Transformed::yes(LogicalPlan::Union(union)));
             }
-            LogicalPlan::Values(Values { mut values, .. }) => {
+            LogicalPlan::Join(join) => {
+                return common_types::join(join)?.recompute_schema().map(Transformed::yes);
+            }
+            LogicalPlan::Values(values) => {
+                let Values { mut values, .. } = common_types::values(values);
                 values.iter_mut().flatten().for_each(without_type);
                 return LogicalPlanBuilder::values(values)?.build().map(Transformed::yes);
             }
@@ -177,27 +182,41 @@ fn own_expr(
             Ok(small) => Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(small)), metadata)),
             Err(_) => Transformed::no(Expr::Literal(ScalarValue::Int64(Some(number)), metadata)),
         },
+        Expr::Literal(ScalarValue::UInt64(Some(number)), metadata) => {
+            let digits = number.checked_ilog10().map_or(1, |log| log as u8 + 1);
+            let decimal = ScalarValue::Decimal128(Some(number.into()), digits, 0);
+            Transformed::yes(Expr::Literal(decimal, metadata))
+        }
+        Expr::InSubquery(mut test) => {
+            let changed = common_types::in_subquery(&mut test, schema)?;
+            with_flag(Expr::InSubquery(test), changed)
+        }
         Expr::Negative(inner) => Transformed::yes(surroundings.arithmetic.call("neg", vec![*inner])?),
         Expr::BinaryExpr(mut binary) if compares(binary.op) => {
-            let changed = decimals_to_floats(vec![&mut binary.left, &mut binary.right], schema);
+            let changed = common_types::unify(vec![&mut binary.left, &mut binary.right], schema);
             with_flag(Expr::BinaryExpr(binary), changed)
         }
         Expr::Between(mut between) => {
             let changed =
-                decimals_to_floats(vec![&mut between.expr, &mut between.low, &mut between.high], schema);
+                common_types::unify(vec![&mut between.expr, &mut between.low, &mut between.high], schema);
             with_flag(Expr::Between(between), changed)
         }
         Expr::InList(mut list) => {
             let mut operands: Vec<&mut Expr> = list.list.iter_mut().collect();
             operands.push(&mut list.expr);
-            let changed = decimals_to_floats(operands, schema);
+            let changed = common_types::unify(operands, schema);
             with_flag(Expr::InList(list), changed)
         }
         Expr::Case(mut case) => {
             let mut values: Vec<&mut Expr> =
                 case.when_then_expr.iter_mut().map(|(_, then)| &mut **then).collect();
             values.extend(case.else_expr.as_deref_mut());
-            let changed = decimals_to_floats(values, schema);
+            let mut changed = common_types::unify(values, schema);
+            if let Some(operand) = case.expr.as_deref_mut() {
+                let mut compared = vec![operand];
+                compared.extend(case.when_then_expr.iter_mut().map(|(when, _)| &mut **when));
+                changed |= common_types::unify(compared, schema);
+            }
             with_flag(Expr::Case(case), changed)
         }
         Expr::ScalarFunction(mut function) if function.name() == NAMED_CAST && !function.args.is_empty() => {
@@ -214,10 +233,9 @@ fn own_expr(
         Expr::Like(like) if is_bytes(Some(&like.expr), schema) || is_bytes(Some(&like.pattern), schema) => {
             Transformed::yes(like_of_bytes(like, schema, surroundings)?)
         }
-        Expr::ScalarFunction(mut function)
-            if matches!(function.name(), "coalesce" | "nvl" | "greatest" | "least") =>
-        {
-            let changed = decimals_to_floats(function.args.iter_mut().collect(), schema);
+        Expr::ScalarFunction(mut function) => {
+            let name = function.func.name().to_string();
+            let changed = common_types::arguments(&name, &mut function.args, schema);
             with_flag(Expr::ScalarFunction(function), changed)
         }
         other => Transformed::no(other),
@@ -262,24 +280,6 @@ fn compares(operator: Operator) -> bool {
 
 fn with_flag(expr: Expr, changed: bool) -> Transformed<Expr> {
     if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
-}
-
-/// Where decimals stand beside floats, the decimals become floats, as in PostgreSQL; DataFusion would make the floats
-/// decimals, which hold less.
-fn decimals_to_floats(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    let types: Vec<Option<DataType>> = operands.iter().map(|expr| expr.get_type(schema).ok()).collect();
-    let float = types.iter().flatten().any(DataType::is_floating);
-    let decimal = types.iter().flatten().any(DataType::is_decimal);
-    if !(float && decimal) {
-        return false;
-    }
-    for (operand, data_type) in operands.into_iter().zip(types) {
-        if data_type.is_some_and(|data_type| data_type.is_decimal()) {
-            let inner = std::mem::take(operand);
-            *operand = Expr::Cast(Cast::new(Box::new(inner), DataType::Float64));
-        }
-    }
-    true
 }
 
 /// The type a column is declared with.

@@ -3,7 +3,7 @@
 use datafusion_sql::parser::{CopyToSource, DFParser, DFParserBuilder, Statement as Parsed};
 use sqlparser::ast::{ObjectName, Query, Value};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, Tokenizer};
+use sqlparser::tokenizer::Token;
 use tessera_types::{Code, Error, Result, Span};
 
 use crate::dialect::Tessera;
@@ -63,9 +63,8 @@ fn end_of(sql: &str) -> Span {
 }
 
 fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
-    let tokens = Tokenizer::new(&Tessera, sql).tokenize_with_location();
-    let tokens = tokens.map_err(|error| from_parser(&error.into()))?;
-    let mut parser = DFParserBuilder::new(crate::from_first::with_select(tokens))
+    let tokens = crate::from_first::with_select(crate::numbers::tokens(sql)?);
+    let mut parser = DFParserBuilder::new(tokens)
         .with_dialect(&Tessera)
         .with_recursion_limit(SQL_DEPTH_MAX)
         .build()

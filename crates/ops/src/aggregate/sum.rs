@@ -12,6 +12,7 @@ use tessera_types::{Code, Error, Result};
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
 use super::{Aggregate, Output, OutputKind, counts, plain};
+use crate::expression::exact::quotient;
 use crate::expression::plain::to_form;
 
 /// State of an exact sum: 128 bits, low word first, and how many values there were (3 words).
@@ -203,10 +204,9 @@ where
         match (output.kind, &output.data_type) {
             (OutputKind::Count, _) => counts(states.map(|state| state.count), output),
             (OutputKind::Average, _) => {
-                let unit = 10f64.powi(i32::from(self.scale));
                 let average = states.map(|state| match state.count {
                     0 => None,
-                    count => Some(state.sum() as f64 / count as f64 / unit),
+                    count => Some(quotient(state.sum(), count, self.scale)),
                 });
                 to_form(Arc::new(average.collect::<Float64Array>()), &output.data_type)
             }

@@ -13,6 +13,9 @@ use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::datetime::offset_at;
+use super::exact::{
+    EXACT_DIGITS, decimal_to_double, decimal_to_single, double_to_decimal, exact_power, single_to_decimal,
+};
 use super::format::format_array;
 use super::kernel::{Argument, Kernel, argument, single};
 use super::parse::parse_array;
@@ -47,9 +50,9 @@ impl Kernel for Cast {
             atom => atom.is_integer().then_some(0),
         };
         match to {
-            // 128 bits become a float in a call.
-            Atom::Float64 if !matches!(from.arrow(), DataType::Decimal128(..)) => {
-                Some(Op::ToFloat(10f64.powi(scale(from)?.into()), single(args)?))
+            // What needs more than one rounded division becomes a float in a call.
+            Atom::Float64 if !matches!(from, Atom::Decimal(digits, _) if *digits > EXACT_DIGITS) => {
+                Some(Op::ToFloat(exact_power(scale(from)?)?, single(args)?))
             }
             Atom::Decimal(..) => {
                 let more = u32::try_from(scale(to)? - scale(from)?).ok()?;
@@ -170,6 +173,35 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             let output: Float32Array = input.unary_opt(fits);
             checked(array, from, to, Arc::new(output), safe)
         }
+        (Atom::Decimal(_, scale), Atom::Float64) => {
+            let nearest = |value| decimal_to_double(value, *scale);
+            Ok(Arc::new(from_decimals::<Float64Type>(array, nearest)?))
+        }
+        (Atom::Decimal(_, scale), Atom::Float32) => {
+            let nearest = |value| decimal_to_single(value, *scale);
+            let output: Float32Array = from_decimals::<Float32Type>(array, nearest)?;
+            Ok(Arc::new(output))
+        }
+        (Atom::Float32 | Atom::Float64, Atom::Decimal(precision, scale)) => {
+            let wide = |value: &dyn Fn(usize) -> Option<i128>| -> Decimal128Array {
+                (0..array.len()).map(|row| array.is_valid(row).then(|| value(row)).flatten()).collect()
+            };
+            let output = match array.as_primitive_opt::<Float64Type>() {
+                Some(input) => wide(&|row| double_to_decimal(input.value(row), *precision, *scale)),
+                None => {
+                    let input = array.as_primitive::<Float32Type>();
+                    wide(&|row| single_to_decimal(input.value(row), *precision, *scale))
+                }
+            };
+            let output: ArrayRef = match to.arrow() {
+                DataType::Decimal64(..) => {
+                    let narrow = output.iter().map(|value| value.map(|value| value as i64));
+                    Arc::new(narrow.collect::<Decimal64Array>().with_data_type(to.arrow()))
+                }
+                _ => Arc::new(output.with_data_type(to.arrow())),
+            };
+            checked(array, from, to, output, safe)
+        }
         (Atom::Boolean, Atom::Decimal(..)) => {
             let whole = cast(array, from, &Atom::Int64, safe)?;
             cast(&whole, &Atom::Int64, to, safe)
@@ -187,6 +219,18 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             checked(array, from, to, output, safe)
         }
     }
+}
+
+/// Decimals as floats, each by `nearest`.
+fn from_decimals<T: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    nearest: impl Fn(i128) -> T::Native,
+) -> Result<PrimitiveArray<T>> {
+    if let Some(input) = array.as_primitive_opt::<Decimal64Type>() {
+        return Ok(input.unary(|value| nearest(value.into())));
+    }
+    let input = array.as_primitive_opt::<Decimal128Type>();
+    Ok(input.ok_or_else(|| super::kernel::unexpected(array))?.unary(nearest))
 }
 
 /// Timestamps as the clocks of their zone show them.

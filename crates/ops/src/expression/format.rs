@@ -45,17 +45,11 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
         }
         Atom::Float32 => {
             let array = array.as_primitive_opt::<Float32Type>().ok_or_else(bad)?;
-            Box::new(|text, row| {
-                let value = array.value(row);
-                write_float(text, value.into(), &format!("{value:e}"));
-            })
+            Box::new(|text, row| write_single(text, array.value(row), Whole::Bare))
         }
         Atom::Float64 => {
             let array = array.as_primitive_opt::<Float64Type>().ok_or_else(bad)?;
-            Box::new(|text, row| {
-                let value = array.value(row);
-                write_float(text, value, &format!("{value:e}"));
-            })
+            Box::new(|text, row| write_double(text, array.value(row), Whole::Bare))
         }
         Atom::String => {
             let array = array.as_string_view_opt().ok_or_else(bad)?;
@@ -183,19 +177,38 @@ pub(crate) fn decimal_text(value: i128, scale: i8) -> String {
     format!("{}{whole}.{fraction}", if value < 0 { "-" } else { "" })
 }
 
-/// The shortest digits that read back as the same float (`scientific` has them), with an exponent only where it is needed.
-fn write_float(text: &mut String, value: f64, scientific: &str) {
+/// How a whole float below the exponents is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// `1`, as PostgreSQL does.
+    Bare,
+    /// `1.0`, so that a reader of a file takes it for a float.
+    Pointed,
+}
+
+/// A double in the shortest digits that read back as it.
+pub(crate) fn write_double(text: &mut String, value: f64, whole: Whole) {
+    write_float(text, value, &format!("{value:e}"), 15, whole);
+}
+
+/// A single-precision number in the shortest digits that read back as it.
+pub(crate) fn write_single(text: &mut String, value: f32, whole: Whole) {
+    write_float(text, value.into(), &format!("{value:e}"), 6, whole);
+}
+
+/// A float from its digits in `scientific` form, with an exponent below -4 and from `exponents_from` on, as PostgreSQL has it.
+fn write_float(text: &mut String, value: f64, scientific: &str, exponents_from: i32, whole: Whole) {
     if !value.is_finite() {
         text.push_str(match (value.is_nan(), value > 0.0) {
-            (true, _) => "nan",
-            (false, true) => "inf",
-            (false, false) => "-inf",
+            (true, _) => "NaN",
+            (false, true) => "Infinity",
+            (false, false) => "-Infinity",
         });
         return;
     }
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if !(-5..16).contains(&exponent) {
+    if !(-4..exponents_from).contains(&exponent) {
         let _ = write!(text, "{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
         return;
     }
@@ -208,7 +221,8 @@ fn write_float(text: &mut String, value: f64, scientific: &str) {
     if exponent < 0 {
         let _ = write!(text, "0.{}{digits}", "0".repeat((-exponent - 1) as usize));
     } else if digits.len() <= exponent as usize + 1 {
-        let _ = write!(text, "{digits}{}.0", "0".repeat(exponent as usize + 1 - digits.len()));
+        let point = if whole == Whole::Pointed { ".0" } else { "" };
+        let _ = write!(text, "{digits}{}{point}", "0".repeat(exponent as usize + 1 - digits.len()));
     } else {
         let (whole, fraction) = digits.split_at(exponent as usize + 1);
         let _ = write!(text, "{whole}.{fraction}");
@@ -286,23 +300,28 @@ mod tests {
     #[test]
     fn floats_are_short_and_read_back() {
         for (value, text) in [
-            (0.0, "0.0"),
-            (-0.0, "-0.0"),
-            (1.0, "1.0"),
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
             (0.1, "0.1"),
             (-1234.5, "-1234.5"),
-            (1e15, "1000000000000000.0"),
-            (1e16, "1e+16"),
+            (1e14, "100000000000000"),
+            (1e15, "1e+15"),
+            (1234567890123456.0, "1.234567890123456e+15"),
             (1.5e300, "1.5e+300"),
             (0.0001, "0.0001"),
-            (1e-7, "1e-07"),
-            (f64::NAN, "nan"),
-            (f64::NEG_INFINITY, "-inf"),
+            (1e-5, "1e-05"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Infinity"),
         ] {
             let mut found = String::new();
-            write_float(&mut found, value, &format!("{value:e}"));
+            write_double(&mut found, value, Whole::Bare);
             assert_eq!(found, text);
         }
+        let mut found = String::new();
+        write_single(&mut found, 1e6, Whole::Bare);
+        write_single(&mut found, -99999.0, Whole::Pointed);
+        assert_eq!(found, "1e+06-99999.0");
     }
 
     #[test]

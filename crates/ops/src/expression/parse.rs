@@ -26,14 +26,14 @@ pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<Arr
         Atom::Float32 => {
             let values = rows(texts, to, safe, |text| {
                 let value: f32 = text.parse().map_err(|_| Failure::Invalid)?;
-                finite(text, value, value.is_infinite())
+                in_range(text, value.into()).map(|value| value as f32)
             })?;
             Arc::new(Float32Array::from(values))
         }
         Atom::Float64 => {
             let values = rows(texts, to, safe, |text| {
                 let value: f64 = text.parse().map_err(|_| Failure::Invalid)?;
-                finite(text, value, value.is_infinite())
+                in_range(text, value)
             })?;
             Arc::new(Float64Array::from(values))
         }
@@ -129,10 +129,14 @@ fn boolean(text: &str) -> Option<bool> {
     })
 }
 
-fn finite<T>(text: &str, value: T, infinite: bool) -> Result<T, Failure> {
-    match infinite && text.contains(|c: char| c.is_ascii_digit()) {
-        true => Err(Failure::Range),
-        false => Ok(value),
+/// The value that a text was read as, unless the text's own is too large or too small; NaN without a sign.
+fn in_range(text: &str, value: f64) -> Result<f64, Failure> {
+    let mantissa = || text.split(['e', 'E']).next().unwrap_or(text);
+    match () {
+        () if value.is_nan() => Ok(f64::NAN),
+        () if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => Err(Failure::Range),
+        () if value == 0.0 && mantissa().contains(|c| ('1'..='9').contains(&c)) => Err(Failure::Range),
+        () => Ok(value),
     }
 }
 
@@ -188,7 +192,7 @@ fn integer(text: &str) -> Result<i128, Failure> {
 }
 
 /// Sign, digits with at most one point, an exponent; rounded half away from zero to the scale.
-fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Failure> {
+pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Failure> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], text[at + 1..].parse::<i32>().map_err(|_| Failure::Invalid)?),
         None => (text, 0),

@@ -3,11 +3,12 @@
 use std::fmt::{self, Write};
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 use tessera_types::{Atom, Error, Result};
 
+use crate::expression::format::{Whole, write_double, write_single};
 use crate::expression::format_array;
 
 const OPTIONS: FormatOptions<'static> = FormatOptions::new()
@@ -28,6 +29,8 @@ enum Form<'a> {
     Bytes,
     /// As casts to string write them.
     Cast(ArrayRef),
+    Singles,
+    Doubles,
     Other(ArrayFormatter<'a>),
 }
 
@@ -49,6 +52,8 @@ impl<'a> Texts<'a> {
             DataType::Interval(_) | DataType::Date32 => {
                 Form::Cast(format_array(array, &Atom::from_arrow(array.data_type())?)?)
             }
+            DataType::Float32 => Form::Singles,
+            DataType::Float64 => Form::Doubles,
             _ => Form::Other(ArrayFormatter::try_new(array, &OPTIONS)?),
         };
         Ok(Texts { array, form })
@@ -72,6 +77,12 @@ impl<'a> Texts<'a> {
                 for byte in self.array.as_binary_view().value(row) {
                     let _ = write!(out, "{byte:02x}");
                 }
+            }
+            Form::Singles => {
+                write_single(out, self.array.as_primitive::<Float32Type>().value(row), Whole::Pointed);
+            }
+            Form::Doubles => {
+                write_double(out, self.array.as_primitive::<Float64Type>().value(row), Whole::Pointed);
             }
             Form::Other(formatter) => {
                 formatter.value(row).write(out).map_err(|error| Error::data(error.to_string()))?;

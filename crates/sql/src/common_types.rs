@@ -1,0 +1,185 @@
+//! The common type of operands, where ours is not DataFusion's.
+//!
+//! A decimal beside a double becomes a double, as in PostgreSQL; DataFusion makes both decimals, which hold less. A date
+//! beside a timestamp becomes one of the timestamp's unit; DataFusion takes nanoseconds, which end in 2262.
+
+use arrow::datatypes::DataType;
+use datafusion_common::{Column, DFSchema};
+use datafusion_expr::expr::InSubquery;
+use datafusion_expr::{Cast, Expr, ExprSchemable, Join, LogicalPlan, Projection, Union, Values};
+
+use crate::logical::PlannerResult;
+
+/// Functions whose arguments have one type.
+const OF_ONE_TYPE: [&str; 5] = ["coalesce", "nvl", "greatest", "least", "make_array"];
+
+/// Functions of a list and a value of its element type.
+const OF_ELEMENTS: [&str; 7] = [
+    "array_append",
+    "array_has",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_remove_all",
+    "array_replace_all",
+];
+
+/// Casts operands to their common type, where it is not the one that DataFusion would find. Whether it did.
+pub(crate) fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Vec<Option<DataType>> = operands.iter().map(|expr| expr.get_type(schema).ok()).collect();
+    let Some(common) = common(types.iter().flatten()) else { return false };
+    let mut changed = false;
+    for (operand, from) in operands.into_iter().zip(types) {
+        if from.is_some_and(|from| gives_way(&from, &common)) {
+            cast(operand, common.clone());
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn cast(operand: &mut Expr, to: DataType) {
+    let inner = std::mem::take(operand);
+    *operand = Expr::Cast(Cast::new(Box::new(inner), to));
+}
+
+/// The type that a mixture of types is brought to; none where DataFusion does right.
+fn common<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Option<DataType> {
+    let any = |test: fn(&DataType) -> bool| types.clone().any(test);
+    if any(DataType::is_floating) && any(DataType::is_decimal) {
+        return Some(DataType::Float64);
+    }
+    let moment = types.clone().filter(|data_type| matches!(data_type, DataType::Timestamp(..)));
+    let finest = moment.max_by_key(|data_type| match data_type {
+        DataType::Timestamp(unit, zone) => (zone.is_some(), *unit),
+        _ => (false, arrow::datatypes::TimeUnit::Second),
+    });
+    finest.filter(|_| any(|data_type| *data_type == DataType::Date32)).cloned()
+}
+
+/// Whether a value of type `from` is cast in a mixture of this common type.
+fn gives_way(from: &DataType, common: &DataType) -> bool {
+    match common {
+        DataType::Float64 => from.is_decimal() || *from == DataType::Float32,
+        _ => *from == DataType::Date32,
+    }
+}
+
+/// The arguments of a call, where they have one type.
+pub(crate) fn arguments(name: &str, args: &mut [Expr], schema: &DFSchema) -> bool {
+    if OF_ONE_TYPE.contains(&name) {
+        return unify(args.iter_mut().collect(), schema);
+    }
+    if let ([list, value, ..], true) = (&mut *args, OF_ELEMENTS.contains(&name))
+        && let (Ok(DataType::List(item)), Ok(from)) = (list.get_type(schema), value.get_type(schema))
+        && item.data_type().is_floating()
+        && from.is_decimal()
+    {
+        cast(value, DataType::Float64);
+        return true;
+    }
+    false
+}
+
+/// The two sides of each equality of a join.
+pub(crate) fn join(mut join: Join) -> PlannerResult<LogicalPlan> {
+    for (left, right) in &mut join.on {
+        let types = [left.get_type(join.left.schema())?, right.get_type(join.right.schema())?];
+        let Some(common) = common(types.iter()) else { continue };
+        for (side, from) in [left, right].into_iter().zip(&types) {
+            if gives_way(from, &common) {
+                cast(side, common.clone());
+            }
+        }
+    }
+    Ok(LogicalPlan::Join(join))
+}
+
+/// The value and the column of `value IN (SELECT column …)`. Whether it changed.
+pub(crate) fn in_subquery(test: &mut InSubquery, schema: &DFSchema) -> PlannerResult<bool> {
+    let inner = test.subquery.subquery.clone();
+    let (Ok(value), Some(column)) = (test.expr.get_type(schema), inner.schema().fields().first()) else {
+        return Ok(false);
+    };
+    let types = [value, column.data_type().clone()];
+    let Some(common) = common(types.iter()) else { return Ok(false) };
+    if gives_way(&types[0], &common) {
+        cast(&mut test.expr, common.clone());
+    }
+    if gives_way(&types[1], &common) {
+        test.subquery.subquery = cast_columns(inner, &[Some(common)])?;
+    }
+    Ok(true)
+}
+
+/// The rows of VALUES, of which the planner has cast what is not of the type it found.
+pub(crate) fn values(mut values: Values) -> Values {
+    let schema = DFSchema::empty();
+    for (column, field) in values.schema.fields().iter().enumerate() {
+        let given = |row: &Vec<Expr>| row.get(column).map(|expr| uncast(expr, field.data_type()).clone());
+        let mut exprs: Vec<Expr> = values.values.iter().filter_map(given).collect();
+        if unify(exprs.iter_mut().collect(), &schema) {
+            for (row, expr) in values.values.iter_mut().zip(exprs) {
+                row[column] = expr;
+            }
+        }
+    }
+    values
+}
+
+/// What a cast to this type casts; an expression that is no such cast stays.
+fn uncast<'a>(expr: &'a Expr, to: &DataType) -> &'a Expr {
+    match expr {
+        Expr::Cast(cast) if cast.field.data_type() == to => &cast.expr,
+        other => other,
+    }
+}
+
+/// The inputs of a union.
+pub(crate) fn union(mut union: Union) -> PlannerResult<Union> {
+    let columns = union.inputs.first().map_or(0, |input| input.schema().fields().len());
+    let types = |input: &LogicalPlan, column: usize| {
+        input.schema().fields().get(column).map(|field| field.data_type().clone())
+    };
+    let common: Vec<Option<DataType>> = (0..columns)
+        .map(|column| {
+            let all: Vec<DataType> = union.inputs.iter().filter_map(|input| types(input, column)).collect();
+            common(all.iter())
+        })
+        .collect();
+    for input in &mut union.inputs {
+        let wanted: Vec<Option<DataType>> = common
+            .iter()
+            .enumerate()
+            .map(|(column, common)| {
+                let common = common.as_ref()?;
+                types(input, column).filter(|from| gives_way(from, common)).map(|_| common.clone())
+            })
+            .collect();
+        if wanted.iter().any(Option::is_some) {
+            *input = cast_columns(input.clone(), &wanted)?;
+        }
+    }
+    Ok(union)
+}
+
+/// The plan with some columns cast, all under their names.
+fn cast_columns(
+    plan: std::sync::Arc<LogicalPlan>,
+    types: &[Option<DataType>],
+) -> PlannerResult<std::sync::Arc<LogicalPlan>> {
+    let exprs = plan
+        .schema()
+        .iter()
+        .enumerate()
+        .map(|(index, (qualifier, field))| {
+            let column = Expr::Column(Column::from((qualifier, field)));
+            match types.get(index).cloned().flatten() {
+                Some(to) => Expr::Cast(Cast::new(Box::new(column), to))
+                    .alias_qualified(qualifier.cloned(), field.name()),
+                None => column,
+            }
+        })
+        .collect();
+    Ok(std::sync::Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, plan)?)))
+}

@@ -1,0 +1,184 @@
+//! Numbers as PostgreSQL and DuckDB read them, before the planner sees them.
+//!
+//! The tokenizer takes `0x1F` for bytes, `0b101` and `0o17` for `0` with an alias, and the planner refuses exponents. Here
+//! tokens that are one number become one, and literals that are doubles become casts of their text, which is read with
+//! correct rounding.
+
+use sqlparser::ast::{CastKind, DataType, Expr, Query, Value, VisitMut, VisitorMut};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use std::ops::ControlFlow;
+use tessera_types::{Code, Error, Result, Span};
+
+use crate::check::Flow;
+use crate::dialect::Tessera;
+use crate::error::from_parser;
+
+/// Digits of a literal without exponent, up to which it is a decimal.
+const DECIMAL_DIGITS_MAX: usize = tessera_types::DECIMAL_PRECISION_MAX as usize;
+
+/// The tokens of a text, each number one token.
+///
+/// # Errors
+/// Text that the tokenizer does not take; letters that follow a number.
+pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
+    let all = Tokenizer::new(&Tessera, sql)
+        .tokenize_with_location()
+        .map_err(|error| from_parser(&sqlparser::parser::ParserError::from(error)))?;
+    let mut tokens: Vec<TokenWithSpan> = Vec::with_capacity(all.len());
+    for mut token in all {
+        if is_prefixed_hexadecimal(&token)
+            && let Token::HexStringLiteral(digits) = &token.token
+        {
+            let number = whole(digits, 16).ok_or_else(|| junk(&token, &format!("0x{digits}")))?;
+            token.token = Token::Number(number, false);
+        }
+        if let Some(last) = tokens.last_mut()
+            && last.span.end == token.span.start
+            && let (Token::Number(digits, long), Token::Word(word)) = (&last.token, &token.token)
+            && word.quote_style.is_none()
+        {
+            let text = format!("{digits}{}{}", if *long { "L" } else { "" }, word.value);
+            let number = prefixed(&text).ok_or_else(|| junk(last, &text))?;
+            last.token = Token::Number(number, false);
+            last.span.end = token.span.end;
+            continue;
+        }
+        if let Token::Number(digits, true) = &token.token {
+            return Err(junk(&token, &format!("{digits}L")));
+        }
+        tokens.push(token);
+    }
+    Ok(tokens)
+}
+
+/// Whether a token is `0x…` and not `x'…'`, which the tokenizer tells apart by nothing but its length.
+fn is_prefixed_hexadecimal(token: &TokenWithSpan) -> bool {
+    let Token::HexStringLiteral(digits) = &token.token else { return false };
+    let (start, end) = (token.span.start, token.span.end);
+    start.line == end.line && end.column - start.column == digits.chars().count() as u64 + 2
+}
+
+/// `0b…`, `0o…` or `0X…` as a decimal number.
+fn prefixed(text: &str) -> Option<String> {
+    let digits = text.strip_prefix('0')?;
+    let radix = match digits.chars().next()? {
+        'b' | 'B' => 2,
+        'o' | 'O' => 8,
+        'x' | 'X' => 16,
+        _ => return None,
+    };
+    whole(&digits[1..], radix)
+}
+
+/// Digits of a radix, with an underscore before each group, as a decimal number.
+fn whole(digits: &str, radix: u32) -> Option<String> {
+    if digits.ends_with('_') || digits.contains("__") {
+        return None;
+    }
+    u128::from_str_radix(&digits.replace('_', ""), radix).ok().map(|number| number.to_string())
+}
+
+fn junk(token: &TokenWithSpan, text: &str) -> Error {
+    let start = token.span.start;
+    let place = Span { line: start.line as u32, column: start.column as u32 };
+    Error::new(Code::Syntax, format!("trailing junk after numeric literal at or near \"{text}\"")).at(place)
+}
+
+/// The query with doubles in the form that the planner takes.
+///
+/// # Errors
+/// A literal beyond the range of double precision.
+pub(crate) fn doubles(mut query: Box<Query>) -> Result<Box<Query>> {
+    match VisitMut::visit(&mut query, &mut Doubles) {
+        ControlFlow::Continue(()) => Ok(query),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Doubles;
+
+impl VisitorMut for Doubles {
+    type Break = Error;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        let Expr::Value(value) = expr else { return ControlFlow::Continue(()) };
+        let Value::Number(text, _) = &value.value else { return ControlFlow::Continue(()) };
+        let digits = text.replace('_', "");
+        if !is_double(&digits) {
+            return ControlFlow::Continue(());
+        }
+        let number = digits.parse::<f64>().unwrap_or(f64::INFINITY);
+        let is_zero =
+            digits.split(['e', 'E']).next().is_none_or(|m| !m.contains(|c| ('1'..='9').contains(&c)));
+        if number.is_infinite() || (number == 0.0 && !is_zero) {
+            let error =
+                Error::new(Code::Overflow, format!("{text} is out of range for type double precision"));
+            let start = value.span.start;
+            return ControlFlow::Break(match start.line {
+                0 => error,
+                line => error.at(Span { line: line as u32, column: start.column as u32 }),
+            });
+        }
+        *expr = Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(Expr::value(Value::SingleQuotedString(digits))),
+            data_type: DataType::DoublePrecision,
+            array: false,
+            format: None,
+        };
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a literal is in double precision: it has an exponent, or more digits than a decimal holds.
+fn is_double(digits: &str) -> bool {
+    if digits.contains(['e', 'E']) {
+        return true;
+    }
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    whole.trim_start_matches('0').len() + fraction.len() > DECIMAL_DIGITS_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(sql: &str) -> Result<String> {
+        Ok(tokens(sql)?.into_iter().map(|token| token.token.to_string()).collect())
+    }
+
+    #[test]
+    fn numbers_are_one_token() {
+        for (sql, expected) in [
+            ("0x1F", "31"),
+            ("0X1f", "31"),
+            ("0b101", "5"),
+            ("0B1_01", "5"),
+            ("0o17", "15"),
+            ("0xFFFF_FFFF", "4294967295"),
+            ("1_000", "1_000"),
+            ("x'1f'", "X'1f'"),
+            ("1 a", "1 a"),
+            ("1e5", "1e5"),
+        ] {
+            assert_eq!(text(sql).unwrap(), expected, "{sql}");
+        }
+        for sql in ["1a", "0x", "0b2", "0o8", "1__0", "1_", "10L", "1e5x", "0x1FG"] {
+            assert!(text(sql).is_err(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_is_a_double() {
+        for (digits, double) in [
+            ("1e3", true),
+            ("1.5", false),
+            ("99999999999999999999999999999999999999", false),
+            ("100000000000000000000000000000000000000", true),
+            ("0.12345678901234567890123456789012345678", false),
+            ("0.123456789012345678901234567890123456789", true),
+        ] {
+            assert_eq!(is_double(digits), double, "{digits}");
+        }
+    }
+}
