@@ -21,7 +21,7 @@ fn result_types_and_values() {
         ("div", ("float64", "1"), ("float64", "0"), "DivisionByZero"),
         ("mod", ("float64", "5.5"), ("float64", "2"), "1.5: float64"),
         ("mul", ("float64", "1e300"), ("float64", "1e300"), "Overflow"),
-        ("add", ("float64", "inf"), ("float64", "1"), "inf: float64"),
+        ("add", ("float64", "inf"), ("float64", "1"), "Infinity: float64"),
         ("add", ("float32", "1.5"), ("int32", "1"), "2.5: float64"),
         ("add", ("decimal(4,2)", "1.25"), ("decimal(5,3)", "0.125"), "1.375: decimal(6,3)"),
         ("sub", ("decimal(4,2)", "1.25"), ("int32", "1"), "0.25: decimal(13,2)"),
@@ -39,7 +39,7 @@ fn result_types_and_values() {
             ("decimal(16,2)", "100"),
             "-9999999999999999999900.000000: decimal(38,6)",
         ),
-        ("mul", ("decimal(38,20)", "1.5"), ("decimal(38,20)", "2"), "3.0: float64"),
+        ("mul", ("decimal(38,20)", "1.5"), ("decimal(38,20)", "2"), "3: float64"),
         (
             "add",
             ("decimal(38,0)", "99999999999999999999999999999999999999"),

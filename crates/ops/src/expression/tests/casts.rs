@@ -26,7 +26,7 @@ fn conversions() {
         ("int64", "1234", "decimal(5,2)", "Overflow"),
         ("int64", "300", "int8", "Overflow"),
         ("int64", "-1", "uint64", "Overflow"),
-        ("int64", "5", "float64", "5.0: float64"),
+        ("int64", "5", "float64", "5: float64"),
         ("int64", "5", "boolean", "true: boolean"),
         ("boolean", "true", "int32", "1: int32"),
         ("boolean", "true", "decimal(3,1)", "1.0: decimal(3,1)"),
@@ -68,7 +68,7 @@ fn conversions() {
         ("string", "yes", "boolean", "true: boolean"),
         ("string", "maybe", "boolean", "Data"),
         ("string", "1e400", "float64", "Overflow"),
-        ("string", "Infinity", "float64", "inf: float64"),
+        ("string", "Infinity", "float64", "Infinity: float64"),
         ("string", "2024-02-30", "date", "Overflow"),
         ("string", "24:00", "time(us)", "24:00:00: time(us)"),
         (
