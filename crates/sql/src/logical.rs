@@ -1,13 +1,12 @@
 //! SQL to a logical plan with names and types, by DataFusion's planner with our functions. No rewrite here evaluates a
 //! constant or changes a predicate; `convert` does so on our own expressions.
 
+use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
 use datafusion_common::{DFSchema, ScalarValue, internal_err, plan_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{
-    Cast, Expr, ExprSchemable, Like, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values,
-};
+use datafusion_expr::{Expr, ExprSchemable, Like, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
