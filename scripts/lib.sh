@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 target=${CARGO_TARGET_DIR:-$root/target}
+# Tests run where they were built, and this program is not there.
+export TESSERA_VIRTUAL_GPU=$target/release/tessera-virtual-gpu
 
 # say TEXT: a line about what happens.
 say() { printf '%s\n' "$*"; }
