@@ -3,7 +3,7 @@
 //!
 //! Group tables are partitioned and typed; the sets of values that a function with DISTINCT keeps for each group are neither.
 
-use tessera_plan::{Expr, Scalar};
+use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::Atom;
 
 use crate::convert::Converter;
@@ -47,7 +47,9 @@ impl Converter<'_> {
             let part = self.fresh_name("part", atom.clone());
             let function: Name =
                 if &*call.function == "count" { "sum".into() } else { call.function.clone() };
-            let merged = self.fresh_name("merged", atom.clone());
+            // A sum of sums may be wider than what it sums.
+            let wide = self.library.aggregate(&function, &[(atom.clone(), true)], false);
+            let merged = self.fresh_name("merged", wide.map_or_else(|_| atom.clone(), |(wide, _)| wide));
             let mut value = Expr::Field(merged.clone()).cast(atom.clone());
             if &*call.function == "count" {
                 // Of no tuples there are none, not NULL.

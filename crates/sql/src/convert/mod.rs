@@ -37,7 +37,7 @@ struct Scope<'a> {
 /// Turns logical plans into relations.
 #[derive(Debug)]
 pub(crate) struct Converter<'a> {
-    library: &'a Arc<Library>,
+    pub(crate) library: &'a Arc<Library>,
     moment: Moment,
     used: HashSet<Name>,
     atoms: HashMap<Name, Atom>,
