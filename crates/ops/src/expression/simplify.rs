@@ -172,8 +172,10 @@ impl<'a, K: Known> Simplifier<'a, K> {
         for operand in flat {
             match truth(&operand) {
                 Some(Some(value)) if value == any => {
-                    // Operands before it count only if they raise; those behind it are never evaluated.
-                    kept.retain(|before| self.known.stays(before));
+                    // Operands before it count only if they raise, or keep one behind them from raising; those
+                    // behind it are never evaluated.
+                    let raising = kept.iter().rposition(|before| self.known.stays(before));
+                    kept.truncate(raising.map_or(0, |last| last + 1));
                     kept.push(operand);
                     break;
                 }

@@ -220,6 +220,12 @@ fn what_raises_or_is_long_stays() {
     assert_eq!(simplified(cut), Expr::boolean(false));
     let kept = Expr::And(vec![call("eq", [by_zero(), whole(1)]), Expr::boolean(false)]);
     assert_eq!(simplified(kept.clone()), kept);
+    // A guard of what raises stays, too.
+    let raises = call("eq", [call("div", [whole(1), Expr::field("a").cast(Atom::Int64)]), whole(1)]);
+    let guarded = Expr::And(vec![Expr::field("p"), raises, Expr::field("q"), Expr::boolean(false)]);
+    let Expr::And(list) = simplified(guarded.clone()) else { panic!("the guard is gone") };
+    assert_eq!(list.first(), Some(&Expr::field("p")));
+    assert_eq!(list.len(), 3, "{list:?}");
     let taken =
         Expr::Case { branches: vec![(Expr::boolean(true), whole(1))], otherwise: Some(Box::new(by_zero())) };
     assert_eq!(simplified(taken), whole(1));
