@@ -112,7 +112,7 @@ fn headers() {
 
 #[test]
 fn kinds_of_values() {
-    expect(csv("a\n1\nInfinity\n-inf\nNaN\n"), "<a: float64?>", "1.0\ninf\n-inf\nNaN\n");
+    expect(csv("a\n1\nInfinity\n-inf\nNaN\n"), "<a: float64?>", "1.0\nInfinity\n-Infinity\nNaN\n");
     expect(csv("a,b\n 1 , 2\n3,4\n"), "<a: int64?, b: int64?>", "1,2\n3,4\n");
     expect(
         csv("a,b\n2024-01-01T00:00:00Z,10:00\n2024-01-01 00:00:00.5+02:00,23:59:59.5\n"),

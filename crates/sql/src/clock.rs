@@ -120,7 +120,7 @@ mod tests {
             Some(Expr::Constant(Scalar::Integer(value), atom)) => format!("{value} {atom}"),
             other => format!("{other:?}"),
         };
-        assert_eq!(value("now"), "172800000005 timestamp(us,UTC)");
+        assert_eq!(value("now"), "172800000005 timestamp(us, UTC)");
         assert_eq!(value("current_date"), "2 date");
         assert_eq!(value("current_time"), "5 time(us)");
         assert_eq!(value("localtimestamp"), "172800000005 timestamp(us)");

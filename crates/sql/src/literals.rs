@@ -142,6 +142,6 @@ mod tests {
         assert_eq!(shown("(a, b) = (1, 2)"), "(a = 1 AND b = 2)");
         assert_eq!(shown("(a, b) <> (1, 2)"), "(a <> 1 OR b <> 2)");
         assert_eq!(shown("(a, b) <= (1, 2)"), "(a < 1 OR (a = 1 AND (b <= 2)))");
-        assert_eq!(shown("(a, b) not in ((1, 2))"), "NOT ((a = 1 AND b = 2))");
+        assert_eq!(shown("(a, b) not in ((1, 2))"), "NOT (((a = 1 AND b = 2)))");
     }
 }
