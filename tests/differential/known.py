@@ -32,6 +32,18 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
         "date_trunc",
         r"out of range for type timestamp\(ns\)|date_trunc: Timestamp|date_trunc.*out of range",
     ),
+    (
+        "ceil, floor and round of decimals with many digits overflow in the library's functions",
+        (),
+        r"\b(ceil|ceiling|floor|round|trunc)\(",
+        r"function (ceil|ceiling|floor|round|trunc): Decimal overflow",
+    ),
+    (
+        "keys of one grouping are simplified to decimals of another precision than those of its parts",
+        (),
+        "",
+        r"sub-operator union .*: field \w+ is decimal",
+    ),
 ]
 
 
