@@ -328,9 +328,6 @@ impl Execution {
             }
         }
         pipeline.satisfied |= sink_run.satisfied();
-        if pipeline.satisfied && pipeline.active == 1 && pipeline.parked.is_empty() {
-            pipeline.drop_input();
-        }
         Ok(())
     }
 
@@ -342,6 +339,7 @@ impl Execution {
             self.failed.store(true, Ordering::Relaxed);
             state.error.get_or_insert(error);
         }
+        state.pipelines[index].drop_unwanted_input();
         let advance = state.error.is_none() && state.pipelines[index].phase_is_over();
         if advance {
             state.pipelines[index].phase = match state.pipelines[index].phase {

@@ -165,6 +165,14 @@ impl PipelineState {
         self.output = None;
     }
 
+    /// Drops the input of a pipeline that has enough, once no job reads it: a pipeline that writes it while this one runs
+    /// waits until it is read or dropped. Asked after each job, so that whoever ends last drops it.
+    pub(crate) fn drop_unwanted_input(&mut self) {
+        if self.phase == Phase::Running && self.satisfied && self.active == 0 && self.parked.is_empty() {
+            self.drop_input();
+        }
+    }
+
     /// Drops what reads the input, which nobody wants any more.
     pub(crate) fn drop_input(&mut self) {
         self.free_lanes.clear();
