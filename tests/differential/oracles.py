@@ -119,6 +119,19 @@ class DuckDb:
                 found.append(None)
         return found
 
+    def raises(self, queries: list[str]) -> bool:
+        """Whether one of the queries is an error about a value."""
+        import duckdb
+
+        for sql in queries:
+            try:
+                self.connection.execute(sql).fetchall()
+            except (duckdb.ConversionException, duckdb.OutOfRangeException):
+                return True
+            except Exception:
+                continue
+        return False
+
     def problem(self, case: Case, answers: list[Answer]) -> str | None:
         """What is wrong with the answers of a case, or None."""
         if isinstance(answers[0], Exception):
@@ -170,6 +183,11 @@ class PostgreSql:
             found.append(None if bad else Case(query, [query.sql()], singles(rows, query)))
         return found
 
+    def raises(self, queries: list[str]) -> bool:
+        """Whether one of the queries is an error about a value."""
+        answers = self.postgres.answers(queries, self.before, POSTGRES_TIMEOUT_S * len(queries) + 60)
+        return any(answer.failed and answer.state.startswith("22") for answer in answers)
+
     def problem(self, case: Case, answers: list[Answer]) -> str | None:
         """What is wrong with the answers of a case, or None."""
         if isinstance(answers[0], Exception):
@@ -193,6 +211,10 @@ class Own:
 
     def cases(self, queries: list[Query]) -> list[Case | None]:
         return [self.case(query) for query in queries]
+
+    def raises(self, queries: list[str]) -> bool:
+        """Nobody says."""
+        return False
 
     def problem(self, case: Case, answers: list[Answer]) -> str | None:
         """What is wrong with the answers of a case, or None."""

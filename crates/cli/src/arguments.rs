@@ -165,6 +165,9 @@ struct GenerateLine {
     /// Replace tables that are there already
     #[arg(long)]
     overwrite: bool,
+    /// Declare all columns NOT NULL; without it they may be NULL, though none is
+    #[arg(long)]
+    not_null: bool,
     /// Threads (default: one per core)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -339,6 +342,7 @@ pub(crate) struct Generate {
     pub(crate) scale: f64,
     pub(crate) out: PathBuf,
     pub(crate) overwrite: bool,
+    pub(crate) not_null: bool,
     pub(crate) threads: Option<u16>,
     pub(crate) seed: Option<u64>,
 }
@@ -402,6 +406,7 @@ fn from(
             scale: line.scale,
             out: line.out,
             overwrite: line.overwrite,
+            not_null: line.not_null,
             threads: line.threads,
             seed: line.seed,
         }),

@@ -39,6 +39,7 @@ pub(crate) fn main(arguments: &Generate) -> u8 {
     let is_cancelled = || cancelled.load(Ordering::Relaxed);
     let mut options = Options {
         overwrite: arguments.overwrite,
+        not_null: arguments.not_null,
         progress: &progress,
         cancelled: &is_cancelled,
         ..Options::default()

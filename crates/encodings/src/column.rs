@@ -78,6 +78,17 @@ impl Column {
         self.len() == 0
     }
 
+    /// Whether a value is NULL, or for a dictionary may be: an entry that is NULL need not be used.
+    pub fn has_nulls(&self) -> bool {
+        match self {
+            Column::Plain(array) | Column::Constant(array, _) => array.logical_null_count() > 0,
+            Column::Dictionary(array) => {
+                array.null_count() > 0 || array.as_any_dictionary().values().logical_null_count() > 0
+            }
+            Column::Handles(_) => false,
+        }
+    }
+
     /// The values in plain form.
     ///
     /// # Errors

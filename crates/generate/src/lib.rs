@@ -78,6 +78,8 @@ pub struct Options<'a> {
     pub threads: NonZeroUsize,
     /// Replace tables that are already there; without it they are an error.
     pub overwrite: bool,
+    /// Declare every column NOT NULL. Without it columns may be NULL, as in files of pandas, Spark, Polars or DuckDB; none is.
+    pub not_null: bool,
     /// Seed of SSB's random numbers. TPC-H has none: its rows are fixed by the specification.
     pub seed: u64,
     /// Called from any thread after each row group: table, rows written, rows expected. What is expected of
@@ -92,6 +94,7 @@ impl Default for Options<'_> {
         Options {
             threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             overwrite: false,
+            not_null: false,
             seed: ssb::DEFAULT_SEED,
             progress: &|_, _, _| {},
             cancelled: &|| false,
@@ -105,6 +108,7 @@ impl fmt::Debug for Options<'_> {
             .debug_struct("Options")
             .field("threads", &self.threads)
             .field("overwrite", &self.overwrite)
+            .field("not_null", &self.not_null)
             .field("seed", &self.seed)
             .finish_non_exhaustive()
     }
@@ -143,9 +147,12 @@ pub fn generate(suite: Suite, scale: f64, out: &Path, options: &Options<'_>) -> 
     if !(SCALE_MIN..=SCALE_MAX).contains(&scale) {
         return Err(Error::Scale { suite, scale });
     }
-    let tables = match suite {
+    let mut tables = match suite {
         Suite::Tpch => tpch::tables(scale),
         Suite::Ssb => ssb::tables(scale, options.seed),
     };
+    for table in &mut tables {
+        table.declare(!options.not_null);
+    }
     files::write(&tables, out, options)
 }

@@ -1,6 +1,8 @@
 //! A table as the writer sees it: a schema and chunks that can be made in any order, on any thread.
 
-use arrow::datatypes::SchemaRef;
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 
@@ -26,6 +28,14 @@ pub(crate) struct Table {
     pub(crate) rows_expected: u64,
     /// Makes the chunk of that number, from 0.
     pub(crate) batches: Box<dyn Fn(u32) -> Batches + Sync>,
+}
+
+impl Table {
+    /// Declares that all columns may be NULL, or that none may.
+    pub(crate) fn declare(&mut self, nullable: bool) {
+        let fields = self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(nullable));
+        self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    }
 }
 
 /// How many chunks of [`CHUNK_ROWS`] hold `rows`.

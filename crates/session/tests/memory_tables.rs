@@ -132,3 +132,29 @@ fn estimates_know_their_rows() {
     }
     assert_eq!(texts(&rows(&mut session, "analyze t")).len(), 15);
 }
+
+#[test]
+fn one_null_does_not_cost_a_block_its_bounds() {
+    let mut session = session(1, 8_192);
+    done(
+        &mut session,
+        "create temp table t as select case when i = 5 then null else i end as a, case when i > 65536 then i end as b
+         from generate_series(1, 131072) as t(i)",
+    );
+    let mut skipped = |condition: &str| {
+        let sql = format!("explain analyze select count(*) from t where {condition}");
+        let text = match session.execute(&sql).unwrap().pop() {
+            Some(StatementResult::Text(text)) => text,
+            other => panic!("{sql}: {other:?}"),
+        };
+        let figure = text.lines().find_map(|line| line.strip_prefix("-- rows skipped: ").map(str::to_string));
+        figure.map_or(0, |figure| figure.parse::<usize>().unwrap())
+    };
+    // The first block has a NULL in `a` and nothing else in `b`.
+    assert_eq!(skipped("a > 100000"), 65_536);
+    assert_eq!(skipped("a < 100"), 65_536);
+    assert_eq!(skipped("a is null"), 65_536);
+    assert_eq!(skipped("b > 0"), 65_536);
+    assert_eq!(skipped("b is null"), 65_536);
+    assert_eq!(skipped("a > 0"), 0);
+}

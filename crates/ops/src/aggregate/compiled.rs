@@ -46,14 +46,8 @@ impl Compiled {
     /// Asks the run's compiler for the updates of a program over tuples of so many fields; none where there is no compiler, or no
     /// state for it.
     pub(crate) fn start(program: &Program, fields: usize, grouped: bool, run: &Run) -> Option<Arc<Compiled>> {
-        let compiler = run.context.compiler()?;
-        let ask = || {
-            let asked = Arc::new(asked(program, fields, grouped)?);
-            // At once: what is wanted early is compiled early.
-            asked.variants.promise(&asked.code.inputs, |inputs| Some(asked.ask(&**compiler, inputs)));
-            Some(asked)
-        };
-        let asked = program.asked.get_or_init(ask).clone();
+        run.context.compiler()?;
+        let asked = program.asked.get_or_init(|| asked(program, fields, grouped).map(Arc::new)).clone();
         let left = match &asked {
             Some(asked) => asked.states.iter().filter(|covered| !**covered).count(),
             None => program.len(),
@@ -68,8 +62,7 @@ impl Compiled {
     pub(crate) fn is_ready(&self) -> bool {
         let Some(compiler) = self.figures.run().context.compiler() else { return false };
         let ask = |inputs: &[InputCode]| Some(self.asked.ask(&**compiler, inputs));
-        let promise = self.asked.variants.promise(&self.asked.code.inputs, ask);
-        promise.is_some_and(|promise| matches!(promise.get(0), Ok(Some(_))))
+        self.asked.variants.is_ready(&self.asked.code.inputs, ask)
     }
 
     /// Whether there is code for all states, and of fields only: then tuples need not be columns.

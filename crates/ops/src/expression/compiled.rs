@@ -12,7 +12,7 @@ use super::Bound;
 use super::code::{Coder, Origin};
 use super::evaluate::is_raised;
 use crate::Run;
-use crate::code::{Compiler, InputCode, Promise, RawInput, SIZE_MAX, Select, SelectCode};
+use crate::code::{InputCode, Promise, RawInput, SIZE_MAX, Select, SelectCode};
 use crate::join::Pairs;
 use crate::lock;
 use crate::rows::RowRange;
@@ -35,6 +35,9 @@ static ALL_POSITIONS: [u32; CHUNK_ROWS_MAX] = {
 pub(crate) fn positions_from(first: usize) -> &'static [u32] {
     ALL_POSITIONS.get(first..).unwrap_or_default()
 }
+
+/// Codes of a node for columns with and without NULLs and for other places, at most: then columns that may have NULLs share one.
+const VARIANTS_MAX: usize = 8;
 
 /// What compiled code reads of a chunk.
 #[derive(Debug)]
@@ -88,10 +91,19 @@ impl Inputs {
                 (None, None) => None,
             };
             let (place, raw) = input?;
-            found.push(InputCode { place, ..*code });
+            let nullable = code.nullable && !is_all_valid(&raw);
+            found.push(InputCode { place, nullable, ..*code });
             all.push(raw);
         }
         Some((found, Inputs { raw: all, _buffers: Vec::new(), _arrays: arrays }))
+    }
+
+    /// Whether none is NULL of those that code takes to be none.
+    fn keep(&self, codes: &[InputCode], declared: &[InputCode]) -> bool {
+        let is_kept = |((code, declared), raw): ((&InputCode, &InputCode), &RawInput)| {
+            code.nullable || !declared.nullable || is_all_valid(raw)
+        };
+        codes.iter().zip(declared).zip(&self.raw).all(is_kept)
     }
 
     /// The same and one value for all tuples, which is not NULL.
@@ -135,6 +147,37 @@ impl<T: ?Sized> Variants<T> {
         promise
     }
 
+    /// Whether code is there for the inputs of some chunks; before any was seen, for those without NULLs.
+    pub(crate) fn is_ready(&self, inputs: &[InputCode], ask: impl FnOnce(&[InputCode]) -> Asked<T>) -> bool {
+        let mut asked = lock(&self.0);
+        if asked.is_empty() {
+            let usual: Vec<_> = inputs.iter().map(|input| InputCode { nullable: false, ..*input }).collect();
+            let promise = ask(&usual);
+            asked.push((usual, promise));
+        }
+        let is_there = |promise: &Asked<T>| {
+            promise.as_ref().is_some_and(|promise| matches!(promise.get(0), Ok(Some(_))))
+        };
+        asked.iter().any(|(_, promise)| is_there(promise))
+    }
+
+    /// The codes of inputs in columns; those without a NULL in a chunk read no validity.
+    fn narrowed(&self, (origins, codes): (&[Origin], &[InputCode]), chunk: &Chunk) -> Vec<InputCode> {
+        let narrowed = origins.iter().zip(codes).map(|(origin, code)| {
+            let has_nulls = || match origin {
+                Origin::Field(field) if !chunk.is_lying() => chunk.stored()[*field].has_nulls(),
+                _ => true,
+            };
+            InputCode { nullable: code.nullable && has_nulls(), ..*code }
+        });
+        let narrowed: Vec<_> = narrowed.collect();
+        let asked = lock(&self.0);
+        match asked.len() < VARIANTS_MAX || asked.iter().any(|(others, _)| *others == narrowed) {
+            true => narrowed,
+            false => codes.to_vec(),
+        }
+    }
+
     /// Code for the inputs of a chunk where they lie, or else in columns, whichever there is, and the inputs; none where the vectorised
     /// tier is to do the chunk, of which `rows` tuples count.
     ///
@@ -156,11 +199,13 @@ impl<T: ?Sized> Variants<T> {
         {
             return Ok(Some((promise, inputs)));
         }
-        let Some(promise) = self.promise(codes, &ask) else { return Ok(None) };
+        let narrowed = self.narrowed((origins, codes), chunk);
+        let Some(promise) = self.promise(&narrowed, &ask) else { return Ok(None) };
         if promise.get(rows)?.is_none() {
             return Ok(None);
         }
-        Ok(Inputs::read(origins, chunk, run)?.map(|inputs| (promise, inputs)))
+        let inputs = Inputs::read(origins, chunk, run)?;
+        Ok(inputs.filter(|inputs| inputs.keep(&narrowed, codes)).map(|inputs| (promise, inputs)))
     }
 }
 
@@ -190,6 +235,11 @@ pub(crate) fn raw(array: &ArrayRef) -> RawInput {
         }
     );
     RawInput::column(values, validity, (values_offset as u64, validity_offset as u64))
+}
+
+/// Whether an input has no NULL.
+fn is_all_valid(input: &RawInput) -> bool {
+    input.validity == ALL_VALID.as_ptr()
 }
 
 fn validity(array: &dyn Array) -> (*const u8, usize) {
@@ -259,22 +309,23 @@ pub(crate) struct Predicate {
 
 #[derive(Debug)]
 struct Compiled {
-    asked: AskedPredicate,
+    asked: Arc<AskedPredicate>,
     figures: Figures,
 }
 
 /// What was asked of a compiler for a predicate. All runs share it: a nested plan has many.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct AskedPredicate {
+    code: SelectCode,
     origins: Arc<[Origin]>,
-    promise: Arc<dyn Promise<dyn Select>>,
+    variants: Variants<dyn Select>,
 }
 
 impl AskedPredicate {
     /// None where the predicate has no code.
-    fn new(bound: &Bound, compiler: &dyn Compiler) -> Option<AskedPredicate> {
+    fn new(bound: &Bound) -> Option<Arc<AskedPredicate>> {
         let (code, origins) = code_of(bound, true)?;
-        Some(AskedPredicate { origins, promise: compiler.select(code) })
+        Some(Arc::new(AskedPredicate { code, origins, variants: Variants::default() }))
     }
 }
 
@@ -294,8 +345,8 @@ pub(super) fn code_of(bound: &Bound, texts: bool) -> Option<(SelectCode, Arc<[Or
 impl Predicate {
     /// A predicate as a run has it.
     pub(crate) fn start(bound: &Bound, run: &Run) -> Predicate {
-        let compiled = run.context.compiler().and_then(|compiler| {
-            let asked = bound.asked.get_or_init(|| AskedPredicate::new(bound, &**compiler)).clone()?;
+        let compiled = run.context.compiler().and_then(|_| {
+            let asked = bound.asked.get_or_init(|| AskedPredicate::new(bound)).clone()?;
             Some(Arc::new(Compiled { asked, figures: Figures::new(run) }))
         });
         Predicate { bound: bound.clone(), run: run.clone(), compiled }
@@ -325,14 +376,17 @@ impl Predicate {
 impl Compiled {
     /// The positions of the tuples for which the predicate is true; none where the vectorised tier is to say.
     fn select(&self, chunk: &Chunk) -> Result<Option<Vec<u32>>> {
-        let rows = chunk.rows();
-        if reads_dictionary(&self.asked.origins, chunk) {
-            return Ok(None);
-        }
-        let Some(code) = self.asked.promise.get(rows)? else { return Ok(None) };
-        let Some(inputs) = Inputs::read(&self.asked.origins, chunk, self.figures.run())? else {
+        let AskedPredicate { code, origins, variants } = &*self.asked;
+        let run = self.figures.run();
+        let Some(compiler) = run.context.compiler().filter(|_| !reads_dictionary(origins, chunk)) else {
             return Ok(None);
         };
+        let ask = |inputs: &[InputCode]| {
+            Some(compiler.select(SelectCode { inputs: inputs.to_vec(), ..code.clone() }))
+        };
+        let found = variants.find((origins, &code.inputs), (chunk, chunk.rows()), run, ask)?;
+        let Some((promise, inputs)) = found else { return Ok(None) };
+        let Some(code) = promise.get(0)? else { return Ok(None) };
         // SAFETY: the inputs are those of the code, in its order, and of the chunk.
         Ok(unsafe { positions_of(code, &inputs, chunk) })
     }

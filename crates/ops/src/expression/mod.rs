@@ -97,7 +97,7 @@ pub struct Bound {
     atom: Atom,
     nullable: bool,
     /// What was asked of a compiler for it as a predicate, by the first run.
-    asked: Arc<OnceLock<Option<AskedPredicate>>>,
+    asked: Arc<OnceLock<Option<Arc<AskedPredicate>>>>,
     /// The same for it as a value.
     computation: Arc<OnceLock<Option<Arc<AskedComputation>>>>,
 }

@@ -319,6 +319,7 @@ fn widest(a: (Scalar, Scalar), b: (Scalar, Scalar)) -> Option<(Scalar, Scalar)> 
 pub(crate) struct Extremes {
     known: bool,
     ends: Option<(Scalar, Scalar)>,
+    leaves_nulls: bool,
 }
 
 impl Extremes {
@@ -330,7 +331,12 @@ impl Extremes {
                 atom,
                 Atom::Decimal(..) | Atom::Date | Atom::Time(_) | Atom::Timestamp(..) | Atom::String
             );
-        Extremes { known, ends: None }
+        Extremes { known, ends: None, leaves_nulls: false }
+    }
+
+    /// The same, of the values that are not NULL.
+    pub(crate) fn leaving_nulls(atom: &Atom) -> Extremes {
+        Extremes { leaves_nulls: true, ..Extremes::new(atom) }
     }
 
     /// Whether it is worth it to add more.
@@ -338,14 +344,15 @@ impl Extremes {
         self.known
     }
 
-    /// Takes values, in plain form. A NULL among them makes the rest worthless: no bounds hold for it.
+    /// Takes values, in plain form. Where NULLs are not left, one among them makes the rest worthless: no bounds hold for it.
     pub(crate) fn add(&mut self, values: &ArrayRef) -> Result<()> {
         if !self.known {
             return Ok(());
         }
-        let ends = if values.null_count() > 0 { None } else { ends(values) };
+        let nulls = values.null_count();
+        let ends = if nulls > 0 && !self.leaves_nulls { None } else { ends(values) };
         let Some((least, greatest)) = ends else {
-            self.known = values.is_empty();
+            self.known = values.is_empty() || self.leaves_nulls && nulls == values.len();
             return Ok(());
         };
         let more = (array_value(&least, 0)?, array_value(&greatest, 0)?);

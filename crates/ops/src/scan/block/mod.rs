@@ -6,6 +6,7 @@ mod scan;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use arrow::array::Array;
 use tessera_encodings::{Chunk, Segment};
 use tessera_plan::Scalar;
 use tessera_types::{Error, Result, Tuple};
@@ -24,22 +25,33 @@ pub const BLOCK_ROWS: usize = 65_536;
 pub struct Block {
     rows: usize,
     columns: Vec<Segment>,
-    /// The least and the greatest value of each column, where there is no NULL and they are known.
-    bounds: Vec<Option<(Scalar, Scalar)>>,
+    /// What is known of each column.
+    known: Vec<Known>,
+}
+
+/// What is known of a column's values in a block.
+#[derive(Debug)]
+struct Known {
+    /// The least and the greatest that are not NULL, where they are known.
+    ends: Option<(Scalar, Scalar)>,
+    /// How many are NULL.
+    nulls: usize,
 }
 
 impl Block {
     /// Encodes a chunk without selection of tuples of this type.
     fn new(chunk: &Chunk, tuple: &Tuple) -> Result<Block> {
-        let mut block = Block { rows: chunk.rows(), columns: Vec::new(), bounds: Vec::new() };
+        let mut block = Block { rows: chunk.rows(), columns: Vec::new(), known: Vec::new() };
         for (column, field) in chunk.stored().iter().zip(tuple.fields()) {
             let values = column.plain()?;
-            let mut ends = field.atom().map(Extremes::new);
+            let mut ends = field.atom().map(Extremes::leaving_nulls);
             if let Some(ends) = &mut ends {
                 ends.add(&values)?;
             }
             block.columns.push(Segment::new(&values)?);
-            block.bounds.push(ends.and_then(Extremes::known));
+            block
+                .known
+                .push(Known { ends: ends.and_then(Extremes::known), nulls: values.logical_null_count() });
         }
         Ok(block)
     }

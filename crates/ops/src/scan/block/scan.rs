@@ -170,9 +170,10 @@ impl Scan {
     /// What is known of a column's values in a block.
     fn bounds(&self, block: &Block, name: &str) -> Option<Bounds> {
         let at = self.what.columns.index_of(name)?;
-        let (min, max) = block.bounds.get(self.columns[at])?.clone()?;
+        let known = block.known.get(self.columns[at])?;
         let atom = self.what.columns.fields()[at].atom()?.clone();
-        Some(Bounds { atom, min: Some(min), max: Some(max), some_null: false, some_value: true })
+        let (min, max) = known.ends.clone().unzip();
+        Some(Bounds { atom, min, max, some_null: known.nulls > 0, some_value: known.nulls < block.rows })
     }
 }
 
