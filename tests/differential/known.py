@@ -32,12 +32,6 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
         r"\b(ceil|ceiling|floor|round|trunc)\(",
         r"function (ceil|ceiling|floor|round|trunc): Decimal overflow",
     ),
-    (
-        "keys of one grouping are simplified to decimals of another precision than those of its parts",
-        (),
-        "",
-        r"sub-operator union .*: field \w+ is decimal",
-    ),
 ]
 
 

@@ -3,6 +3,7 @@
 //! Both sides are grouped together, counting the tuples of each. A group of l and r tuples gives min(l, r) or l - r copies: a
 //! list as long as that, unnested. Grouping takes NULLs for equal, as set operations do.
 
+use arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Result};
 
@@ -21,7 +22,10 @@ impl Converter<'_> {
         let atoms = left.names.iter().map(|name| self.atom_of(&Expr::Field(name.clone())));
         let atoms = atoms.collect::<Result<Vec<_>>>()?;
         let (lefts, rights): (Vec<Expr>, Vec<Expr>) = pairs.into_iter().unzip();
-        let keys = lefts.iter().map(|expr| self.atom_of(expr)).collect::<Result<Vec<_>>>()?;
+        let types = lefts.iter().zip(&rights).map(|(l, r)| Ok(both(self.atom_of(l)?, self.atom_of(r)?)));
+        let keys = types.collect::<Result<Vec<_>>>()?;
+        let lefts = self.cast_to(lefts, &keys)?;
+        let rights = self.cast_to(rights, &keys)?;
         let left = self.counted(left.relation, lefts, &keys, [1, 0]);
         let right = self.counted(right.relation, rights, &keys, [0, 1]);
         let mut names: Vec<Name> = keys.iter().map(|atom| self.fresh("key", atom.clone())).collect();
@@ -67,6 +71,14 @@ impl Converter<'_> {
         Ok(Converted { relation, names })
     }
 
+    /// Values as these types.
+    fn cast_to(&self, values: Vec<Expr>, atoms: &[Atom]) -> Result<Vec<Expr>> {
+        let cast = |(value, atom): (Expr, &Atom)| {
+            Ok(if self.atom_of(&value)? == *atom { value } else { self.simple(value.cast(atom.clone())) })
+        };
+        values.into_iter().zip(atoms).map(cast).collect()
+    }
+
     /// These keys of each tuple, and two numbers that say on which side it counts.
     fn counted(
         &mut self,
@@ -85,5 +97,18 @@ impl Converter<'_> {
         }
         let names = exprs.iter().map(|(name, _)| name.clone()).collect();
         (Relation::Map { input: Box::new(relation), exprs }, names)
+    }
+}
+
+/// A type for the values of two that the planner takes for one: the digits of decimals that are computed are ours to say.
+fn both(left: Atom, right: Atom) -> Atom {
+    match (&left, &right) {
+        (Atom::Decimal(p, s), Atom::Decimal(q, t)) => {
+            let scale = *s.max(t);
+            let whole = (i16::from(*p) - i16::from(*s)).max(i16::from(*q) - i16::from(*t));
+            let digits = (whole + i16::from(scale)).clamp(1, i16::from(DECIMAL128_MAX_PRECISION));
+            Atom::Decimal(digits as u8, scale)
+        }
+        _ => left,
     }
 }
