@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.suites import TABLES, check_binary, default_binary, ensure_data, queries
+from harness.suites import COLUMNS, TABLES, check_binary, columns_in_words, default_binary, ensure_data, queries
 
 UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -34,6 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--suite", choices=sorted(TABLES), default="tpch", help="queries (default tpch)")
     parser.add_argument("--sf", type=float, default=1, help="scale factor (default 1)")
     parser.add_argument("--data", type=Path, help="where the tables are, or are made (default: made for the purpose)")
+    parser.add_argument("--columns", choices=COLUMNS, help="what the columns of the files must be (default: as they are or are generated)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the program")
     parser.add_argument("--memory", type=int, help="one budget for all queries, in bytes")
     parser.add_argument("--share", type=float, default=0.25, help="the budget as a share of what a query holds (default 0.25)")
@@ -65,11 +66,13 @@ class Runs:
                 raise RuntimeError(f"{sql}: {err.read().decode()}")
             return out.read().decode().splitlines(), seconds, usage.ru_maxrss * 1024
 
-    def figure(self, sql: str, name: str, budget: int | None = None) -> int:
-        """A figure of EXPLAIN ANALYZE, in bytes; 0 where it is not there."""
+    def figure(self, sql: str, name: str, budget: int | None = None, missing: int | None = None) -> int:
+        """A figure of EXPLAIN ANALYZE, in bytes; `missing` where it is not there, an error where that is not given."""
         lines, _, _ = self.run(f"explain analyze {sql}", budget)
         found = re.search(rf"-- {name}: ([0-9.]+) (\w+)", "\n".join(lines))
-        return int(float(found[1]) * UNITS[found[2]]) if found else 0
+        if not found and missing is None:
+            raise RuntimeError(f"EXPLAIN ANALYZE does not say '{name}': {sql}")
+        return int(float(found[1]) * UNITS[found[2]]) if found else missing
 
 
 def measure(runs: Runs, sql: str, options: argparse.Namespace, base: int) -> dict:
@@ -88,7 +91,7 @@ def measure(runs: Runs, sql: str, options: argparse.Namespace, base: int) -> dic
     return {
         "peak_bytes": peak,
         "budget_bytes": budget,
-        "spilled_bytes": runs.figure(sql, "spilled bytes", budget),
+        "spilled_bytes": runs.figure(sql, "spilled bytes", budget, missing=0),
         "resident_bytes": resident,
         "seconds": much,
         "seconds_in_budget": little,
@@ -97,14 +100,14 @@ def measure(runs: Runs, sql: str, options: argparse.Namespace, base: int) -> dic
     }
 
 
-def page(results: dict[str, dict], options: argparse.Namespace) -> str:
+def page(results: dict[str, dict], options: argparse.Namespace, columns: str) -> str:
     """The table."""
     mib = 1 << 20
     budget = f"--memory {options.memory}" if options.memory else f"--share {options.share:g} --least {options.least}"
     lines = [
         f"# {options.suite} at scale factor {options.sf:g} in little memory",
         "",
-        f"`bench/memory.py --suite {options.suite} --sf {options.sf:g} {budget} --repeat {options.repeat}`, {options.threads} threads, "
+        f"`bench/memory.py --suite {options.suite} --sf {options.sf:g} {budget} --repeat {options.repeat}`, {options.threads} threads, {columns}, "
         f"{platform.machine()}, {os.cpu_count()} cores. Sizes in MiB; resident memory beyond that of `SELECT 1`; time: median of the ratios "
         "to the run without a budget beside it.",
         "",
@@ -126,16 +129,17 @@ def main() -> int:
     options = arguments()
     check_binary(options.tessera)
     with tempfile.TemporaryDirectory(prefix="memory-") as scratch:
-        data = ensure_data(options.tessera, options.suite, options.sf, options.data or Path(scratch) / options.suite)
+        data = ensure_data(options.tessera, options.suite, options.sf, options.data or Path(scratch) / options.suite, options.columns)
+        columns = columns_in_words(data, options.suite)
         runs = Runs(options, data)
         base = runs.run("select 1")[2]
         results = {}
         for query in queries(options.suite, []):
             results[query.name] = measure(runs, query.sql, options, base)
             print(query.name, results[query.name], flush=True)
-    text = page(results, options)
+    text = page(results, options, columns)
     options.out.with_suffix(".md").write_text(text)
-    options.out.with_suffix(".json").write_text(json.dumps({"options": {k: str(v) for k, v in vars(options).items() if k not in ("tessera", "data", "out")}, "base_bytes": base, "queries": results}, indent=1) + "\n")
+    options.out.with_suffix(".json").write_text(json.dumps({"options": {k: str(v) for k, v in vars(options).items() if k not in ("tessera", "data", "out")}, "columns": columns, "base_bytes": base, "queries": results}, indent=1) + "\n")
     print(text)
     return 0 if all(one["same"] for one in results.values()) else 1
 

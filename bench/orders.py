@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness import machine
 from harness.report import quantile
-from harness.suites import ROOT, TABLES, check_binary, default_binary, ensure_data
+from harness.suites import ROOT, TABLES, check_binary, columns_in_words, default_binary, ensure_data
 from joins import plans, plot, shop, tpch
 from joins.region import Region, Sizes, best_of_all, best_of_random
 
@@ -138,7 +138,8 @@ def page(result: dict, stem: str) -> str:
         "A join order costs the rows that its joins yield, the last one's included, counted by DuckDB. `ratio` is the cost of the "
         f"chosen order by that of the best: of all orders up to {ALL_ORDERS_MAX} units, of {result['orders']} random ones beyond (where "
         "the chosen one may be better than the best of these). q-errors are of the estimated rows of each join in an engine's own plan. "
-        "DuckDB reads tables of its own, with the statistics it keeps of these; Tessera reads Parquet files.",
+        "DuckDB reads tables of its own, with the statistics it keeps of these; Tessera reads Parquet files"
+        + (f" (TPC-H's have {result['columns']})." if result["columns"] else "."),
         *analyzed,
         "",
         f"![join orders, each query]({stem}.svg)",
@@ -173,7 +174,7 @@ def main() -> int:
     options = arguments()
     check_binary(options.tessera)
     only = {name for name in options.only.split(",") if name}
-    suites = {}
+    suites, columns = {}, None
     with tempfile.TemporaryDirectory(prefix="orders-") as scratch:
         for suite in options.suites.split(","):
             data = (options.data or Path(scratch)) / (f"tpch-{options.sf:g}" if suite == "tpch" else f"generated-{options.scale}")
@@ -186,6 +187,8 @@ def main() -> int:
             kept = data.parent / f"{suite}-{of}-sizes.json"
             counted = counted_before(kept)
             regions = duckdb_tables(connection, suite, options, data)
+            if suite == "tpch":
+                columns = columns_in_words(data, "tpch")
             cache = Path(scratch) / "cache"
             if options.analyze:
                 plans.analyze(options.tessera, data, cache)
@@ -208,6 +211,7 @@ def main() -> int:
         "machine": machine.describe(options.tessera),
         "seed": options.seed,
         "scale": options.scale,
+        "columns": columns,
         "analyze": options.analyze,
         "orders": options.orders,
         "suites": suites,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.compare import difference, order_columns, parse_csv, rows_from_csv
+from harness.compare import difference, header_problem, order_columns, parse_csv, rows_from_csv
 
 
 class Compare(unittest.TestCase):
@@ -44,6 +44,11 @@ class Compare(unittest.TestCase):
     def test_missing_rows_and_repeated_ones_are_found(self):
         self.assertIsNotNone(difference([(1,), (2,)], [(1,)], []))
         self.assertIsNotNone(difference([(1,), (2,)], [(1,), (1,)], []))
+
+    def test_an_answer_without_rows_has_the_right_columns(self):
+        self.assertIsNone(header_problem('a,"b,\n""c"\n', ["a", "x"]))
+        self.assertIsNotNone(header_problem("a\n", ["a", "b"]))
+        self.assertIsNotNone(header_problem("", ["a"]))
 
     def test_the_order_by_of_the_query_is_found(self):
         sql = "select a, b from (select 1 order by c) order by\n b desc,\n a\nlimit 3"

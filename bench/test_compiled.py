@@ -8,39 +8,48 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.compiled import decoding, rows_of_scans
+from harness.compiled import decoding, rows_of_operators
 
 
-def node(number: int, operator: str, inputs: list[int], rows: int, compiled: int = 0, nested: tuple = ()) -> dict:
+def node(number: int, operator: str, inputs: list[int], rows: int, compiled: int = 0, vectorized: int = 0, text: str = "", nested: tuple = ()) -> dict:
     """A node as EXPLAIN gives it."""
-    counters = {"compiled_rows": compiled} if compiled else {}
-    return {"id": number, "operator": operator, "inputs": inputs, "rows": rows, "counters": counters, "nested": list(nested)}
+    counters = {name: rows for name, rows in (("compiled_rows", compiled), ("vectorized_rows", vectorized)) if rows}
+    return {"id": number, "operator": operator, "inputs": inputs, "rows": rows, "counters": counters, "text": text, "nested": list(nested)}
 
 
-class RowsOfScans(unittest.TestCase):
-    """Rows that leave scans, and those of compiled pipelines."""
+class RowsOfOperators(unittest.TestCase):
+    """Tuples that sub-operators take, and those they take in compiled code."""
 
-    def test_code_anywhere_in_the_pipeline_counts_and_no_other(self):
+    def test_a_compiled_neighbor_makes_no_other_sub_operator_compiled(self):
         plan = {
             "nodes": [
                 node(0, "block_scan", [], 10),
                 node(1, "build", [0], 1),
                 node(2, "block_scan", [], 1000),
                 node(3, "probe", [1, 2], 500, compiled=1000),
-                node(4, "reduce", [3], 1, compiled=500),
+                node(4, "map", [3], 500),
+                node(5, "reduce", [4], 1, compiled=500),
             ]
         }
-        self.assertEqual(rows_of_scans(plan), (1010, 1000))
+        # The build takes 10 and the map 500 without code, the probe 1000 and the reduce 500 in code.
+        self.assertEqual(rows_of_operators(plan), (2010, 1500))
         nested = {"nodes": [node(0, "executor", [], 1, nested=(plan,))]}
-        self.assertEqual(rows_of_scans(nested), (1010, 1000))
+        self.assertEqual(rows_of_operators(nested), (2010, 1500))
 
-    def test_a_scan_that_filters_in_code_is_compiled(self):
-        plan = {"nodes": [node(0, "block_scan", [], 7, compiled=90), node(1, "build", [0], 1)]}
-        self.assertEqual(rows_of_scans(plan), (7, 7))
+    def test_a_sub_operator_that_began_vectorized_counts_in_part(self):
+        plan = {"nodes": [node(0, "block_scan", [], 100), node(1, "reduce", [0], 1, compiled=75, vectorized=25)]}
+        self.assertEqual(rows_of_operators(plan), (100, 75))
 
-    def test_rows_of_collections_are_not_those_of_scans(self):
-        plan = {"nodes": [node(0, "values", [], 3), node(1, "rows_scan", [0], 9)]}
-        self.assertEqual(rows_of_scans(plan), (0, 0))
+    def test_a_scan_counts_where_it_tests_conditions(self):
+        build = node(1, "build", [0], 1)
+        self.assertEqual(rows_of_operators({"nodes": [node(0, "block_scan", [], 7, compiled=90), build]}), (97, 90))
+        text = "block_scan() {predicate = a LIKE 'x%'}"
+        self.assertEqual(rows_of_operators({"nodes": [node(0, "block_scan", [], 7, text=text), build]}), (14, 0))
+        self.assertEqual(rows_of_operators({"nodes": [node(0, "block_scan", [], 7), build]}), (7, 0))
+
+    def test_handing_on_is_no_work(self):
+        plan = {"nodes": [node(0, "values", [], 3), node(1, "rows_scan", [0], 9), node(2, "limit", [1], 2)]}
+        self.assertEqual(rows_of_operators(plan), (0, 0))
 
 
 class Decoding(unittest.TestCase):

@@ -1,6 +1,18 @@
-"""What the tests of platforms share."""
+"""What the tests of platforms share: counting checks, and kills at random moments."""
 
 from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+# Tries for each kill that must hit a running query.
+TRIES = 10
+# How often a process is looked at while something is awaited, and for how long.
+LOOK_S = 0.002
+AWAITED_S = 120
 
 
 class Checks:
@@ -9,16 +21,81 @@ class Checks:
     def __init__(self) -> None:
         self.passed = 0
         self.failed = 0
+        self.missed = 0
 
     def note(self, problem: str | None, what: str) -> None:
-        """One check; none is no problem."""
-        if problem:
+        """One check. None means no problem; an empty text is a problem without words."""
+        if problem is not None:
             self.failed += 1
-            print(f"FAILED: {what}: {problem}", flush=True)
+            print(f"FAILED: {what}: {problem or 'no message'}", flush=True)
         else:
             self.passed += 1
 
+    def shots(self, what: str, wanted: int, shoot: Callable[[int], Shot], tries: int = TRIES) -> None:
+        """Shoots until `wanted` shots have hit a running query, at most `tries` times as often.
+
+        Shots that come before or after the query are counted apart, never as passed. Too few hits are a failure."""
+        hits = missed = 0
+        while hits < wanted and hits + missed < wanted * tries:
+            shot = shoot(hits + missed)
+            hits, missed = hits + shot.hit, missed + (not shot.hit)
+            if shot.hit or shot.problem is not None:
+                self.note(shot.problem, f"{what} {hits + missed}")
+        self.missed += missed
+        print(f"{what}: {hits} of {hits + missed} hit a running query", flush=True)
+        if hits < wanted:
+            self.note(f"only {hits} of {wanted} wanted ones hit a running query", what)
+
     def end(self) -> int:
         """Prints the counts; the exit code."""
-        print(f"{self.passed} passed, {self.failed} failed")
+        apart = f", {self.missed} kills hit no running query" if self.missed else ""
+        print(f"{self.passed} passed, {self.failed} failed{apart}")
         return 1 if self.failed else 0
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A kill: whether it hit a running query, and what was wrong afterwards."""
+
+    hit: bool
+    problem: str | None = None
+
+
+class Moments:
+    """Random moments within a run. The length adapts: it shrinks after a moment behind the end."""
+
+    def __init__(self, rng: random.Random, length: float) -> None:
+        self.rng = rng
+        self.length = length
+
+    def wait(self) -> float:
+        """Sleeps until a random moment; how long."""
+        delay = self.rng.uniform(0, self.length)
+        time.sleep(delay)
+        return delay
+
+    def late(self) -> None:
+        """The query had ended."""
+        self.length *= 0.8
+
+
+def awaited(what: Callable[[], bool], ended: Callable[[], bool], longest_s: float = AWAITED_S) -> bool:
+    """Waits until something is so; false where the program has ended before, or the time is over."""
+    until = time.monotonic() + longest_s
+    while not what():
+        if ended() or time.monotonic() > until:
+            return False
+        time.sleep(LOOK_S)
+    return True
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that run with `NAME=VALUE` in their environment."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and mark.encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found

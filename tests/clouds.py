@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from checks import Checks
-from harness.compare import difference, order_columns, rows_from_csv
+from harness.compare import difference, header_problem, order_columns, rows_from_csv
 from harness.suites import TABLES, queries
 from harness.worker import duckdb_engine
 from stores import Azurite, FakeGoogle, free_port, serving, web_server
@@ -66,8 +66,9 @@ class Program:
         code, rows, messages = self.run(sql, *options)
         if code:
             return self.checks.note(f"exit code {code}: {messages[-800:]}", what)
-        given = rows_from_csv(rows, expected)
-        self.checks.note(difference(expected, given, order_columns(expected_sql, list(answer.column_names))), what)
+        names = list(answer.column_names)
+        wrong = header_problem(rows, names)
+        self.checks.note(wrong or difference(expected, rows_from_csv(rows, expected), order_columns(expected_sql, names)), what)
 
     def fails(self, what: str, words: list[str], sql: str, *options: str, **variables: str) -> None:
         """One statement that ends with one line, in which these words are."""

@@ -14,6 +14,11 @@ check() {
     shift
     binary=$("$@" --release --locked --no-run --message-format json | grep -o '"executable":"[^"]*"' | tail -1 | cut -d '"' -f 4)
     [ -x "$binary" ] || { say "no test binary was built by: $*" >&2; exit 1; }
+    local test
+    for test in "${tests[@]}"; do
+        # A module that has another name now would be left out in silence.
+        [ "$(with_mpi mpich "$binary" --list "$test" | grep -c ': test$')" != 0 ] || { say "no test is called $test in $binary" >&2; exit 1; }
+    done
     with_mpi mpich valgrind --quiet --error-exitcode=9 "$binary" --quiet --test-threads=1 "${tests[@]}"
 }
 

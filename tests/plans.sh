@@ -21,6 +21,7 @@ same() {
         diff "$data/plan.csv" "$data/sql.csv" >&2 || true
         exit 1
     fi
+    [ "$(wc -l <"$data/sql.csv")" -gt 1 ] || { echo "plans/$1.plan answers without a row, which compares nothing" >&2; exit 1; }
     tested+=("$1")
 }
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from checks import Checks
+from checks import Checks, Moments, Shot, awaited, marked
 from mpi import HEAVY_COUNTED, HEAVY_KEY, ODD_SHARES, write_tables
 
 QUERY = """select l_suppkey, count(*), sum(o_totalprice) from lineitem join orders on l_orderkey = o_orderkey
@@ -65,13 +65,13 @@ class Program:
     def workers(self) -> list[int]:
         """Processes that run as workers of this program."""
         found = []
-        for entry in Path("/proc").iterdir():
+        for pid in marked(f"TMPDIR={self.temporary}"):
             try:
-                line = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
             if line[:2] == [os.fsencode(self.binary.resolve()), b"worker"]:
-                found.append(int(entry.name))
+                found.append(pid)
         return found
 
     def leftovers(self, temporary: bool = True) -> list[str]:
@@ -80,31 +80,71 @@ class Program:
         return [f"process {pid}" for pid in self.workers()] + files
 
 
-def kill_one(
-    program: Program, data: Path, sql: str, expected: str, rng: random.Random, longest_s: float
-) -> str | None:
-    """Kills a worker at some moment; what is wrong afterwards, or None."""
-    running = program.start(data, sql, 4)
-    delay = rng.uniform(0.15, longest_s)
-    time.sleep(delay)
+REPEATED = re.compile(r"^Workers: .*\((\d+) repeated\)", re.MULTILINE)
+
+
+def kill_one(program: Program, data: Path, sql: str, expected: str, rng: random.Random, moments: Moments) -> Shot:
+    """Kills a worker at some moment. The kill has hit where the driver had to run a worker's share again."""
+    running = program.start(data, sql, 4, "--timing")
+    awaited(program.workers, lambda: running.poll() is not None)
+    delay = moments.wait()
     victims = program.workers()
-    if not victims or running.poll() is not None:
-        running.communicate(timeout=60)
-        return "missed"
-    try:
-        os.kill(rng.choice(victims), signal.SIGKILL)
-    except ProcessLookupError:
-        running.communicate(timeout=60)
-        return "missed"
+    if not kill_any(victims, rng):
+        moments.late()
     try:
         rows, messages = running.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         running.kill()
-        return f"after {delay:.2f} s: still running a minute after the kill"
+        running.communicate()
+        return Shot(bool(victims), f"after {delay:.2f} s: still running a minute after the kill")
+    hit = REPEATED.search(messages) is not None
     if running.returncode != 0 or rows != expected:
-        return f"after {delay:.2f} s: exit code {running.returncode}, {len(rows)} bytes: {messages[-1000:]}"
+        return Shot(hit, f"after {delay:.2f} s: exit code {running.returncode}, {len(rows)} bytes: {messages[-1000:]}")
     left = program.leftovers()
-    return f"after {delay:.2f} s: left behind {left}" if left else None
+    return Shot(hit, f"after {delay:.2f} s: left behind {left}" if left else None)
+
+
+def kill_any(victims: list[int], rng: random.Random) -> bool:
+    """Kills one of these processes; whether it was there."""
+    try:
+        if victims:
+            os.kill(rng.choice(victims), signal.SIGKILL)
+        return bool(victims)
+    except ProcessLookupError:
+        return False
+
+
+def end_driver(program: Program, data: Path, by: signal.Signals, moments: Moments) -> Shot:
+    """Ends the program itself while it has workers."""
+    running = program.start(data, QUERY, 4)
+    awaited(program.workers, lambda: running.poll() is not None)
+    moments.wait()
+    has_workers = bool(program.workers())
+    running.send_signal(by)
+    running.communicate(timeout=30)
+    ended = (130, -signal.SIGINT) if by == signal.SIGINT else (-signal.SIGKILL,)
+    hit = has_workers and running.returncode in ended
+    if not hit:
+        moments.late()
+    time.sleep(0.5)
+    left = program.leftovers(temporary=by == signal.SIGINT)
+    if running.returncode not in (0, *ended):
+        return Shot(hit, f"exit code {running.returncode}")
+    return Shot(hit, f"left behind {left}" if left else None)
+
+
+def lose_unrepeatable(program: Program, data: Path, rng: random.Random) -> Shot:
+    """Kills a worker of a statement that would differ each time: it is not run again."""
+    sql = "select count(*), sum(r) from (select random() as r, l_orderkey from lineitem) x group by l_orderkey % 7"
+    late = {"TESSERA_LOCAL_COLD_START_MS": "1", "TESSERA_LOCAL_STORE_FAULTS": "late=1,late_ms=40"}
+    running = program.start(data, sql, 4, "--timing", **late)
+    awaited(lambda: len(program.workers()) == 4, lambda: running.poll() is not None)
+    time.sleep(rng.uniform(0, 0.2))
+    kill_any(program.workers(), rng)
+    _, messages = running.communicate(timeout=60)
+    if running.returncode == 0:
+        return Shot(False, messages if REPEATED.search(messages) else None)
+    return Shot(True, None if "random()" in messages else messages)
 
 
 def main() -> int:
@@ -151,27 +191,20 @@ def main() -> int:
         code, _, messages = program.run(odd, many, 4, TESSERA_LOCAL_CONCURRENCY="2")
         right = code == 1 and "could not be started" in messages and "--workers" in messages
         note(None if right else f"exit code {code}: {messages[-800:]}", "more workers than may run")
-        check_heavy(options, program, odd, note)
+        check_heavy(options, program, odd, checks)
         if options.data:
             check_uploads(program, options.data, note)
-            check_data(options, program, note)
+            check_data(options, program, checks)
     return checks.end()
 
 
-def kill_some(count: int, program: Program, data: Path, sql: str, rng: random.Random, note) -> None:
-    """Kills workers at any moment of a statement, so many of them."""
+def kill_some(what: str, count: int, program: Program, data: Path, sql: str, rng: random.Random, checks: Checks) -> None:
+    """Kills workers at any moment of a statement until so many kills have hit."""
     _, expected, _ = program.run(data, sql)
     started = time.monotonic()
     program.run(data, sql, 4)
-    longest = time.monotonic() - started
-    kills = 0
-    for _ in range(count * 5):
-        if kills == count:
-            break
-        problem = kill_one(program, data, sql, expected, rng, longest)
-        if problem != "missed":
-            kills += 1
-            note(problem, f"kill {kills} of {sql[:60]}")
+    moments = Moments(rng, time.monotonic() - started)
+    checks.shots(f"a killed worker of {what}", count, lambda _: kill_one(program, data, sql, expected, rng, moments))
 
 
 def check_uploads(program: Program, data: Path, note) -> None:
@@ -195,8 +228,9 @@ def check_uploads(program: Program, data: Path, note) -> None:
     note(None if (code, rows) == (0, expected) else f"exit code {code}: {messages[-800:]}", "what others wrote there is replaced")
 
 
-def check_heavy(options: argparse.Namespace, program: Program, odd: Path, note) -> None:
+def check_heavy(options: argparse.Namespace, program: Program, odd: Path, checks: Checks) -> None:
     """Joins on a key that most tuples have."""
+    note = checks.note
     sql = ODD_SHARES[HEAVY_KEY]
     _, expected, _ = program.run(odd, sql)
     late = {"TESSERA_LOCAL_STORE_FAULTS": "503=0.1,cut=0.05,late=0.2,late_ms=20"}
@@ -211,12 +245,12 @@ def check_heavy(options: argparse.Namespace, program: Program, odd: Path, note) 
         right = code == 0 and len(counts) == (2 if workers > 1 else 0) and sum(counts) == heavy
         note(None if right else f"{rows} {messages}", f"{heavy} heavy partitions on {workers} workers")
     if options.data:
-        kill_some(options.kills // 2, program, odd, sql, random.Random(options.seed), note)
+        kill_some(HEAVY_KEY, -(-options.kills // 2), program, odd, sql, random.Random(options.seed), checks)
 
 
-def check_data(options: argparse.Namespace, program: Program, note) -> None:
+def check_data(options: argparse.Namespace, program: Program, checks: Checks) -> None:
     """What needs more data: killing, memory, ends of all kinds, requests."""
-    data = options.data
+    data, note = options.data, checks.note
     started = time.monotonic()
     program.run(data, QUERY, 4)
     longest = time.monotonic() - started
@@ -231,27 +265,11 @@ def check_data(options: argparse.Namespace, program: Program, note) -> None:
     right = code == 0 and found and int(found[1]) <= 2 * 4 + 2
     note(None if right else f"exit code {code}: {messages[-800:]}", "requests are few")
     rng = random.Random(options.seed)
-    kill_some(options.kills, program, data, QUERY, rng, note)
-    # What would differ is not done again.
-    random_rows = "select count(*), sum(r) from (select random() as r, l_orderkey from lineitem) x group by l_orderkey % 7"
-    for _ in range(10):
-        running = program.start(data, random_rows, 4, TESSERA_LOCAL_COLD_START_MS="1", TESSERA_LOCAL_STORE_FAULTS="late=1,late_ms=40")
-        time.sleep(0.5)
-        victims = program.workers()
-        if victims:
-            os.kill(rng.choice(victims), signal.SIGKILL)
-        _, messages = running.communicate(timeout=60)
-        if running.returncode:
-            break
-    note(None if "random()" in messages else messages, "a lost worker of a statement that differs each time")
-    for name, signal_number in (("Ctrl-C", signal.SIGINT), ("kill -9 of the driver", signal.SIGKILL)):
-        running = program.start(data, QUERY, 4)
-        time.sleep(longest / 2)
-        running.send_signal(signal_number)
-        running.communicate(timeout=30)
-        time.sleep(0.5)
-        left = program.leftovers(temporary=signal_number == signal.SIGINT)
-        note(f"left behind {left}" if left else None, name)
+    kill_some("a join and groups", options.kills, program, data, QUERY, rng, checks)
+    checks.shots("a lost worker of a statement that differs each time", 1, lambda _: lose_unrepeatable(program, data, rng))
+    for what, by in (("Ctrl-C", signal.SIGINT), ("kill -9 of the driver", signal.SIGKILL)):
+        moments = Moments(rng, longest / 2)
+        checks.shots(what, 2, lambda _, by=by, moments=moments: end_driver(program, data, by, moments))
     program.run(data, "select count(*) from nation", 1)
     note(str(program.leftovers()) if program.leftovers() else None, "the next start clears up after a kill")
 

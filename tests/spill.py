@@ -13,6 +13,7 @@ import filecmp
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from checks import Checks
+from checks import Checks, Moments, Shot, awaited
 
 MEMORY = "32MB"
 # Less than a quarter of what the smallest of the files has.
@@ -148,44 +149,84 @@ def failing_directories(runs: Runs, checks: Checks) -> None:
         checks.note(str(os.listdir(folder)) if os.listdir(folder) else None, "files after errors")
 
 
+def has_scratch(process: int, folder: str) -> bool:
+    """Whether a process has a file without a name open in a folder: it spills."""
+    try:
+        open_files = list(Path(f"/proc/{process}/fd").iterdir())
+    except OSError:
+        return False
+    for file in open_files:
+        try:
+            target = os.readlink(file)
+        except OSError:
+            continue
+        if target.startswith(f"{folder}/") and target.endswith("(deleted)"):
+            return True
+    return False
+
+
+def spilling_time(runs: Runs, sql: str, folder: str) -> tuple[float, str]:
+    """Seconds from the first file of a query in little memory to its end, and its answer."""
+    started = runs.start(sql, "--memory", MEMORY, "--temp-directory", folder)
+    awaited(lambda: has_scratch(started.pid, folder), lambda: started.poll() is not None)
+    began = time.monotonic()
+    out, err = started.communicate(timeout=300)
+    if started.returncode:
+        raise RuntimeError(f"exit code {started.returncode}: {err}")
+    return time.monotonic() - began, out
+
+
 def vanishing(runs: Runs, checks: Checks, count: int) -> None:
     """The directory goes while the query runs: its files are there still, but there will be no others."""
     sql = QUERIES["a join, groups and a sort"]
-    choose, failed = random.Random(11), 0
+    failed = 0
     with tempfile.TemporaryDirectory(prefix="spill-") as folder:
-        began = time.monotonic()
-        _, expected, _ = runs.run(sql, "--memory", MEMORY)
-        takes = time.monotonic() - began
-        for number in range(count):
+        length, expected = spilling_time(runs, sql, folder)
+        moments = Moments(random.Random(11), length)
+
+        def vanish(number: int) -> Shot:
+            nonlocal failed
             directory = f"{folder}/{number}"
             os.mkdir(directory)
             started = runs.start(sql, "--memory", MEMORY, "--temp-directory", directory)
-            time.sleep(number / count * choose.random() * takes)
+            has_ended = lambda: started.poll() is not None
+            # Every other directory goes as soon as it has a file; no more can be made then.
+            if awaited(lambda: has_scratch(started.pid, directory), has_ended) and number % 2:
+                moments.wait()
             os.rmdir(directory)
+            hit = not has_ended()
             out, err = started.communicate(timeout=300)
             answered = started.returncode == 0 and out == expected
             refused = started.returncode == 1 and not out and directory in err and "--temp-directory" in err
             failed += refused
-            checks.note(None if answered or refused else f"exit code {started.returncode}, {err}", f"directory {number} is gone")
+            if not hit:
+                moments.late()
+            return Shot(hit, None if answered or refused else f"exit code {started.returncode}, {err}")
+
+        checks.shots("a directory that goes", count, vanish)
     checks.note(None if failed else "no query has missed its directory", "vanished directories")
 
 
 def kills(runs: Runs, checks: Checks, count: int) -> None:
     """Nothing is left of a query that is killed, or seen while it runs."""
     sql = QUERIES["a join, groups and a sort"]
-    choose = random.Random(7)
     with tempfile.TemporaryDirectory(prefix="spill-") as folder:
-        began = time.monotonic()
-        runs.run(sql, "--memory", MEMORY, "--temp-directory", folder)
-        takes = time.monotonic() - began
-        for number in range(count):
+        moments = Moments(random.Random(7), spilling_time(runs, sql, folder)[0])
+
+        def kill(_: int) -> Shot:
             started = runs.start(sql, "--memory", MEMORY, "--temp-directory", folder)
-            time.sleep(choose.random() * takes)
-            seen = os.listdir(folder)
+            awaited(lambda: has_scratch(started.pid, folder), lambda: started.poll() is not None)
+            moments.wait()
+            seen, spills = os.listdir(folder), has_scratch(started.pid, folder)
             started.kill()
             started.communicate()
-            problem = f"{seen} while it ran, {os.listdir(folder)} after it" if seen or os.listdir(folder) else None
-            checks.note(problem, f"kill {number}")
+            hit = spills and started.returncode == -signal.SIGKILL
+            if not hit:
+                moments.late()
+            left = os.listdir(folder)
+            return Shot(hit, f"{seen} while it ran, {left} after it" if seen or left else None)
+
+        checks.shots("a kill while files are open", count, kill)
 
 
 def main() -> int:

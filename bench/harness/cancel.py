@@ -14,8 +14,10 @@ from pathlib import Path
 from . import cancel_platform
 from .machine import describe, sentence
 from .report import quantile
-from .suites import ROOT, check_binary, default_binary, ensure_data, queries
+from .suites import ROOT, check_binary, columns_in_words, default_binary, ensure_data, queries
 
+# Of all moments, so many must have something to cancel: else the lengths are wrong, and the figures say nothing.
+CANCELLED_SHARE = 0.5
 # What is aimed at: this share of the moments below this time.
 SHARE = 0.99
 BOUND_MS = 100
@@ -31,6 +33,8 @@ WHAT = {
 def summary(moments: list[dict]) -> dict:
     """Figures over the moments at which there was something to cancel."""
     took = [moment["took_ms"] for moment in moments if moment["took_ms"] is not None]
+    if not took:
+        raise SystemExit(f"none of {len(moments)} moments had anything to cancel")
     return {
         "moments": len(moments),
         "cancelled": len(took),
@@ -62,7 +66,7 @@ def page(result: dict) -> str:
         "# Cancelling at random moments",
         "",
         f"{sentence(machine)}; revision {machine['revision']}. TPC-H at scale factor {result['scale']:g}, "
-        f"{result['threads']} {'workers' if result['platform'] == 'local' else 'threads each'}. The machine's load meanwhile was {result['load']:.1f}.",
+        f"{result['threads']} {'workers' if result['platform'] == 'local' else 'threads each'}, {result['columns']}. The machine's load meanwhile was {result['load']:.1f}.",
         "",
         f"Made by `{result['command']}`: the statements take turns; each is cancelled at a moment drawn evenly from its "
         f"running time (at most 3 s). {WHAT[result['platform']]}",
@@ -117,6 +121,7 @@ def main() -> int:
         data = options.data or Path(temporary)
         data.mkdir(parents=True, exist_ok=True)
         moments = in_session(options, data) if is_local else on_platform(options, data)
+        columns = columns_in_words(data, "tpch")
     arguments = [] if is_local else [f"--platform {options.platform} --workers {options.workers}"]
     arguments += [f"--{name} {getattr(options, name):g}" for name in ("sf", "moments", "threads", "seed")]
     result = {
@@ -124,6 +129,7 @@ def main() -> int:
         "load": os.getloadavg()[1],
         "command": " ".join(["bench/cancel", *arguments, *map(shlex.quote, options.cases)]),
         "scale": options.sf,
+        "columns": columns,
         "threads": options.threads,
         "platform": options.platform,
         "moments": moments,
@@ -136,4 +142,7 @@ def main() -> int:
     stem.with_suffix(".md").write_text(page(result))
     print(page(result))
     figures = summary(moments)
-    return int(figures["held_bytes"] > 0 or figures["below_bound"] < SHARE)
+    few = figures["cancelled"] < CANCELLED_SHARE * figures["moments"]
+    if few:
+        print(f"FAILED: only {figures['cancelled']} of {figures['moments']} moments had anything to cancel")
+    return int(few or figures["held_bytes"] > 0 or figures["below_bound"] < SHARE)

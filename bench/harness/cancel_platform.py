@@ -93,7 +93,8 @@ def moments(options: argparse.Namespace, data: Path, cases: list[Query]) -> list
                 "case": case.name,
                 "length_ms": lengths[case.name] * 1e3,
                 "at_ms": at * 1e3,
-                "took_ms": took if started.returncode else None,
+                # Ended by the signal itself, it had nothing that could be cancelled yet.
+                "took_ms": took if started.returncode == EXIT_INTERRUPTED else None,
                 "last": f"exit code {started.returncode}",
             }
         )

@@ -139,6 +139,23 @@ def typed(field: str | None, like: type) -> object:
     return field
 
 
+def header_problem(text: str, names: list[str]) -> str | None:
+    """Whether an answer in CSV has another number of columns than the reference, which an answer without rows would not show."""
+    header = parse_csv(text[: _end_of_header(text)])
+    found = len(header[0]) if header else 0
+    return None if found == len(names) else f"{found} columns instead of {len(names)}"
+
+
+def _end_of_header(text: str) -> int:
+    """Where the first line ends; a line end in quotes ends none."""
+    quoted = False
+    for at, character in enumerate(text):
+        quoted ^= character == '"'
+        if character == "\n" and not quoted:
+            return at
+    return len(text)
+
+
 def rows_from_csv(text: str, expected: list[tuple]) -> list[tuple]:
     """An answer in CSV, less its header line, as values comparable with `expected`."""
     kinds: list[type] = []

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from .machine import describe, sentence
-from .suites import ROOT, default_binary
+from .suites import ROOT, columns_in_words, default_binary
 
 # Eight that differ: scans, joins, large and small groups, a sort. The first one is the short one.
 QUERIES = ["q06", "q01", "q03", "q05", "q09", "q13", "q18", "q21"]
@@ -27,7 +27,7 @@ def page(result: dict) -> str:
     lines = [
         "# Queries side by side",
         "",
-        f"{sentence(machine)}; revision {machine['revision']}. TPC-H at scale factor {result['scale']:g}, Parquet in the page "
+        f"{sentence(machine)}; revision {machine['revision']}. TPC-H at scale factor {result['scale']:g}, Parquet with {result['columns']} in the page "
         f"cache, {result['threads']} workers. The machine's load meanwhile was {result['load']:.1f}.",
         "",
         f"Made by `{result['command']}`: eight queries ({', '.join(result['queries'])}) in one session one after another, then each in a "
@@ -84,6 +84,7 @@ def main() -> int:
         "load": os.getloadavg()[1],
         "command": " ".join(["bench/concurrent", *arguments, "--data DIR"]),
         "scale": options.sf,
+        "columns": columns_in_words(options.data, "tpch"),
         "threads": options.threads,
         "queries": QUERIES,
         "rounds": [line for line in lines if "alone" in line],

@@ -40,6 +40,8 @@ class EngineProcess:
     def __init__(self, directory: Path, threads: int, tables: list[str], timeout: float):
         self.directory, self.threads, self.tables, self.timeout = directory, threads, tables, timeout
         self.process: subprocess.Popen | None = None
+        # Variables of the process besides those of this one.
+        self.environment: dict[str, str] = {}
 
     def command(self) -> list[str]:
         """The command line that starts the process."""
@@ -53,6 +55,7 @@ class EngineProcess:
             POLARS_MAX_THREADS=str(self.threads),
             TOKIO_WORKER_THREADS=str(self.threads),
             RAYON_NUM_THREADS=str(self.threads),
+            **self.environment,
         )
         self.process = subprocess.Popen(
             self.command(),

@@ -6,8 +6,9 @@ import math
 import statistics
 
 from .machine import sentence
+from .suites import COLUMNS, MIXED
 
-COLOURS = {"duckdb": "#c98500", "datafusion": "#2a78d6", "polars": "#1baf7a", "hyper": "#4b5d67", "tessera-vectorized": "#8a5cd1", "tessera-compiled": "#c23b6b"}
+COLOURS = {"duckdb": "#c98500", "duckdb-compressed": "#7a5200", "datafusion": "#2a78d6", "polars": "#1baf7a", "hyper": "#4b5d67", "tessera-vectorized": "#8a5cd1", "tessera-compiled": "#c23b6b"}
 MEBI = 2**20
 
 
@@ -45,6 +46,7 @@ def table(result: dict, stem: str) -> str:
     peers = [name for name in engines if name != "tessera"]
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if name in engines)
     where = "loaded into each engine's memory" if result.get("loaded") else "in the page cache"
+    where += f"; {COLUMNS.get(result['columns'], MIXED)}" if "columns" in result else ""
     size = sum(result["dataset_bytes"].values()) / MEBI
     decoding = result.get("decoding", {})
     of_decoding = (
@@ -62,6 +64,7 @@ def table(result: dict, stem: str) -> str:
         f"Every run's answer is compared with DuckDB's.{of_decoding if decoding else ''}",
         "",
         summary(result),
+        *(["", *result["compared_columns"]] if result.get("compared_columns") else []),
         "",
         f"![{result['suite']}, each query]({stem}.svg)",
         "",
@@ -102,30 +105,31 @@ def markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
 def _compiling(result: dict) -> list[str]:
     """What the compiled tier compiled, and its share of a query that is run for the first time."""
     rows, each, shares = [], [], []
-    scanned = compiled = 0
+    taken = compiled = 0
     for query, found in result.get("compiling", {}).items():
         pieces, took = found["compiled_pieces"], found["compiling_ms"]
         median = result["queries"][query]["tessera-compiled"]["median_seconds"]
-        of_query = found["rows_of_scans"]
-        scanned, compiled = scanned + of_query[0], compiled + of_query[1]
-        of_scans = [f"{of_query[0]:,}", f"{of_query[1] / max(of_query[0], 1):.1%}"]
+        of_query = found["rows_of_operators"]
+        taken, compiled = taken + of_query[0], compiled + of_query[1]
+        of_rows = [f"{of_query[0]:,}", f"{of_query[1] / max(of_query[0], 1):.1%}"]
         if not pieces or not median:
-            rows.append([query, str(pieces or 0), "", "", "", *of_scans])
+            rows.append([query, str(pieces or 0), "", "", "", *of_rows])
             continue
         share = took / (took + median * 1000)
         each.append(took / pieces)
         shares.append(share)
-        rows.append([query, str(pieces), f"{took:.1f}", f"{took / pieces:.1f}", f"{share:.0%}", *of_scans])
+        rows.append([query, str(pieces), f"{took:.1f}", f"{took / pieces:.1f}", f"{share:.0%}", *of_rows])
     if not each:
         return []
     note = (
         "What tessera-compiled compiles before it first runs a query, in the time of the thread that compiles, and its share of that first run: of "
         "compiling and the median of later runs. Predicates and aggregations that an earlier query had are not compiled again. Other tiers wait for nothing. "
-        "Rows that leave scans are compiled where a sub-operator of their pipeline, from the scan to its end, has code for them."
+        "Rows are counted once for each sub-operator that computes something of them (a scan: where it tests conditions), and as compiled only for the "
+        "sub-operators that ran code for them themselves."
     )
-    of_all = [f"{scanned:,}", f"{compiled / max(scanned, 1):.1%}"]
+    of_all = [f"{taken:,}", f"{compiled / max(taken, 1):.1%}"]
     median = ["median, sum", "", "", f"{statistics.median(each):.1f}", f"{statistics.median(shares):.0%}", *of_all]
-    columns = ["query", "pieces of code", "ms", "ms a piece", "share of the first run", "rows of scans", "compiled"]
+    columns = ["query", "pieces of code", "ms", "ms a piece", "share of the first run", "rows of sub-operators", "compiled"]
     return ["## Compiling", "", note, "", *markdown(columns, [*rows, median]), ""]
 
 

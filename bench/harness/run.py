@@ -14,12 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import machine, report
-from .compare import difference, order_columns
-from .compiled import decoding, rows_of_scans
+from .compare import difference, header_problem, order_columns
+from .compiled import decoding, rows_of_operators
 from .engines import EngineProcess, PythonEngine, TesseraEngine
-from .suites import ROOT, TABLES, Query, check_binary, default_binary, ensure_data, queries
+from .suites import COLUMNS, ROOT, TABLES, Query, check_binary, columns_of, default_binary, ensure_data, queries
 
 PEERS = ["duckdb", "datafusion", "polars"]
+# The peers that have tables of their own.
+LOADED_PEERS = ["duckdb", "duckdb-compressed", "polars"]
+# DuckDB with either form of its tables: the faster one for each query is a peer, too.
+DUCKDB_FORMS, DUCKDB_BEST = ["duckdb", "duckdb-compressed"], "duckdb, the faster form"
 # Peers that are measured where they are named, and the package each needs.
 OPTIONAL_PEERS = {"hyper": "tableauhyperapi"}
 # Tessera in another tier than its own choice.
@@ -69,15 +73,29 @@ def arguments(suite: str) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="directory of the tables; generated if empty")
     parser.add_argument("--repeat", type=int, default=5, help="timed runs of each query (default 5)")
     parser.add_argument("--threads", type=int, default=2, help="threads and cores of every engine (default 2)")
-    parser.add_argument("--engines", default=",".join(["tessera", *PEERS]), help="engines, by commas; also tessera-vectorized, tessera-compiled, hyper (with --loaded)")
+    parser.add_argument(
+        "--engines",
+        default="",
+        help=f"engines, by commas (default tessera,{','.join(PEERS)}; with --loaded tessera,{','.join(LOADED_PEERS)}); "
+        "also tessera-vectorized, tessera-compiled, hyper (with --loaded)",
+    )
+    parser.add_argument(
+        "--columns",
+        choices=[*COLUMNS, "both"],
+        help="the columns of the files: nullable, not-null, or both in one run, in turns, with a page for each "
+        "(default: as they are in --data, or as tessera generates them)",
+    )
     parser.add_argument("--loaded", action="store_true", help="every engine loads the tables into its memory first")
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds a query may take")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="where results go")
     parsed = parser.parse_args()
-    parsed.engines = [name for name in parsed.engines.split(",") if name]
-    unknown = set(parsed.engines) - {"tessera", *PEERS, *OPTIONAL_PEERS, *TIERS}
+    usual = ["tessera", *(LOADED_PEERS if parsed.loaded else PEERS)]
+    parsed.engines = [name for name in parsed.engines.split(",") if name] or usual
+    unknown = set(parsed.engines) - {"tessera", *PEERS, *LOADED_PEERS, *OPTIONAL_PEERS, *TIERS}
+    if "duckdb-compressed" in parsed.engines and not parsed.loaded:
+        parser.error("duckdb-compressed has tables of its own; say --loaded")
     if "hyper" in parsed.engines:
         if not parsed.loaded:
             parser.error("hyper is compared with tables in its memory; say --loaded")
@@ -93,7 +111,7 @@ def arguments(suite: str) -> argparse.Namespace:
 def build_engine(name: str, options: argparse.Namespace, suite: str, data: Path) -> EngineProcess:
     """An engine that has not been started yet."""
     common = (data, options.threads, TABLES[suite], options.timeout)
-    if name in PEERS or name in OPTIONAL_PEERS:
+    if name in PEERS or name in LOADED_PEERS or name in OPTIONAL_PEERS:
         return PythonEngine(name, *common, loaded=options.loaded)
     return TesseraEngine(options.tessera, *common, tier=TIERS.get(name, "auto"), loaded=options.loaded)
 
@@ -109,52 +127,79 @@ def run_once(engine: EngineProcess, query: Query, cell: Cell, reference, timed: 
     names, expected = reference
     rows = outcome.values(expected)
     cell.rows = len(rows)
-    cell.wrong = cell.wrong or difference(expected, rows, order_columns(query.sql, names))
+    columns = header_problem(outcome.csv, names) if outcome.csv is not None else None
+    cell.wrong = cell.wrong or columns or difference(expected, rows, order_columns(query.sql, names))
     if timed:
         cell.seconds.append(outcome.seconds)
         if outcome.peak_bytes is not None:
             cell.peak_bytes.append(outcome.peak_bytes)
 
 
-def measure(options: argparse.Namespace, suite: str, data: Path) -> tuple[dict, dict, dict, dict]:
-    """All cells, by query and engine; the memory of each engine before its first query; what was compiled for each query, and which share of it was decoding."""
-    engines = {name: build_engine(name, options, suite, data) for name in options.engines}
-    judge = PythonEngine("duckdb", data, options.threads, TABLES[suite], options.timeout)
-    cells: dict[str, dict[str, Cell]] = {}
-    idle, compiling, shares = {}, {}, {}
-    try:
-        for name, engine in engines.items():
+@dataclass
+class Measured:
+    """Everything about the engines over files of one kind."""
+
+    data: Path
+    engines: dict[str, EngineProcess]
+    cells: dict[str, dict[str, Cell]] = field(default_factory=dict)
+    # The memory of each engine before its first query.
+    idle: dict[str, int | None] = field(default_factory=dict)
+    compiling: dict[str, dict] = field(default_factory=dict)
+    decoding: dict[str, float] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Starts all engines."""
+        for name, engine in self.engines.items():
             engine.start()
             engine.await_ready()
-            idle[name] = engine._peak()
-        selected = queries(suite, [name for name in options.queries.split(",") if name])
-        for query in selected:
+            self.idle[name] = engine._peak()
+
+    def explain_compiled(self, query: Query) -> None:
+        """What is compiled for a query, before it runs for the first time."""
+        if "tessera-compiled" not in self.engines:
+            return
+        found = self.engines["tessera-compiled"].explained(query.sql)
+        if found:
+            self.compiling[query.name] = {key: found.get(key) for key in ("compiled_pieces", "compiling_ms")}
+            self.compiling[query.name]["rows_of_operators"] = rows_of_operators(found["plan"])
+
+    def explain_decoding(self, query: Query) -> None:
+        """Which share of a query is decoding Parquet."""
+        found = self.engines["tessera"].explained(query.sql) if "tessera" in self.engines else {}
+        took, of_decoding = decoding(found["plan"]) if found else (0.0, 0.0)
+        if took:
+            self.decoding[query.name] = of_decoding / took
+
+
+def measure(options: argparse.Namespace, suite: str, kinds: list[Measured]) -> None:
+    """Runs all queries in all engines, over all kinds of files, in turns."""
+    judge = PythonEngine("duckdb", kinds[0].data, options.threads, TABLES[suite], options.timeout)
+    try:
+        for kind in kinds:
+            kind.start()
+        for query in queries(suite, [name for name in options.queries.split(",") if name]):
             answer = judge.run(query.sql)
             # The judge sleeps while others are timed.
             if answer.error:
                 sys.exit(f"DuckDB, whose answers are the reference, failed at {query.name}: {answer.error}")
             reference = (answer.names, answer.rows)
-            row = cells[query.name] = {name: Cell() for name in engines}
-            if "tessera-compiled" in engines:
-                found = engines["tessera-compiled"].explained(query.sql)
-                compiling[query.name] = {key: found.get(key) for key in ("compiled_pieces", "compiling_ms")}
-                compiling[query.name]["rows_of_scans"] = rows_of_scans(found["plan"])
-            # Once untimed, so that every engine finds the files in the page cache.
-            for name, engine in engines.items():
-                run_once(engine, query, row[name], reference, timed=False)
-            order = list(engines)
-            for repetition in range(options.repeat):
-                turn = repetition % len(order)
-                for name in order[turn:] + order[:turn]:
-                    run_once(engines[name], query, row[name], reference, timed=True)
-            if "tessera" in engines and not options.loaded:
-                took, of_decoding = decoding(engines["tessera"].explained(query.sql)["plan"])
-                shares[query.name] = of_decoding / took
-            print(f"{query.name:>5}  " + "  ".join(describe(name, row[name]) for name in order), flush=True)
+            for kind in kinds:
+                kind.cells[query.name] = {name: Cell() for name in kind.engines}
+                kind.explain_compiled(query)
+            order = [(kind, name) for name in options.engines for kind in kinds]
+            # The first run is untimed, so that every engine finds the files in the page cache.
+            for repetition in range(-1, options.repeat):
+                turn = max(repetition, 0) % len(order)
+                for kind, name in order[turn:] + order[:turn]:
+                    run_once(kind.engines[name], query, kind.cells[query.name][name], reference, timed=repetition >= 0)
+            for kind in kinds:
+                if not options.loaded:
+                    kind.explain_decoding(query)
+                shown = "  ".join(describe(name, kind.cells[query.name][name]) for name in options.engines)
+                print(f"{query.name:>5}  {shown}", flush=True)
     finally:
-        for engine in [*engines.values(), judge]:
+        for engine in [*(engine for kind in kinds for engine in kind.engines.values()), judge]:
             engine.stop()
-    return cells, idle, compiling, shares
 
 
 def describe(name: str, cell: Cell) -> str:
@@ -173,45 +218,87 @@ def ratios(cells: dict, peer: str) -> dict[str, float]:
     }
 
 
+def best_ratios(cells: dict) -> dict[str, float]:
+    """The time of DuckDB's faster form by Tessera's, for queries that Tessera and at least one form answered rightly."""
+    found = [ratios(cells, form) for form in DUCKDB_FORMS]
+    return {query: min(of[query] for of in found if query in of) for query in cells if any(query in of for of in found)}
+
+
 def geometric_mean(values: list[float]) -> float | None:
     """The geometric mean, of none none."""
     return math.exp(statistics.fmean(math.log(value) for value in values)) if values else None
 
 
-def main(suite: str) -> int:
-    """Runs the benchmark; 1 if Tessera failed or was wrong anywhere."""
-    options = arguments(suite)
-    if "tessera" in options.engines:
-        check_binary(options.tessera)
-    with tempfile.TemporaryDirectory(prefix=f"{suite}-") as scratch:
-        data = ensure_data(options.tessera, suite, options.sf, options.data or Path(scratch) / "data")
-        files = {t: (data / f"{t}.parquet").stat().st_size for t in TABLES[suite]}
-        cells, idle, compiling, shares = measure(options, suite, data)
-    peers = [name for name in options.engines if name != "tessera"]
-    by_peer = {peer: ratios(cells, peer) for peer in peers}
-    result = {
+def result_of(options: argparse.Namespace, suite: str, kind: Measured, about: dict) -> dict:
+    """The figures over files of one kind."""
+    by_peer = {peer: ratios(kind.cells, peer) for peer in options.engines if peer != "tessera"}
+    if set(DUCKDB_FORMS) <= set(by_peer):
+        by_peer[DUCKDB_BEST] = best_ratios(kind.cells)
+    return {
         "suite": suite,
         "loaded": options.loaded,
+        "columns": columns_of(kind.data, suite),
         "scale": options.sf,
         "threads": options.threads,
         "repeat": options.repeat,
         "command": shlex.join([f"bench/{suite}", *sys.argv[1:]]),
-        "machine": machine.describe(options.tessera),
-        "dataset_bytes": files,
-        "idle_bytes": idle,
-        "compiling": compiling,
-        "decoding": shares,
+        "machine": about,
+        "dataset_bytes": {t: (kind.data / f"{t}.parquet").stat().st_size for t in TABLES[suite]},
+        "idle_bytes": kind.idle,
+        "compiling": kind.compiling,
+        "decoding": kind.decoding,
         "engines": options.engines,
-        "queries": {q: {e: cell.as_json() for e, cell in row.items()} for q, row in cells.items()},
+        "queries": {q: {e: cell.as_json() for e, cell in row.items()} for q, row in kind.cells.items()},
         "ratios": by_peer,
-        "geometric_means": {peer: geometric_mean(list(by_peer[peer].values())) for peer in peers},
+        "geometric_means": {peer: geometric_mean(list(of.values())) for peer, of in by_peer.items()},
     }
-    options.out.mkdir(parents=True, exist_ok=True)
-    kind = "-loaded" if options.loaded else ""
-    stem = options.out / f"{result['machine']['date'][:10]}-{suite}-sf{options.sf:g}{kind}"
+
+
+def compared_columns(first: dict, second: dict) -> list[str]:
+    """How long each engine takes over one kind of files by what it takes over the other, in sentences."""
+    lines = []
+    for name in first["engines"]:
+        pairs = [(result["queries"][query][name] for result in (first, second)) for query in first["queries"]]
+        factors = [b["median_seconds"] / a["median_seconds"] for a, b in pairs if a["median_seconds"] and b["median_seconds"]]
+        mean = geometric_mean(factors)
+        if mean:
+            words = [COLUMNS.get(result["columns"], result["columns"]) for result in (second, first)]
+            lines.append(f"- {name} takes {mean:.3f} times as long with {words[0]} as with {words[1]} (geometric mean over {len(factors)} queries)")
+    return lines
+
+
+def write(result: dict, out: Path) -> None:
+    """The raw figures, the plot and the page."""
+    out.mkdir(parents=True, exist_ok=True)
+    kind = ("-loaded" if result["loaded"] else "") + ("-not-null" if result["columns"] == "not-null" else "")
+    stem = out / f"{result['machine']['date'][:10]}-{result['suite']}-sf{result['scale']:g}{kind}"
     Path(f"{stem}.json").write_text(json.dumps(result, indent=1) + "\n")
     Path(f"{stem}.svg").write_text(report.plot(result))
     Path(f"{stem}.md").write_text(report.table(result, stem.name))
     print(f"\n{report.summary(result)}\nwritten to {stem}.{{json,md,svg}}")
-    own = [row["tessera"] for row in cells.values() if "tessera" in row]
+
+
+def main(suite: str) -> int:
+    """Runs the benchmark; 1 if Tessera failed or was wrong anywhere, in any tier."""
+    options = arguments(suite)
+    if any(name.startswith("tessera") for name in options.engines):
+        check_binary(options.tessera)
+    wanted = list(COLUMNS) if options.columns == "both" else [options.columns]
+    with tempfile.TemporaryDirectory(prefix=f"{suite}-") as scratch:
+        kinds = []
+        for columns in wanted:
+            data = options.data or Path(scratch) / "data"
+            data = ensure_data(options.tessera, suite, options.sf, data / columns if len(wanted) > 1 else data, columns)
+            kinds.append(Measured(data, {name: build_engine(name, options, suite, data) for name in options.engines}))
+        measure(options, suite, kinds)
+        about = machine.describe(options.tessera)
+        results = [result_of(options, suite, kind, about) for kind in kinds]
+    if len(results) > 1:
+        found = compared_columns(*results)
+        for result in results:
+            result["compared_columns"] = found
+    for result in results:
+        write(result, options.out)
+    print("\n".join(results[0].get("compared_columns", [])))
+    own = [cell for kind in kinds for row in kind.cells.values() for name, cell in row.items() if name.startswith("tessera")]
     return 0 if all(cell.right for cell in own) else 1

@@ -6,6 +6,7 @@ its text to having the whole result as Arrow; turning that into Python values is
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import sys
@@ -14,16 +15,25 @@ from pathlib import Path
 from typing import Callable
 
 
-def duckdb_engine(directory: Path, threads: int, tables: list[str], loaded: bool = False) -> Callable:
-    """A connection with a view on each file, or a table that was loaded from it."""
+def duckdb_engine(directory: Path, threads: int, tables: list[str], loaded: bool = False, compressed: bool = False) -> Callable:
+    """A connection with a view on each file, or a table that was loaded from it. Tables in DuckDB's memory are compressed only where
+    it is told to, and only at a checkpoint."""
     import duckdb
 
     connection = duckdb.connect(config={"threads": threads})
+    if compressed:
+        assert loaded
+        connection.execute("attach ':memory:' as compressed (compress)")
+        connection.execute("use compressed")
     kind = "table" if loaded else "view"
     for table in tables:
         connection.execute(
             f"create {kind} \"{table}\" as select * from read_parquet('{directory}/{table}.parquet')"
         )
+    if compressed:
+        connection.execute("checkpoint")
+        forms = connection.execute(f"select distinct compression from pragma_storage_info('{tables[0]}')").fetchall()
+        assert set(forms) - {("Uncompressed",), ("Constant",)}, f"{tables[0]} is not compressed: {forms}"
     return lambda sql: connection.sql(sql).to_arrow_table()
 
 
@@ -84,7 +94,13 @@ def hyper_engine(directory: Path, threads: int, tables: list[str], loaded: bool 
     return run
 
 
-ENGINES = {"duckdb": duckdb_engine, "datafusion": datafusion_engine, "polars": polars_engine, "hyper": hyper_engine}
+ENGINES = {
+    "duckdb": duckdb_engine,
+    "duckdb-compressed": functools.partial(duckdb_engine, compressed=True),
+    "datafusion": datafusion_engine,
+    "polars": polars_engine,
+    "hyper": hyper_engine,
+}
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from harness.machine import describe
+from harness.suites import COLUMNS
 
 from . import micro, modularis, phases, waterfall
 from .report import PLACE, Report
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--cache-bits", type=int, default=12, help="tuples of a part that fits the cache, as a power of two (default 12)")
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor of TPC-H (default 1)")
     parser.add_argument("--data", type=Path, help="directory of TPC-H's tables; generated if empty")
+    parser.add_argument("--columns", choices=[*COLUMNS, "both"], help="the columns of TPC-H's tables (default: as they are or are generated)")
     parser.add_argument("--repeat", type=int, default=7, help="rounds (default 7)")
     parser.add_argument("--out", type=Path, help="directory for JSON, page and plots (default: print the page only)")
     parser.add_argument("--programs", type=Path, required=True, help=argparse.SUPPRESS)

@@ -6,6 +6,7 @@ import json
 import statistics
 import subprocess
 from argparse import Namespace
+from pathlib import Path
 
 from . import plot
 from .report import Report, times
@@ -24,7 +25,23 @@ def run(options: Namespace, tuples: int, *more: str) -> dict:
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout)
+    found = json.loads(done.stdout)
+    check_loops(found["loops"])
+    return found
+
+
+def check_loops(loops: str) -> None:
+    """The loops must be for this processor's vectors, as compiled sub-operators are: else the comparison flatters those."""
+    wanted = next((name for name in ("avx512f", "avx2") if name in processor_flags()), "baseline")
+    if loops != wanted:
+        raise SystemExit(f"the loops are compiled for {loops}, and this processor has {wanted}; build them with lab/measure")
+
+
+def processor_flags() -> set[str]:
+    """What the processor can do; nothing where the system does not say."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    return set(next((line.split(":", 1)[1] for line in lines if line.startswith("flags")), "").split())
 
 
 def ratio(seconds: dict[str, list[float]], way: str) -> float:
@@ -46,7 +63,7 @@ def table(options: Namespace, report: Report) -> None:
         "",
         f"One thread; tuples of two 32-bit numbers, as in the thesis, in chunks of 8,192, as programs have them, and last of {LONG_CHUNK:,}. `[Scalar]` ends in a register, the rest in memory. {options.repeat} rounds, in which "
         "the ways take turns; × are medians of the ratio to a loop in Rust in the same round, which reads and writes as much, checks for overflow as SQL does, and "
-        "is compiled for any x86-64 processor, as programs are; code of sub-operators is made for the one at hand.",
+        f"is compiled for the processor at hand ({runs[0]['loops']}), as code of sub-operators is.",
     ]
     rows = []
     for number, case in enumerate(runs[-1]["cases"]):

@@ -21,11 +21,13 @@ TABLE = {
     "wall clock": (4.34, 66.20),
 }
 MONOLITH, ONE_PASS, TWO_PASSES = "in one piece", "sub-operators, partitioned once", "sub-operators, partitioned twice"
+# The join in one piece with all it has: tuples in one word between ranks. And what the planner makes of SQL's join.
+COMPRESSED, PLANNED = "in one piece, compressed", "the plan of SQL"
 APART = f"{ONE_PASS}, steps of each side apart"
 
 
 def contenders(options: Namespace, ranks: int) -> list[Contender]:
-    """The join in one piece; of sub-operators, partitioned by the exchange until a part fits the cache, with both sides' collective steps
+    """The join in one piece, also in its fastest form; the planner's plan; of sub-operators, partitioned by the exchange until a part fits the cache, with both sides' collective steps
     together and apart; and as the theses partition it, a second time behind the exchange."""
     network_bits = max(ranks.bit_length(), 1) + 3
     tuples = ["--tuples", str(1 << options.tuples)]
@@ -36,8 +38,11 @@ def contenders(options: Namespace, ranks: int) -> list[Contender]:
         plan = plans.join(bits, local_bits=local_bits, **how)
         return Contender(name, options.programs / "join", ranks, tuples, plan)
 
+    in_one_piece = [*tuples, "--put-bytes", "4096"]
     return [
-        Contender(MONOLITH, options.programs / "monolith", ranks, [*tuples, "--put-bytes", "4096"]),
+        Contender(MONOLITH, options.programs / "monolith", ranks, in_one_piece),
+        Contender(COMPRESSED, options.programs / "monolith", ranks, [*in_one_piece, "--compress"]),
+        Contender(PLANNED, options.programs / "join", ranks, tuples),
         join(ONE_PASS, bits=one_pass_bits, local_bits=0),
         join(APART, bits=one_pass_bits, local_bits=0, together=False),
         join(TWO_PASSES),
@@ -49,7 +54,7 @@ def table(options: Namespace, report: Report) -> None:
     ranks = options.ranks or 2
     found = in_turns(contenders(options, ranks), options.repeat)
     report.keep("runs", found)
-    one, once, twice = found[MONOLITH], found[ONE_PASS], found[TWO_PASSES]
+    one, once, twice, planned = found[MONOLITH], found[ONE_PASS], found[TWO_PASSES], found[PLANNED]
     report.text += [
         "",
         f"{of_ranks(ranks)}, 2^{options.tuples} tuples of 16 bytes a side, {options.repeat} rounds. Seconds are medians of the mean over ranks, "
@@ -61,7 +66,7 @@ def table(options: Namespace, report: Report) -> None:
         what = (lambda run: run.wall) if phase == "wall clock" else (lambda run, phase=phase: run.mean(phase))
         theirs = TABLE.get(phase, (None, None))
         ours = [seconds(statistics.median(map(what, one)))]
-        for of_operators in (once, twice):
+        for of_operators in (once, twice, planned):
             ours += [seconds(statistics.median(map(what, of_operators))), times(ratio(of_operators, one, what))]
         rows.append(
             [
@@ -71,7 +76,10 @@ def table(options: Namespace, report: Report) -> None:
                 f"{theirs[1] / theirs[0]:.2f}" if theirs[0] and theirs[1] else "",
             ]
         )
-    report.table(["phase", MONOLITH, ONE_PASS, "×", TWO_PASSES, "×", "003: baseline", "003: interface", "003: ×"], rows)
+    report.table(["phase", MONOLITH, ONE_PASS, "×", TWO_PASSES, "×", PLANNED, "×", "003: baseline", "003: interface", "003: ×"], rows)
+    report.text += ["", f"Wall clock of all, the plan that the planner makes of SQL's join ({PLANNED}) and the fastest form of the join in one piece included:"]
+    fastest = min((MONOLITH, COMPRESSED), key=lambda name: median_wall(found[name]))
+    report.table(["", "wall clock, s", f"× {MONOLITH}", f"× the fastest form ({fastest})"], wall_clocks(found, fastest))
     apart = found[APART]
     report.text.append(
         f"With the collective steps of each side apart the join partitioned once takes {times(ratio(apart, once, lambda run: run.wall))} times "
@@ -85,6 +93,15 @@ def table(options: Namespace, report: Report) -> None:
         rows.append([phase, *map(seconds, each)])
     report.table(columns, rows)
     report.plots[""] = phase_bars(f"The join by phase, {of_ranks(ranks)}", found)
+
+
+def wall_clocks(found: dict[str, list[Measured]], fastest: str) -> list[list[str]]:
+    """A row for each contender."""
+    by = (found[MONOLITH], found[fastest])
+    return [
+        [name, seconds(median_wall(runs)), *(times(ratio(runs, other, lambda run: run.wall)) for other in by)]
+        for name, runs in found.items()
+    ]
 
 
 def phase_bars(title: str, found: dict[str, list[Measured]]) -> str:
@@ -107,8 +124,8 @@ def modularis(options: Namespace, report: Report) -> None:
         report.plots[f"{ranks}-ranks"] = phase_bars(f"The join by phase, {of_ranks(ranks)}", found)
         for name, runs in found.items():
             totals.setdefault(name, []).append(median_wall(runs))
-            slower = ratio(runs, found[MONOLITH], lambda run: run.wall)
-            rows.append([f"{of_ranks(ranks)}, {name}", seconds(median_wall(runs)), times(slower)])
+            slower = [ratio(runs, found[by], lambda run: run.wall) for by in (MONOLITH, COMPRESSED)]
+            rows.append([f"{of_ranks(ranks)}, {name}", seconds(median_wall(runs)), *map(times, slower)])
     report.text += ["", f"2^{options.tuples} tuples of 16 bytes a side in all, {options.repeat} rounds. In the thesis sub-operators are 12 to 28 % slower."]
-    report.table(["", "wall clock, s", "× in one piece"], rows)
+    report.table(["", "wall clock, s", f"× {MONOLITH}", f"× {COMPRESSED}"], rows)
     report.plots["total"] = plot.bars("The join", "seconds", [of_ranks(ranks) for ranks in counts], totals)

@@ -34,6 +34,10 @@ from reduce import reduce
 
 QUERIES_PER_WORLD = 40
 TIMEOUT_S = 120
+# The most answers without rows, of those that passed, and the most differences of known causes, of all.
+EMPTY_MAX, KNOWN_MAX = 0.5, 0.15
+# Of queries to which the judge has no rows, this share is kept: they are more than half of those that are made.
+EMPTY_KEPT = 0.2
 
 
 @dataclass
@@ -82,15 +86,17 @@ class Score:
     passed: int = 0
     failed: int = 0
     refused: int = 0
+    # Of those that passed, answers without a row, which say little.
+    empty: int = 0
 
 
 def cases_of(world, generator: Generator, count: int, score: Score) -> list[Case]:
-    """As many cases as asked for; what the judge refuses is not this test's business."""
+    """As many cases as asked for, most of them with rows; what the judge refuses is not this test's business."""
     cases: list[Case] = []
     while len(cases) < count:
         found = world.cases([generator.query() for _ in range(count - len(cases) + 4)])
         score.refused += found.count(None)
-        cases += [case for case in found if case is not None]
+        cases += [case for case in found if case is not None and (case.expected != [] or generator.rng.random() < EMPTY_KEPT)]
     return cases[:count]
 
 
@@ -117,6 +123,7 @@ def check_world(seed: int, count: int, oracle, options: argparse.Namespace, know
                     continue
                 if problem is None:
                     score.passed += 1
+                    score.empty += all(has_no_rows(answer) for answer in given)
                 elif reason := explained(world, case, problem):
                     known[reason] += 1
                 else:
@@ -128,6 +135,11 @@ def check_world(seed: int, count: int, oracle, options: argparse.Namespace, know
                         show -= 1
                         print_reduced(case.query, tables, engine, oracle, problem)
     return score
+
+
+def has_no_rows(answer: str | Exception) -> bool:
+    """Whether an answer is its header alone, or the program has raised an error that was expected."""
+    return isinstance(answer, Exception) or answer.count("\n") < 2
 
 
 def explained(world, case: Case, problem: str) -> str | None:
@@ -211,12 +223,20 @@ def run(seed: int, oracle, options: argparse.Namespace) -> int:
     done = lambda: total.passed + total.failed + known.total()
     while done() < options.queries:
         score = check_world(seed, min(QUERIES_PER_WORLD, options.queries - done()), oracle, options, known)
-        total = Score(total.passed + score.passed, total.failed + score.failed, total.refused + score.refused)
+        total = Score(*(getattr(total, name) + getattr(score, name) for name in ("passed", "failed", "refused", "empty")))
         seed += 1
     print(f"{total.refused} more queries were refused by the judge and not counted")
     for reason, count in known.most_common():
         print(f"{count} more differ for a known cause: {reason}")
+    print(f"{total.empty} of those that passed gave no rows")
     print(f"{total.passed} passed, {total.failed} failed")
+    # Most queries must compare rows, and most differences must be none.
+    if total.empty > EMPTY_MAX * total.passed:
+        print("FAILED: too many answers have no rows")
+        return total.failed + 1
+    if known.total() > KNOWN_MAX * done():
+        print("FAILED: too many differences count as known")
+        return total.failed + 1
     return total.failed
 
 

@@ -27,6 +27,16 @@ use column::Columns;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The widest vectors that the loops are compiled for. `lab/measure` builds this crate, and no other, for the processor at hand,
+/// as code of sub-operators is made: a loop in the form for any x86-64 processor would be half as fast.
+const LOOPS: &str = if cfg!(target_feature = "avx512f") {
+    "avx512f"
+} else if cfg!(target_feature = "avx2") {
+    "avx2"
+} else {
+    "baseline"
+};
+
 /// Sub-operators against plain loops.
 #[derive(Debug, Clone, Parser)]
 struct Options {
@@ -111,7 +121,10 @@ fn run(options: &Options) -> Result<()> {
     }
     println!(
         "{:#}",
-        json!({ "tuples": options.tuples, "chunk_rows": options.chunk_rows, "wide": options.wide, "cases": reports })
+        json!({
+            "tuples": options.tuples, "chunk_rows": options.chunk_rows, "wide": options.wide, "loops": LOOPS,
+            "cases": reports,
+        })
     );
     Ok(())
 }
