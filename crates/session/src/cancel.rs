@@ -1,5 +1,6 @@
 //! Ending the running statement from any thread, and how far it is.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -93,9 +94,10 @@ impl Cancel {
         storage: &Storage,
         since: Instant,
         deadline: Option<Duration>,
+        temp_directory: &Path,
     ) -> Registered<'_> {
         self.set(|running| {
-            storage.begin(deadline);
+            storage.begin(deadline, temp_directory);
             if running.next_ends {
                 self.interrupt.cancel();
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tessera_files::FileFormat;
+use tessera_files::{Compression, FileFormat};
 use tessera_ops::lock;
 use tessera_ops::scan::block::{self, Tables};
 use tessera_sql::{Catalog, CreateExternalTable, CreateTableAs, Table};
@@ -298,8 +298,9 @@ fn table_name(name: &str, folder: bool) -> Option<String> {
     if name.starts_with(['.', '_']) || name.ends_with(".tmp") {
         return None;
     }
+    let plain = Compression::strip(name);
     let stem =
-        FileFormat::of_path(name).is_ok().then(|| name.rsplit_once('.').map_or(name, |(stem, _)| stem));
+        FileFormat::of_path(name).is_ok().then(|| plain.rsplit_once('.').map_or(plain, |(stem, _)| stem));
     match stem {
         Some(stem) => Some(stem.to_string()),
         None => folder.then(|| name.to_string()),
@@ -331,12 +332,14 @@ mod tests {
     #[test]
     fn names_of_tables() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["lineitem.parquet", "Orders.csv", "README.md", ".hidden.csv", "x.parquet.tmp"] {
+        for name in
+            ["lineitem.parquet", "Orders.csv", "log.json.gz", "README.md", ".hidden.csv", "x.parquet.tmp"]
+        {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         std::fs::create_dir(folder.path().join("events")).unwrap();
         let catalog = FileCatalog::new(Some(folder.path().to_path_buf()), Storage::new(Vec::new())).unwrap();
-        assert_eq!(catalog.table_names(), ["Orders", "events", "lineitem"]);
+        assert_eq!(catalog.table_names(), ["Orders", "events", "lineitem", "log"]);
         assert!(catalog.in_database("orders").unwrap().is_some());
         assert!(catalog.in_database("readme").unwrap().is_none());
         std::fs::write(folder.path().join("lineitem.csv"), "").unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tessera_files::FileFormat;
+use tessera_files::{Compression, FileFormat};
 use tessera_plan::{Builder, Expr, NodeId, Params, Plan, Value};
 use tessera_sql::{CopyTo, Planned};
 use tessera_types::{Error, Result, unique_names};
@@ -12,8 +12,15 @@ use crate::source::Direction;
 /// The plan that writes the file and yields its path and number of rows.
 ///
 /// # Errors
-/// The format cannot be told or is unknown.
+/// The format cannot be told or is unknown, or the name is that of a compressed file.
 pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
+    if Compression::of_path(&copy.path).is_some() {
+        return Err(Error::unsupported(format!(
+            "COPY TO '{}': files are read where they are compressed as a whole, but not written so; leave the \
+             last extension out",
+            copy.path
+        )));
+    }
     let format = match &copy.format {
         Some(name) => FileFormat::called(name).ok_or_else(|| {
             Error::unsupported(format!("COPY as {name}; there are parquet, csv, tsv, json and arrow"))

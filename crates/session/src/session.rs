@@ -164,7 +164,7 @@ impl Session {
     fn run_sent(&self, sent: &Sent) -> Result<()> {
         let governor = Governor::new(sent.memory_bytes);
         let query = Query::new(self.query_settings(sent.chunk_rows), &governor);
-        let _registered = self.cancel.begin(&self.storage, Instant::now(), None);
+        let _registered = self.cancel.begin(&self.storage, Instant::now(), None, &self.values.temp_directory);
         self.storage.prepare(&sent.plan)?;
         let program = Program::lower(&sent.plan, &self.registry)?;
         self.engine.run(&program, query).map(|_| ())
@@ -194,7 +194,8 @@ impl Session {
     pub fn run_plan(&mut self, text: &str) -> Result<QueryResult> {
         with_big_stack(|| {
             let started = Instant::now();
-            let _registered = self.cancel.begin(&self.storage, started, self.values.deadline);
+            let _registered =
+                self.cancel.begin(&self.storage, started, self.values.deadline, &self.values.temp_directory);
             let plan = text::parse(text)?;
             let plan = if self.has_platform(&plan) { plan } else { self.for_platform(&plan)? };
             let ran = self.run(&plan)?;
@@ -216,7 +217,8 @@ impl Session {
 
     fn run_statement(&mut self, statement: &ParsedStatement, started: Instant) -> Result<StatementResult> {
         let cancel = self.cancel.clone();
-        let _registered = cancel.begin(&self.storage, started, self.values.deadline);
+        let _registered =
+            cancel.begin(&self.storage, started, self.values.deadline, &self.values.temp_directory);
         let planned = interruptible(&cancel.interrupt, || {
             tessera_sql::plan(statement, &self.catalog, &self.registry, &self.values.planning)
         })?;

@@ -1,13 +1,14 @@
 //! Where files lie: on this machine, or as objects in a store.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tessera_exec::{FileCreator, FileOpener};
-use tessera_files::{AtomicFile, FileFormat};
+use tessera_files::{AtomicFile, Compression, FileFormat, decompress};
 use tessera_objects::{Edges, Objects, SelectRequest, SmartStorage, Totals, is_object, push_selects};
-use tessera_ops::{Interrupt, RangeReader};
+use tessera_ops::{Interrupt, RangeReader, lock};
 use tessera_plan::{Catalogue, Plan, Value};
 use tessera_types::{Error, Result};
 
@@ -15,6 +16,14 @@ use tessera_types::{Error, Result};
 #[derive(Debug, Clone)]
 pub(crate) struct Storage {
     objects: Arc<Objects>,
+    decompressed: Arc<Decompressed>,
+}
+
+/// Files that are compressed as a whole, as the statement reads them.
+#[derive(Debug)]
+struct Decompressed {
+    directory: Mutex<PathBuf>,
+    files: Mutex<HashMap<String, (Option<Stamp>, Arc<dyn RangeReader>)>>,
 }
 
 /// What a path, pattern or folder stands for.
@@ -36,12 +45,16 @@ pub(crate) enum Stamp {
 impl Storage {
     /// Settings of stores have the names of environment variables, and come before these.
     pub(crate) fn new(settings: Vec<(String, String)>) -> Storage {
-        Storage { objects: Arc::new(Objects::new(settings)) }
+        let directory = Mutex::new(std::env::temp_dir());
+        let decompressed = Decompressed { directory, files: Mutex::default() };
+        Storage { objects: Arc::new(Objects::new(settings)), decompressed: Arc::new(decompressed) }
     }
 
-    /// A statement begins.
-    pub(crate) fn begin(&self, deadline: Option<Duration>) {
+    /// A statement begins: what it decompresses goes to this directory.
+    pub(crate) fn begin(&self, deadline: Option<Duration>, temp_directory: &Path) {
         self.objects.begin(deadline);
+        *lock(&self.decompressed.directory) = temp_directory.to_path_buf();
+        lock(&self.decompressed.files).clear();
     }
 
     /// What stores were asked for since the statement began.
@@ -154,12 +167,26 @@ impl Storage {
         paths.iter().map(stamp).collect()
     }
 
-    /// Opens a file.
+    /// Opens a file, decompressed where its name tells that it is compressed as a whole.
     ///
     /// # Errors
-    /// It is not there or may not be read.
+    /// It is not there, may not be read, or cannot be decompressed.
     pub(crate) fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
-        if is_object(path) { self.objects.open(path) } else { tessera_files::open(path) }
+        let open = || if is_object(path) { self.objects.open(path) } else { tessera_files::open(path) };
+        let Some(compression) = Compression::of_path(path) else { return open() };
+        let stamp = self.stamps(&[path.to_string()]).pop().flatten();
+        // Held meanwhile: who opens the same file waits for it instead of decompressing it again.
+        let mut files = lock(&self.decompressed.files);
+        if let Some((known, reader)) = files.get(path)
+            && *known == stamp
+        {
+            return Ok(reader.clone());
+        }
+        let directory = lock(&self.decompressed.directory).clone();
+        let interrupt = self.interrupt();
+        let reader = decompress(open()?, compression, &directory, &|| interrupt.check())?;
+        files.insert(path.to_string(), (stamp, reader.clone()));
+        Ok(reader)
     }
 
     /// Opens files of one format that will be looked into; what lies in a store is fetched for many at once.

@@ -2,6 +2,8 @@
 
 use tessera_types::{Error, Result};
 
+use crate::compressed::Compression;
+
 /// The format of a file, as its extension tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileFormat {
@@ -30,20 +32,20 @@ impl FileFormat {
         }
     }
 
-    /// The format of the file at `path`.
+    /// The format of the file at `path`, which may end in `.gz` or `.zst` besides.
     ///
     /// # Errors
-    /// The extension is unknown, or the file is compressed as a whole.
+    /// The extension is unknown, or that of a compression that is not read.
     pub fn of_path(path: &str) -> Result<FileFormat> {
-        let name = path.rsplit('/').next().unwrap_or(path);
+        let name = Compression::strip(path.rsplit('/').next().unwrap_or(path));
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
         if let Some(format) = FileFormat::called(&extension) {
             return Ok(format);
         }
         match extension.as_str() {
-            "gz" | "zst" | "bz2" | "xz" | "zip" => {
-                Err(Error::unsupported(format!("'{path}' is compressed as a whole; decompress it first")))
-            }
+            "bz2" | "xz" | "zip" => Err(Error::unsupported(format!(
+                "'{path}' is compressed as a whole, and only .gz and .zst are read; decompress it first"
+            ))),
             _ => Err(Error::semantic(format!(
                 "cannot tell the format of '{path}': its name must end in .parquet, .csv, .tsv, .json, .jsonl, \
                  .ndjson, .arrow, .ipc or .feather; or name the format with read_csv('{path}'), read_json, \
@@ -84,6 +86,9 @@ mod tests {
         assert_eq!(FileFormat::called("gz"), None);
         assert_eq!(FileFormat::of_path("x.ndjson").unwrap(), FileFormat::Json);
         assert!(FileFormat::of_path("dir.csv/plain").is_err());
-        assert!(FileFormat::of_path("x.csv.gz").unwrap_err().to_string().contains("decompress"));
+        assert_eq!(FileFormat::of_path("x.csv.gz").unwrap(), FileFormat::Csv);
+        assert_eq!(FileFormat::of_path("a.b/x.JSONL.ZST").unwrap(), FileFormat::Json);
+        assert!(FileFormat::of_path("x.gz").is_err());
+        assert!(FileFormat::of_path("x.csv.xz").unwrap_err().to_string().contains("decompress"));
     }
 }

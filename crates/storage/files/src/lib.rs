@@ -3,7 +3,8 @@
 //! A table is a file, a glob pattern, or a directory of files. [`expand`] turns any of these into a sorted list
 //! of paths; [`FileFormat`] tells the format from an extension; [`Partitions`] reads `year=2024/` folders as
 //! columns; [`open`] gives a [`RangeReader`](tessera_ops::RangeReader) that scans read by ranges; [`AtomicFile`] writes
-//! a file whole or not at all; [`ScratchFile`] keeps what does not fit into memory.
+//! a file whole or not at all; [`ScratchFile`] keeps what does not fit into memory; [`decompress`] unpacks files that are
+//! compressed as a whole.
 //!
 //! ```
 //! use tessera_files::{FileFormat, Partitions, expand};
@@ -18,6 +19,7 @@
 //! ```
 
 mod atomic;
+mod compressed;
 mod format;
 mod listing;
 mod partitions;
@@ -25,6 +27,7 @@ mod reader;
 mod scratch;
 
 pub use atomic::AtomicFile;
+pub use compressed::{Compression, decompress};
 pub use format::FileFormat;
 pub use listing::{expand, is_pattern, list};
 pub use partitions::{HIVE_NULL, Partitions};

@@ -13,9 +13,9 @@ use crate::io_error;
 /// A local file; ranges are read with positioned reads, so that workers share it without a lock.
 #[derive(Debug)]
 pub struct FileReader {
-    path: String,
-    file: File,
-    len: u64,
+    pub(crate) path: String,
+    pub(crate) file: File,
+    pub(crate) len: u64,
 }
 
 /// Opens a local file.

@@ -2,15 +2,18 @@
 //!
 //! The Arrow reader is told other types than it would choose where its own lose something: intervals are
 //! read as their bytes (it would drop the months), strings as views (which have no bound on the bytes
-//! of a column). A column whose type it does not know is no reason to refuse the others.
+//! of a column), enums as the strings that they are, and old timestamps of 96 bits in microseconds, which
+//! hold every year. A column whose type it does not know is no reason to refuse the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, UnionFields, UnionMode};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, TimeUnit, UnionFields, UnionMode};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema, parquet_to_arrow_schema_by_columns};
-use parquet::basic::{ConvertedType, Repetition};
+use parquet::arrow::{
+    ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_schema, parquet_to_arrow_schema_by_columns,
+};
+use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as PhysicalType};
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataBuilder};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
@@ -43,6 +46,9 @@ impl Readable {
                 Err(_) => (one_by_one(descriptor, &mut unreadable)?, false),
             },
         };
+        let is_arrow = |hint: &KeyValue| hint.key == ARROW_SCHEMA_META_KEY;
+        let knows_unit = hinted && hints.is_some_and(|hints| hints.iter().any(is_arrow));
+        let types = with_meanings(&types, descriptor, knows_unit);
         for (root, field) in types.fields().iter().enumerate() {
             if let Err(error) = tessera_types::Atom::from_arrow(field.data_type()) {
                 unreadable.insert(root, error.message().to_string());
@@ -55,7 +61,8 @@ impl Readable {
         };
         let text = |error: parquet::errors::ParquetError| error.to_string();
         let plain = ArrowReaderMetadata::try_new(told.clone(), ArrowReaderOptions::new()).map_err(text)?;
-        let views = Schema::new(plain.schema().fields().iter().map(with_views).collect::<Fields>());
+        let meanings = with_meanings(plain.schema(), descriptor, knows_unit);
+        let views = Schema::new(meanings.fields().iter().map(with_views).collect::<Fields>());
         let options = ArrowReaderOptions::new().with_schema(Arc::new(views));
         let arrow = ArrowReaderMetadata::try_new(told, options).unwrap_or(plain);
         Ok(Readable { arrow, tuple: readable_tuple(&types), unreadable })
@@ -84,6 +91,47 @@ fn one_by_one(
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
+/// The types with those leaves changed that the Arrow reader takes for less than they are: enums for
+/// bytes, and timestamps of 96 bits for nanoseconds, where no Arrow schema says in what they were counted.
+fn with_meanings(types: &Schema, descriptor: &SchemaDescriptor, knows_unit: bool) -> Schema {
+    let mut leaves = vec![Vec::new(); types.fields().len()];
+    for leaf in 0..descriptor.num_columns() {
+        if let Some(leaves) = leaves.get_mut(descriptor.get_column_root_idx(leaf)) {
+            leaves.push(descriptor.column(leaf).self_type_ptr());
+        }
+    }
+    let fields = types.fields().iter().zip(leaves);
+    let fields = fields.map(|(field, leaves)| with_meaning(field, &mut leaves.into_iter(), knows_unit));
+    Schema::new(fields.collect::<Fields>())
+}
+
+/// A field with the meanings of its leaves, which come in order.
+fn with_meaning(field: &FieldRef, leaves: &mut dyn Iterator<Item = TypePtr>, knows_unit: bool) -> FieldRef {
+    let mut inner = |field: &FieldRef| with_meaning(field, leaves, knows_unit);
+    let data_type = match field.data_type() {
+        DataType::List(item) => DataType::List(inner(item)),
+        DataType::LargeList(item) => DataType::LargeList(inner(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(inner(item), *size),
+        DataType::Map(entries, ordered) => DataType::Map(inner(entries), *ordered),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
+        other => match (leaves.next(), other) {
+            (Some(leaf), DataType::Binary) if is_enum(&leaf) => DataType::Utf8,
+            (Some(leaf), DataType::Timestamp(TimeUnit::Nanosecond, None))
+                if !knows_unit && leaf.get_physical_type() == PhysicalType::INT96 =>
+            {
+                DataType::Timestamp(TimeUnit::Microsecond, None)
+            }
+            _ => return field.clone(),
+        },
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+fn is_enum(leaf: &Type) -> bool {
+    let info = leaf.get_basic_info();
+    info.converted_type() == ConvertedType::ENUM || info.logical_type_ref() == Some(&LogicalType::Enum)
+}
+
 /// The root of the schema that the Arrow reader is told; nothing where that is the file's own.
 fn told_schema(descriptor: &SchemaDescriptor, unreadable: &HashMap<usize, String>) -> Option<TypePtr> {
     let root = descriptor.root_schema();
@@ -99,7 +147,7 @@ fn told_schema(descriptor: &SchemaDescriptor, unreadable: &HashMap<usize, String
 }
 
 /// The type of a column as it is told, where that is another: without what is said of its meaning where
-/// that is an interval's, or where `bare`.
+/// that is an interval's, or where `bare`; a string where it is an enum.
 fn told_type(column: &TypePtr, bare: bool) -> Option<TypePtr> {
     let info = column.get_basic_info();
     let id = info.has_id().then(|| info.id());
@@ -108,12 +156,15 @@ fn told_type(column: &TypePtr, bare: bool) -> Option<TypePtr> {
         Type::PrimitiveType { physical_type, type_length, .. } => {
             let annotated = info.converted_type() != ConvertedType::NONE || info.logical_type_ref().is_some();
             let interval = info.converted_type() == ConvertedType::INTERVAL;
-            if !(interval || bare && annotated) {
+            let string = is_enum(column) && *physical_type == PhysicalType::BYTE_ARRAY && !bare;
+            if !(interval || string || bare && annotated) {
                 return None;
             }
+            let meaning = if string { ConvertedType::UTF8 } else { ConvertedType::NONE };
             let told = Type::primitive_type_builder(column.name(), *physical_type)
                 .with_repetition(repetition)
                 .with_length(*type_length)
+                .with_converted_type(meaning)
                 .with_id(id);
             told.build().ok().map(Arc::new)
         }

@@ -91,7 +91,10 @@ impl Table {
         };
         let paths = node.params.strings("paths")?;
         let columns = node.params.tuple("columns")?.clone();
-        if paths.is_empty() || paths.len() > OBJECTS_MAX || node.param("partitions").is_some() {
+        // Objects that are compressed as a whole are unpacked here, whatever a store would do with them.
+        let is_packed = |path: &Arc<str>| path.ends_with(".gz") || path.ends_with(".zst");
+        let is_odd = node.param("partitions").is_some() || paths.iter().any(is_packed);
+        if paths.is_empty() || paths.len() > OBJECTS_MAX || is_odd {
             return Ok(None);
         }
         let mut dialects = paths.iter().map(|path| objects.dialect(path));

@@ -1,0 +1,229 @@
+//! Files that are compressed as a whole: `x.csv.gz`, `x.json.zst`.
+//!
+//! Scans read ranges, in any order and several at once, which such files do not offer. So one is decompressed
+//! into a file without a name in the temporary directory, once a statement, and read from there: memory
+//! stays bounded whatever the file says of itself, and nothing is left, however the program ends.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tessera_ops::{RangeReader, Read};
+use tessera_types::{Error, Result};
+
+use crate::reader::FileReader;
+
+/// Bytes that are read and written at once.
+const STEP_BYTES: usize = 1 << 20;
+/// Reads of an object that are under way at once.
+const READS_AHEAD: u64 = 8;
+
+/// How a file is compressed as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// `.gz`, of one member or several.
+    Gzip,
+    /// `.zst`, of one frame or several.
+    Zstandard,
+}
+
+impl Compression {
+    /// The compression that the end of a path tells.
+    pub fn of_path(path: &str) -> Option<Compression> {
+        match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
+            "gz" => Some(Compression::Gzip),
+            "zst" => Some(Compression::Zstandard),
+            _ => None,
+        }
+    }
+
+    /// The path without what tells its compression.
+    pub fn strip(path: &str) -> &str {
+        match Compression::of_path(path) {
+            Some(_) => path.rsplit_once('.').map_or(path, |(stem, _)| stem),
+            None => path,
+        }
+    }
+}
+
+/// What a compressed file holds, decompressed into a file of the directory that has no name. `check` is asked
+/// again and again whether to go on.
+///
+/// # Errors
+/// The file is damaged, there is no room, or `check` fails.
+pub fn decompress(
+    source: Arc<dyn RangeReader>,
+    compression: Compression,
+    directory: &Path,
+    check: &dyn Fn() -> Result<()>,
+) -> Result<Arc<dyn RangeReader>> {
+    let path = source.path().to_string();
+    let no_room = |error: io::Error| {
+        Error::io(format!(
+            "'{path}' cannot be decompressed into the temporary directory '{}': {error}; name another with \
+             --temp-directory DIR (or SET temp_directory)",
+            directory.display()
+        ))
+    };
+    let mut file = tempfile::tempfile_in(directory).map_err(no_room)?;
+    let mut failed = None;
+    let input =
+        BufReader::with_capacity(STEP_BYTES, Ranges { source, position: 0, failed: &mut failed, check });
+    let unpacked = match compression {
+        Compression::Gzip => unpack(flate2::bufread::MultiGzDecoder::new(input), &mut file, check),
+        Compression::Zstandard => match zstd::stream::read::Decoder::with_buffer(input) {
+            Ok(decoder) => unpack(decoder, &mut file, check),
+            Err(error) => Err(Stopped::Read(error)),
+        },
+    };
+    match (unpacked, failed) {
+        (Ok(len), _) => Ok(Arc::new(FileReader { path, file, len })),
+        (Err(_), Some(error)) | (Err(Stopped::Asked(error)), None) => Err(error),
+        (Err(Stopped::Write(error)), None) => Err(no_room(error)),
+        (Err(Stopped::Read(error)), None) => Err(Error::data(format!(
+            "cannot decompress '{path}': {error}; the file is damaged or was not written completely"
+        ))),
+    }
+}
+
+/// Why decompression has stopped.
+enum Stopped {
+    Read(io::Error),
+    Write(io::Error),
+    Asked(Error),
+}
+
+/// Writes all that a decoder gives; how many bytes that are.
+fn unpack(
+    mut decoder: impl io::Read,
+    file: &mut File,
+    check: &dyn Fn() -> Result<()>,
+) -> std::result::Result<u64, Stopped> {
+    let mut buffer = vec![0; STEP_BYTES];
+    let mut len = 0;
+    loop {
+        check().map_err(Stopped::Asked)?;
+        let count = match decoder.read(&mut buffer) {
+            Ok(0) => return Ok(len),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Stopped::Read(error)),
+        };
+        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(Stopped::Write)?;
+        len += count as u64;
+    }
+}
+
+/// A file from front to back.
+struct Ranges<'a> {
+    source: Arc<dyn RangeReader>,
+    position: u64,
+    /// What reading has failed with.
+    failed: &'a mut Option<Error>,
+    check: &'a dyn Fn() -> Result<()>,
+}
+
+impl Ranges<'_> {
+    fn next(&mut self, len: usize) -> Result<Bytes> {
+        let range = |ahead: u64| {
+            let start = (self.position + ahead * len as u64).min(self.source.len());
+            start..(start + len as u64).min(self.source.len())
+        };
+        let ahead: Vec<_> = (0..READS_AHEAD).map(range).filter(|range| !range.is_empty()).collect();
+        if self.source.is_remote() {
+            self.source.prefetch(&ahead)?;
+        }
+        loop {
+            match self.source.read(range(0))? {
+                Read::Bytes(bytes) => return Ok(bytes),
+                Read::Blocked(token) => token.wait(Duration::from_millis(100)),
+            }
+            (self.check)()?;
+        }
+    }
+}
+
+impl io::Read for Ranges<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = match self.next(buffer.len()) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                *self.failed = Some(error);
+                return Err(io::Error::other("the file cannot be read"));
+            }
+        };
+        let count = bytes.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..count), bytes.get(..count)) {
+            to.copy_from_slice(from);
+        }
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn unpacked(bytes: &[u8], compression: Compression) -> Result<Vec<u8>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.packed");
+        std::fs::write(&path, bytes).unwrap();
+        let source = crate::open(path.to_str().unwrap())?;
+        let reader = decompress(source, compression, folder.path(), &|| Ok(()))?;
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        match reader.read(0..reader.len())? {
+            Read::Bytes(bytes) => Ok(bytes.to_vec()),
+            Read::Blocked(_) => panic!("local files never block"),
+        }
+    }
+
+    #[test]
+    fn endings_tell_the_compression() {
+        assert_eq!(Compression::of_path("a.csv.GZ"), Some(Compression::Gzip));
+        assert_eq!(Compression::of_path("a.json.zst"), Some(Compression::Zstandard));
+        assert_eq!(Compression::of_path("a.gz/b.csv"), None);
+        assert_eq!((Compression::strip("a.csv.gz"), Compression::strip("a.csv")), ("a.csv", "a.csv"));
+    }
+
+    #[test]
+    fn members_and_frames_follow_each_other() {
+        let long = b"0123456789".repeat(300_000);
+        let two = [gzip(&long), gzip(b"end")].concat();
+        assert_eq!(unpacked(&two, Compression::Gzip).unwrap(), [&long[..], b"end"].concat());
+        let frame = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
+        let two = [frame(&long), frame(b"end")].concat();
+        assert_eq!(unpacked(&two, Compression::Zstandard).unwrap(), [&long[..], b"end"].concat());
+        assert_eq!(unpacked(&gzip(b""), Compression::Gzip).unwrap(), b"");
+    }
+
+    #[test]
+    fn damaged_files_are_errors() {
+        let whole = gzip(&b"0123456789".repeat(1_000));
+        for bytes in [&whole[..whole.len() / 2], &whole[..whole.len() - 1], b"a,b\n1,2\n"] {
+            let error = unpacked(bytes, Compression::Gzip).unwrap_err();
+            assert!(error.message().contains("cannot decompress"), "{error}");
+        }
+        assert!(unpacked(b"a,b\n1,2\n", Compression::Zstandard).is_err());
+    }
+
+    #[test]
+    fn it_ends_when_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.gz");
+        std::fs::write(&path, gzip(b"x")).unwrap();
+        let source = crate::open(path.to_str().unwrap()).unwrap();
+        let stop = || Err(Error::internal("stop"));
+        let error = decompress(source, Compression::Gzip, folder.path(), &stop).unwrap_err();
+        assert!(error.message().contains("stop"), "{error}");
+    }
+}

@@ -1,0 +1,304 @@
+"""Random files of Parquet and Arrow IPC, as pyarrow, polars and DuckDB write them, and what they hold."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import polars
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from foreign import values
+
+NAMES = ["a", "b", "A", "c d", 'q"uote', "new\nline", "é", "select", "x.y", "_1", "", "it's", "A b", "column0"]
+
+
+@dataclass
+class Case:
+    """A file and what a reader must find in it."""
+
+    path: Path
+    # How the file was made, for a message.
+    made: str
+    # The table function, or nothing where the name tells.
+    reader: str = ""
+    # Readings of the file by others, by their names; the first is the judge where they differ.
+    judges: dict[str, dict[str, list]] = field(default_factory=dict)
+    # Columns that may be refused: types that Tessera has not.
+    lacking: set[str] = field(default_factory=set)
+    # What follows the path in the table function.
+    options: str = ""
+    # What an error must say, where the file cannot be read.
+    refused: str = ""
+    # Of text, what a value is is compared, and not its type.
+    loose: bool = False
+
+
+def random_table(rng: random.Random, arrow: bool, kinds: list[pa.DataType] | None = None) -> pa.Table:
+    """A table of a few columns; its names differ, and some only in case."""
+    rows = rng.choice([0, 1, 2, 7, 100, 100, 333, 2000])
+    columns, fields = [], []
+    for name in rng.sample(NAMES, rng.randint(1, 6)):
+        kind = rng.choice(kinds) if kinds else values.random_type(rng, 2, arrow)
+        nulls = rng.choice([0, 0.1, 0.5, 1])
+        nullable = nulls > 0 or rng.random() < 0.7 or not may_be_required(kind)
+        columns.append(values.random_array(rng, kind, rows, nulls))
+        fields.append(pa.field(name, kind, nullable))
+    return pa.table(columns, schema=pa.schema(fields, metadata={"made by": "tests/files.py"}))
+
+
+def may_be_required(kind: pa.DataType) -> bool:
+    """Whether a column of a type may be declared without NULLs."""
+    return not pa.types.is_null(kind) and not pa.types.is_run_end_encoded(kind)
+
+
+def lacks(kind: pa.DataType) -> bool:
+    """Whether Tessera has no such type and may refuse a column of it."""
+    if pa.types.is_union(kind) or (pa.types.is_decimal256(kind) and kind.precision > 38):
+        return True
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return lacks(kind.value_type)
+    return pa.types.is_nested(kind) and any(lacks(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def parquet(rng: random.Random, folder: Path, number: int) -> Case:
+    """A Parquet file."""
+    path = folder / f"t{number}.parquet"
+    writer = rng.choice(["pyarrow"] * 6 + ["duckdb"] * 2 + ["polars"] * 2)
+    table = random_table(rng, arrow=False)
+    if writer == "pyarrow":
+        made = write_pyarrow(rng, table, path)
+    elif writer == "duckdb":
+        table, made = write_duckdb(rng, path)
+    else:
+        made = write_polars(rng, table, path, "parquet")
+    judges = {"pyarrow": columns_of(pq.ParquetFile(path).read())}
+    try:
+        judges["duckdb"] = columns_of(ask_duckdb(f"select * from read_parquet('{path}')"))
+    except (duckdb.Error, pa.ArrowException, NotImplementedError, ValueError):
+        pass
+    read = pq.read_schema(path)
+    return Case(path, made, judges=judges, lacking={f.name for f in read if lacks(f.type)})
+
+
+def write_pyarrow(rng: random.Random, table: pa.Table, path: Path) -> str:
+    plain = [f.name for f in table.schema if not pa.types.is_nested(f.type) and not pa.types.is_dictionary(f.type)]
+    dictionary = rng.choice([True, False])
+    # Such timestamps have no zone, and what pyarrow makes of its own note of one is its own affair.
+    zoned = any("tz=" in str(f.type) for f in table.schema)
+    options: dict[str, object] = {
+        "version": rng.choice(["1.0", "2.4", "2.6"]),
+        "data_page_version": rng.choice(["1.0", "2.0"]),
+        "compression": rng.choice(["none", "snappy", "gzip", "zstd", "lz4", "brotli"]),
+        "use_dictionary": dictionary,
+        "row_group_size": rng.choice([1, 7, 50, 1000]) if len(table) < 500 else rng.choice([50, 1000]),
+        "data_page_size": rng.choice([1, 100, 5_000, 1 << 20]),
+        "write_batch_size": rng.choice([1, 10, 1024]),
+        "write_statistics": rng.choice([True, True, False]),
+        "write_page_index": rng.choice([True, False]),
+        "use_deprecated_int96_timestamps": rng.random() < 0.15 and not zoned,
+        "store_schema": rng.random() < 0.7,
+        "use_compliant_nested_type": rng.random() < 0.7,
+        "store_decimal_as_integer": rng.random() < 0.4,
+        "dictionary_pagesize_limit": rng.choice([1, 50, 1 << 20]),
+        "write_page_checksum": rng.random() < 0.3,
+    }
+    if not dictionary and rng.random() < 0.7:
+        encodings = {name: rng.choice(encodings_of(table.schema.field(name).type)) for name in plain}
+        options["column_encoding"] = {name: encoding for name, encoding in encodings.items() if encoding and "." not in name}
+    while True:
+        try:
+            pq.write_table(table, path, **options)
+            return f"pyarrow {table.schema.to_string(show_schema_metadata=False)!r} {options}"
+        except (pa.ArrowException, ValueError, OSError):
+            # Not every option goes with every type: fall back to those that do, one by one.
+            if "column_encoding" in options:
+                options.pop("column_encoding")
+            elif options.pop("store_decimal_as_integer", None) or options.pop("use_deprecated_int96_timestamps", None):
+                pass
+            elif options.pop("version", None) is None:
+                raise
+
+
+def encodings_of(kind: pa.DataType) -> list[str | None]:
+    """Encodings that columns of a type may have."""
+    if pa.types.is_boolean(kind):
+        return [None, "PLAIN", "RLE"]
+    if pa.types.is_floating(kind):
+        return [None, "PLAIN", "BYTE_STREAM_SPLIT"]
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        return [None, "PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"]
+    if pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind):
+        return [None, "PLAIN", "BYTE_STREAM_SPLIT", "DELTA_BYTE_ARRAY"]
+    if values.is_text(kind) or values.is_bytes(kind):
+        return [None, "PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]
+    return [None]
+
+
+DUCKDB_COLUMNS = {
+    "i": "(i * 7919 % 1000 - 500)::INTEGER",
+    "h": "i::HUGEINT * 1000000007",
+    "u": "(i::HUGEINT * 6000000000000000)::UBIGINT",
+    "s": "'text ' || (i % 9)",
+    "long": "repeat('x', (i % 50)::INTEGER)",
+    "iv": "to_months((i % 30)::INTEGER) + to_days((i % 9)::INTEGER) + to_seconds(i)",
+    "id": "('00000000-0000-0000-0000-' || lpad(i::VARCHAR, 12, '0'))::UUID",
+    "t": "time '00:00:00' + to_seconds(i * 13 % 86400)",
+    "tz": "timestamptz '2000-01-01 00:00:00+00' + to_seconds(i * 7777)",
+    "ns": "make_timestamp_ns(i * 1000000007)",
+    "day": "date '2000-01-01' + (i % 5000)::INTEGER",
+    "dec": "(i / 7)::DECIMAL(9, 3)",
+    "wide": "(i * 3)::DECIMAL(30, 5)",
+    "e": "(['x', 'yy', 'z'])[1 + i % 3]::ENUM('x', 'yy', 'z')",
+    "blob": "('b' || i)::BLOB",
+    "l": "range(i % 4)",
+    "ls": "[['p', NULL], [], NULL, ['q']][1:(1 + i % 4)]",
+    "st": "{'a': i, 'B b': {'c': [i]}}",
+    "m": "map(['k' || i, 'z'], [i, NULL])",
+    "f": "(i / 3)::FLOAT",
+    "d": "CASE WHEN i % 10 = 0 THEN 'nan'::DOUBLE ELSE i / 3 END",
+    "b": "i % 3 = 0",
+}
+
+
+def write_duckdb(rng: random.Random, path: Path) -> tuple[None, str]:
+    rows = rng.choice([0, 1, 10, 3000])
+    columns = [
+        f"CASE WHEN i % {rng.randint(2, 9)} = 1 THEN NULL ELSE {sql} END AS {name}" if rng.random() < 0.5 else f"{sql} AS {name}"
+        for name, sql in rng.sample(sorted(DUCKDB_COLUMNS.items()), 5)
+    ]
+    codec = rng.choice(["uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw"])
+    version = rng.choice(["v1", "v2"])
+    sql = f"select {', '.join(columns)} from range({rows}) t(i)"
+    copy = f"copy ({sql}) to '{path}' (format parquet, codec '{codec}', parquet_version {version}, row_group_size {rng.choice([2048, 100000])})"
+    with duckdb.connect() as connection:
+        connection.execute("set timezone = 'UTC'")
+        connection.execute(copy)
+    return None, f"duckdb: {copy}"
+
+
+def write_polars(rng: random.Random, table: pa.Table, path: Path, form: str) -> str:
+    """Polars' own types; columns that it does not take are left out."""
+    frame = polars.DataFrame()
+    for name in table.column_names:
+        if "+05:30" in str(table.schema.field(name).type):
+            continue
+        try:
+            frame = frame.with_columns(polars.from_arrow(table.select([name])).to_series().alias(name))
+        except BaseException as error:  # Polars' panics are no Exceptions.
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+    if not frame.columns:
+        frame = polars.DataFrame({"a": [1, None, 3]})
+    if form == "parquet":
+        options = {"compression": rng.choice(["uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4"]), "statistics": rng.choice([True, False, "full"]), "row_group_size": rng.choice([10, 100, 5000])}
+        frame.write_parquet(path, **options)
+    else:
+        options = {"compression": rng.choice(["uncompressed", "lz4", "zstd"]), "compat_level": rng.choice([polars.CompatLevel.oldest(), polars.CompatLevel.newest()])}
+        (frame.write_ipc if rng.random() < 0.5 else frame.write_ipc_stream)(path, **options)
+    return f"polars {frame.schema} {options}"
+
+
+def arrow(rng: random.Random, folder: Path, number: int) -> Case:
+    """An Arrow IPC file or stream."""
+    path = folder / f"t{number}.{rng.choice(['arrow', 'feather', 'ipc'])}"
+    if rng.random() < 0.2:
+        made = write_polars(rng, random_table(rng, arrow=False), path, "arrow")
+    else:
+        made = write_ipc(rng, random_table(rng, arrow=True), path)
+    table = read_ipc(path)
+    return Case(path, made, judges={"pyarrow": columns_of(table)}, lacking={f.name for f in table.schema if lacks(f.type)})
+
+
+def write_ipc(rng: random.Random, table: pa.Table, path: Path) -> str:
+    stream = rng.random() < 0.5
+    options = {
+        "compression": rng.choice([None, "lz4", "zstd"]),
+        "emit_dictionary_deltas": rng.random() < 0.5,
+        "unify_dictionaries": not stream or rng.random() < 0.3,
+        "use_legacy_format": stream and rng.random() < 0.2,
+    }
+    cut = rng.choice([1, 7, 100, 5000]) if len(table) < 500 else rng.choice([100, 5000])
+    batches = table.to_batches(max_chunksize=cut)
+    if rng.random() < 0.3:
+        batches.insert(rng.randint(0, len(batches)), table.slice(0, 0).combine_chunks().to_batches()[0] if table.slice(0, 0).to_batches() else pa.RecordBatch.from_arrays([pa.array([], f.type) if not pa.types.is_run_end_encoded(f.type) else values.random_array(rng, f.type, 0, 0) for f in table.schema], schema=table.schema))
+    if stream and rng.random() < 0.5:
+        # Other dictionaries in later batches: replacements, or deltas.
+        batches += [redrawn(rng, batch) for batch in batches[:3]]
+    maker = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with maker(path, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return f"pyarrow {'stream' if stream else 'file'} {table.schema.to_string(show_schema_metadata=False)!r} {options} in {len(batches)} batches"
+
+
+def redrawn(rng: random.Random, batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [values.random_array(rng, f.type, len(batch), 0.2 if f.nullable else 0) for f in batch.schema]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def read_ipc(path: Path) -> pa.Table:
+    """The table of an Arrow IPC file or stream."""
+    with pa.OSFile(str(path)) as source:
+        if source.read(6) == b"ARROW1":
+            return pa.ipc.open_file(str(path)).read_all()
+    with pa.OSFile(str(path)) as source:
+        return pa.ipc.open_stream(source).read_all()
+
+
+def columns_of(table: pa.Table) -> dict[str, list]:
+    """Columns in plain form; names that stand twice get numbers, as Tessera gives them."""
+    found: dict[str, list] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        unique, count = name, 0
+        while unique in found:
+            count += 1
+            unique = f"{name}_{count}"
+        found[unique] = values.plain(column)
+    return found
+
+
+def ask_duckdb(sql: str) -> pa.Table:
+    with duckdb.connect() as connection:
+        connection.execute("set timezone = 'UTC'")
+        return connection.sql(sql).to_arrow_table()
+
+
+def sets(rng: random.Random, folder: Path, number: int) -> Case:
+    """Parquet or Arrow files that form one table: columns are missing, come in another order, or are narrower."""
+    form = rng.choice(["parquet", "parquet", "arrow"])
+    home = folder / f"t{number}"
+    home.mkdir(exist_ok=True)
+    for old in home.iterdir():
+        old.unlink()
+    pairs = [
+        (pa.int8(), pa.int64()), (pa.int16(), pa.int32()), (pa.uint8(), pa.int32()), (pa.uint32(), pa.int64()), (pa.float32(), pa.float64()),
+        (pa.decimal128(5, 2), pa.decimal128(12, 4)), (pa.string(), pa.large_string()), (pa.null(), pa.string()), (pa.int32(), pa.float64()),
+        (pa.date32(), pa.date32()), (pa.timestamp("ms"), pa.timestamp("us")), (pa.binary(), pa.binary()), (pa.list_(pa.int32()), pa.list_(pa.int64())),
+    ]
+    names = rng.sample(["a", "b", "A", "c d"], rng.randint(2, 4))
+    kinds = {name: rng.choice(pairs) for name in names}
+    expected: dict[str, list] = {}
+    total = 0
+    for part in range(rng.randint(2, 4)):
+        rows = rng.choice([0, 1, 50])
+        here = [name for name in rng.sample(names, len(names)) if part == 0 or rng.random() < 0.8] or names[:1]
+        if part == 0:
+            here = list(names)
+        table = pa.table({name: values.random_array(rng, rng.choice(kinds[name]), rows, 0.2) for name in here})
+        path = home / f"p{part}.{form}"
+        if form == "parquet":
+            pq.write_table(table, path, row_group_size=rng.choice([7, 1000]))
+        else:
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+        found = columns_of(table)
+        for name in names:
+            expected.setdefault(name, []).extend(found.get(name, [None] * rows))
+        total += rows
+    # A number is the same whatever its width.
+    return Case(home, f"{form} files of {kinds}", judges={"made": expected}, loose=True)
