@@ -82,7 +82,7 @@ def made(form: str, seed: int, number: int, folder: Path) -> typed.Case:
         rng = random.Random(f"{seed}:{form}:{number}:{attempt}")
         try:
             return MAKERS[form](rng, folder, number)
-        except (pa.ArrowException, duckdb.Error, NotImplementedError, ValueError):
+        except (pa.ArrowException, duckdb.Error, NotImplementedError, OSError, ValueError):
             if attempt == TRIES - 1:
                 raise
     raise AssertionError("unreachable")

@@ -76,7 +76,10 @@ def parquet(rng: random.Random, folder: Path, number: int) -> Case:
         table, made = write_duckdb(rng, path)
     else:
         made = write_polars(rng, table, path, "parquet")
-    judges = {"pyarrow": columns_of(pq.ParquetFile(path).read())}
+    whole = pq.ParquetFile(path).read()
+    if len(whole) != pq.read_metadata(path).num_rows:
+        raise ValueError("pyarrow does not read what it wrote: lists of a fixed size, with a NULL among them")
+    judges = {"pyarrow": columns_of(whole)}
     try:
         judges["duckdb"] = columns_of(ask_duckdb(f"select * from read_parquet('{path}')"))
     except (duckdb.Error, pa.ArrowException, NotImplementedError, ValueError):

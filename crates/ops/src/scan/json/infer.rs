@@ -44,7 +44,8 @@ impl Shape {
                 match () {
                     () if whole && text.parse::<i64>().is_ok() => Shape::Integer,
                     () if whole && text.len() <= 38 => Shape::WideInteger,
-                    () if whole => Shape::Mixed,
+                    // Beyond what a number's type holds: only text keeps it.
+                    () if whole || !text.parse::<f64>().is_ok_and(f64::is_finite) => Shape::Mixed,
                     () => Shape::Float,
                 }
             }

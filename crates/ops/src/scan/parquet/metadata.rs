@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parquet::DecodeResult;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::Type;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{
     ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder,
 };
@@ -72,6 +73,14 @@ pub(super) fn damaged(path: &str, error: impl std::fmt::Display) -> Error {
     ))
 }
 
+/// The error of a footer that is not read: what is encrypted is not damaged.
+fn unreadable_footer(path: &str, error: &ParquetError) -> Error {
+    match error.to_string().contains("encrypted footer") {
+        true => Error::unsupported(format!("'{path}' is encrypted, which is not read; decrypt it first")),
+        false => damaged(path, error),
+    }
+}
+
 impl Metadata {
     /// Reads footer and page index.
     pub(super) fn read(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Result<Metadata> {
@@ -85,7 +94,7 @@ impl Metadata {
         let parquet = loop {
             let decoded = guarded(|| decoder.try_decode());
             let decoded = decoded.ok_or_else(|| damaged(path, "its footer cannot be decoded"))?;
-            match decoded.map_err(|error| damaged(path, error))? {
+            match decoded.map_err(|error| unreadable_footer(path, &error))? {
                 DecodeResult::Data(metadata) => break metadata,
                 DecodeResult::NeedsData(ranges) => {
                     for range in ranges {

@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::{
     ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_schema, parquet_to_arrow_schema_by_columns,
 };
-use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as PhysicalType};
+use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit as UnitOfFile, Type as PhysicalType};
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataBuilder};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
@@ -121,10 +121,21 @@ fn with_meaning(field: &FieldRef, leaves: &mut dyn Iterator<Item = TypePtr>, kno
             {
                 DataType::Timestamp(TimeUnit::Microsecond, None)
             }
+            // An Arrow schema that says otherwise is wrong: it would be believed.
+            (Some(leaf), DataType::Timestamp(_, zone)) if counts_nanoseconds(&leaf) => {
+                DataType::Timestamp(TimeUnit::Nanosecond, zone.clone())
+            }
             _ => return field.clone(),
         },
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+fn counts_nanoseconds(leaf: &Type) -> bool {
+    match leaf.get_basic_info().logical_type_ref() {
+        Some(LogicalType::Timestamp(timestamp)) => timestamp.unit == UnitOfFile::NANOS,
+        _ => false,
+    }
 }
 
 fn is_enum(leaf: &Type) -> bool {

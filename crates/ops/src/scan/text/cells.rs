@@ -121,8 +121,8 @@ impl Cells {
             Atom::UInt16 => self.numbers::<UInt16Type>(atom),
             Atom::UInt32 => self.numbers::<UInt32Type>(atom),
             Atom::UInt64 => self.numbers::<UInt64Type>(atom),
-            Atom::Float32 => self.numbers::<Float32Type>(atom),
-            Atom::Float64 => self.numbers::<Float64Type>(atom),
+            Atom::Float32 => self.floats::<Float32Type>(atom, f32::is_finite),
+            Atom::Float64 => self.floats::<Float64Type>(atom, f64::is_finite),
             Atom::Date => {
                 let mut builder = Date32Builder::with_capacity(self.len());
                 for (row, text) in self.texts().enumerate() {
@@ -145,6 +145,26 @@ impl Cells {
         let mut builder = PrimitiveBuilder::<T>::with_capacity(self.len());
         for (row, text) in self.texts().enumerate() {
             builder.append_option(parsed(row, text?, atom, |text| text.trim().parse().ok())?);
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    /// Numbers that are not whole: one beyond the type's range is no value of it, while infinity is.
+    fn floats<T: ArrowPrimitiveType>(
+        &self,
+        atom: &Atom,
+        is_finite: impl Fn(T::Native) -> bool,
+    ) -> Result<ArrayRef, BadCell>
+    where
+        T::Native: std::str::FromStr,
+    {
+        let parse = |text: &str| {
+            let value = text.trim().parse::<T::Native>().ok()?;
+            (is_finite(value) || !text.bytes().any(|byte| byte.is_ascii_digit())).then_some(value)
+        };
+        let mut builder = PrimitiveBuilder::<T>::with_capacity(self.len());
+        for (row, text) in self.texts().enumerate() {
+            builder.append_option(parsed(row, text?, atom, parse)?);
         }
         Ok(Arc::new(builder.finish()))
     }
@@ -371,6 +391,19 @@ mod tests {
         assert_eq!(parse_date("+12345-01-01"), Some(3_789_391));
         assert_eq!(parse_date("0002-11-28 (BC)"), parse_date("-0001-11-28"));
         assert_eq!(parse_date("0001-01-01 BC"), parse_date("0000-01-01"));
+    }
+
+    #[test]
+    fn numbers_beyond_the_range_of_a_float_are_none() {
+        let fits = |text: &str, atom: &Atom| {
+            let mut cells = Cells::default();
+            cells.push(text.as_bytes());
+            cells.to_array(atom).is_ok()
+        };
+        assert!(
+            fits("1e308", &Atom::Float64) && fits("-Infinity", &Atom::Float64) && fits("nan", &Atom::Float32)
+        );
+        assert!(!fits("1e400", &Atom::Float64) && !fits("-1e39", &Atom::Float32));
     }
 
     #[test]
