@@ -264,6 +264,32 @@ fn intervals_keep_their_months() {
 }
 
 #[test]
+fn old_timestamps_have_every_year_and_enums_are_strings() {
+    let folder = Folder::new();
+    let path = folder.path("x.parquet");
+    write_columns(&path, "message m { optional int96 t; required binary e (ENUM); }", |group| {
+        // Midnight, and the Julian day: the last day of 9999, the first of the year 1, one in 1970.
+        let at = |day: u32, nanoseconds: u32| {
+            let mut value = physical::Int96::new();
+            value.set_data(nanoseconds, 0, day);
+            value
+        };
+        let mut column = group.next_column().unwrap().unwrap();
+        let values = [at(5_373_484, 1_999), at(1_721_426, 0), at(2_440_588, 0)];
+        let levels = Some(&[1, 1, 0, 1][..]);
+        column.typed::<physical::Int96Type>().write_batch(&values, levels, None).unwrap();
+        column.close().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let values = ["a", "é", "a", ""].map(physical::ByteArray::from);
+        column.typed::<physical::ByteArrayType>().write_batch(&values, None, None).unwrap();
+        column.close().unwrap();
+    });
+    let found = read("parquet_scan", &path, "<t: timestamp(us)?, e: string>").unwrap();
+    let expected = "9999-12-31 00:00:00.000001,a\n0001-01-01 00:00:00,é\n,a\n1970-01-01 00:00:00,\n";
+    assert_eq!(found.replace("\"\"", ""), expected);
+}
+
+#[test]
 fn repeated_fields_without_annotation_are_lists() {
     let folder = Folder::new();
     let path = folder.path("x.parquet");

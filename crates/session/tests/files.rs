@@ -5,6 +5,12 @@ use std::path::Path;
 use crate::texts::texts;
 use tessera_session::{Config, Session, StatementResult};
 
+/// The records `1,x` and `2,` below a header, as gzip packs them.
+const PACKED: [u8; 31] = [
+    31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 212, 73, 226, 50, 212, 169, 224, 50, 210, 225, 2, 0, 47, 61, 135,
+    106, 11, 0, 0, 0,
+];
+
 /// Rows, or the error, as text; `{}` is the folder.
 fn answer(folder: &Path, sql: &str) -> Result<Vec<String>, String> {
     let mut session = Session::new(Config { threads: 2, ..Config::default() }).unwrap();
@@ -26,10 +32,11 @@ fn folder() -> tempfile::TempDir {
         ("onecol.csv", "a\n\n1\n\n2\n"),
         ("z.csv", "a\n2024-01-01T00:00:00+02:00\n"),
         ("x.tsv", "a\tb\n1,5\t2\n"),
-        ("x.csv.gz", "\u{1f}"),
+        ("cut.csv.gz", "\u{1f}"),
     ] {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
+    std::fs::write(folder.path().join("packed.csv.gz"), PACKED).unwrap();
     folder
 }
 
@@ -39,6 +46,7 @@ fn a_named_format_is_read_whatever_the_name_ends_in() {
     for (sql, expected) in [
         ("select * from read_csv('{}/x.txt')", "1 2"),
         ("select * from read_csv('{}/x.txt', delim = ';', header = true)", "1 2"),
+        ("select * from read_csv('{}/x.txt', null = '1')", "NULL 2"),
         ("select count(*), max(column1) from read_csv('{}/x.txt', header := false)", "2 b"),
         ("select \"a;b\" from read_csv('{}/x.txt', sep => ',')", "1;2"),
         ("select * from read_csv('{}/x.tsv')", "1,5 2"),
@@ -55,6 +63,19 @@ fn a_named_format_is_read_whatever_the_name_ends_in() {
     ] {
         assert_eq!(answer(folder.path(), sql), Ok(vec![expected.to_string()]), "{sql}");
     }
+}
+
+#[test]
+fn files_that_are_compressed_as_a_whole_are_read() {
+    let folder = folder();
+    let rows = Ok(vec!["1 x".to_string(), "2 NULL".to_string()]);
+    assert_eq!(answer(folder.path(), "select * from '{}/packed.csv.gz'"), rows);
+    assert_eq!(answer(folder.path(), "select * from read_csv('{}/packed.csv.gz', header = true)"), rows);
+    let error = answer(folder.path(), "select * from '{}/cut.csv.gz'").unwrap_err();
+    assert!(error.contains("cannot decompress"), "{error}");
+    let error = answer(folder.path(), "copy (select 1) to '{}/y.csv.gz'").unwrap_err();
+    assert!(error.contains("not written so"), "{error}");
+    assert!(!folder.path().join("y.csv.gz").exists());
 }
 
 #[test]

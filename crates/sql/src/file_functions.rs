@@ -47,18 +47,15 @@ pub(crate) fn pair_options(factor: &mut TableFactor) -> Flow {
 /// Name and value of `name = value`, `name := value` or `name => value`.
 fn option(arg: FunctionArg) -> Option<(String, String)> {
     let (name, value) = match arg {
-        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (name, value),
-        FunctionArg::ExprNamed {
-            name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), ..
-        } => (name, value),
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (normalised(&name), value),
+        FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(value), .. } => {
+            (option_name(&name)?, value)
+        }
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
             left,
             op: BinaryOperator::Eq | BinaryOperator::Assignment,
             right,
-        })) => match *left {
-            Expr::Identifier(name) => (name, *right),
-            _ => return None,
-        },
+        })) => (option_name(&left)?, *right),
         _ => return None,
     };
     let text = match value {
@@ -72,5 +69,14 @@ fn option(arg: FunctionArg) -> Option<(String, String)> {
         Expr::UnaryOp { .. } | Expr::Identifier(_) => value.to_string(),
         _ => return None,
     };
-    Some((normalised(&name), text))
+    Some((name, text))
+}
+
+/// The name of an option, of which one is a word that stands for a value elsewhere: `null`.
+fn option_name(name: &Expr) -> Option<String> {
+    match name {
+        Expr::Identifier(name) => Some(normalised(name)),
+        Expr::Value(value) if value.value == Value::Null => Some("null".to_string()),
+        _ => None,
+    }
 }

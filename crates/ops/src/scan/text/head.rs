@@ -70,8 +70,10 @@ impl<'a> Head<'a> {
         self.read_to(4)?;
         let found = match self.bytes.as_slice() {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16; convert it to UTF-8 first",
-            [0x1f, 0x8b, ..] => "compressed with gzip; decompress it first",
-            [0x28, 0xb5, 0x2f, 0xfd] => "compressed with Zstandard; decompress it first",
+            [0x1f, 0x8b, ..] => "compressed with gzip; its name must end in .gz to be read so",
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+                "compressed with Zstandard; its name must end in .zst to be read so"
+            }
             [0xef, 0xbb, 0xbf, ..] => return Ok(3),
             _ => return Ok(0),
         };
