@@ -224,6 +224,8 @@ def main() -> int:
         Path(f"{stem}.svg").write_text(plot.of_orders(result["suites"], GOAL))
         Path(f"{stem}.md").write_text(page(result, stem.name))
         print(f"written to {stem}.{{json,svg,md}}")
+    if only - {row["query"] for part in suites.values() for row in part["queries"]}:
+        sys.exit(f"not all of these are queries: {', '.join(sorted(only))}")
     unread = [row["query"] for part in suites.values() for row in part["queries"] if row["tessera"]["ratio"] is None]
     return 1 if unread else 0
 

@@ -18,11 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from checks import Checks
+from checks import Checks, Moments, Shot, awaited, marked
 
 ENDED_WITHIN_S = 10
 # For statements that take a second.
@@ -140,62 +141,105 @@ def write_tables(directory: Path) -> None:
     pq.write_table(pa.table(nested), directory / "nested.parquet", row_group_size=250)
 
 
-def leftovers() -> set[str]:
-    """Processes and segments that ranks leave behind when nobody cleans up."""
+def leftovers(mark: str | None = None) -> set[str]:
+    """Segments and sockets that ranks leave behind when nobody cleans up, and processes with this mark."""
     found = {f"/dev/shm/{path.name}" for path in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.is_dir() else set()
     found |= {str(path) for path in Path(tempfile.gettempdir()).glob("tessera-*.socket")}
-    return found | {f"process {pid}" for pid in rank_processes()}
+    return found | {f"process {pid}" for pid in (rank_processes(mark) if mark else [])}
 
 
-def rank_processes() -> list[int]:
-    """Processes that run as ranks, or start them."""
+def rank_processes(mark: str) -> list[int]:
+    """Processes of a run that are ranks, or start them."""
     pids = []
-    for entry in Path("/proc").iterdir():
+    for pid in marked(mark):
         try:
-            name = (entry / "comm").read_text().strip() if entry.name.isdigit() else ""
-            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] if name else ""
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
         except OSError:
             continue
-        if name == "tessera-mpi" and state != "Z":
-            pids.append(int(entry.name))
+        if name.startswith("tessera-mpi") and state != "Z":
+            pids.append(pid)
     return pids
 
 
-def kill_one(program: Program, data: Path, ranks: int, rng: random.Random, longest_s: float) -> str | None:
-    """Kills a rank at some moment; what is wrong afterwards, or None."""
-    before = leftovers()
-    delay = rng.uniform(0.02, longest_s)
-    running = subprocess.Popen(
-        program.command(data, KILLED * 3, ranks), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    time.sleep(delay)
-    victims = rank_processes()
-    if not victims or running.poll() is not None:
-        running.communicate(timeout=60)
-        return "missed"
-    victim = rng.choice(victims)
+class Endless:
+    """A program that runs statements on ranks for longer than anybody waits; what it prints goes to a file."""
+
+    def __init__(self, program: Program, data: Path, ranks: int, scratch: Path):
+        self.mark = f"TESSERA_TEST_RUN={uuid.uuid4().hex}"
+        name, _, value = self.mark.partition("=")
+        self.output = scratch / "output"
+        self.before = leftovers()
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                program.command(data, KILLED * 200, ranks),
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=os.environ | {name: value},
+                preexec_fn=take_interrupts,
+            )
+
+    def wait(self, number: int, moments: Moments) -> float:
+        """Waits for a random moment. Every second time it comes behind the first statement's answer: then all ranks are at work."""
+        began = time.monotonic()
+        if number % 2:
+            awaited(lambda: self.output.stat().st_size > 0, lambda: self.process.poll() is not None)
+        moments.wait()
+        return time.monotonic() - began
+
+    def has_answered(self) -> bool:
+        """Whether the first statement has been answered, so that ranks work on a later one."""
+        return self.output.stat().st_size > 0
+
+    def end(self) -> str | None:
+        """The messages; None where it goes on for too long."""
+        try:
+            return self.process.communicate(timeout=ENDED_WITHIN_S * 3)[1]
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            return None
+
+    def left(self) -> list[str]:
+        """What it has left behind."""
+        return sorted(leftovers(self.mark) - self.before)
+
+
+def kill_one(
+    run: Endless, number: int, rng: random.Random, moments: Moments, fired: list[int], misnamed: list[int]
+) -> Shot:
+    """Kills a rank at some moment. Before the ranks have begun a statement, it does not count as a hit."""
+    delay = run.wait(number, moments)
+    works = run.has_answered()
+    victims = rank_processes(run.mark)
     killed = time.monotonic()
-    os.kill(victim, signal.SIGKILL)
     try:
-        _, errors = running.communicate(timeout=ENDED_WITHIN_S * 3)
-    except subprocess.TimeoutExpired:
-        running.kill()
-        return f"after {delay:.2f} s: still running {ENDED_WITHIN_S * 3} s after the kill"
+        victim = rng.choice(victims) if victims else 0
+        if victim:
+            os.kill(victim, signal.SIGKILL)
+    except ProcessLookupError:
+        victim = 0
+    if not victim:
+        run.process.send_signal(signal.SIGINT)
+        return Shot(False, None if run.end() is not None else "still running after Ctrl-C")
+    fired.append(number)
+    errors = run.end()
     took = time.monotonic() - killed
+    if errors is None:
+        return Shot(works, f"after {delay:.2f} s: still running {ENDED_WITHIN_S * 3} s after the kill")
     lines = [line for line in errors.splitlines() if line]
-    if running.returncode == 0:
-        return "missed"
     if took > ENDED_WITHIN_S:
-        return f"after {delay:.2f} s: ended only {took:.1f} s after the kill"
-    named = len(lines) == 1 and re.search(rf"rank \d+ \(process {victim}\) was lost|lost before it had begun", lines[0])
-    if len(lines) == 1 and not named and re.search(r"rank \d+ \(process \d+\) was lost", lines[0]):
-        left = leftovers() - before
-        return f"after {delay:.2f} s: left behind {sorted(left)}" if left else "misnamed"
-    if not named:
-        return f"after {delay:.2f} s: no one clear error that names the rank: {errors[-2000:]}"
+        return Shot(works, f"after {delay:.2f} s: ended only {took:.1f} s after the kill")
+    lost = re.search(r"rank \d+ \(process (\d+)\) was lost", lines[0]) if len(lines) == 1 else None
+    early = len(lines) == 1 and "lost before it had begun" in lines[0]
+    if run.process.returncode == 0 or not (lost or early):
+        return Shot(works, f"after {delay:.2f} s: exit code {run.process.returncode}, no one clear error that names the rank: {errors[-2000:]}")
+    if lost and int(lost[1]) != victim:
+        misnamed.append(number)
     time.sleep(0.3)
-    left = leftovers() - before
-    return f"after {delay:.2f} s: left behind {sorted(left)}" if left else None
+    left = run.left()
+    return Shot(works or lost is not None, f"after {delay:.2f} s: left behind {left}" if left else None)
 
 
 def take_interrupts() -> None:
@@ -203,25 +247,39 @@ def take_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def interrupt_one(program: Program, data: Path, ranks: int, delay: float) -> str | None:
-    """Ctrl-C after this many seconds; what is wrong afterwards, or None."""
-    before = leftovers()
-    quiet = subprocess.DEVNULL
-    # Long enough that it does not end by itself, however early Ctrl-C comes.
-    running = subprocess.Popen(
-        program.command(data, KILLED * 200, ranks), stdout=quiet, stderr=subprocess.PIPE, text=True, preexec_fn=take_interrupts
-    )
-    time.sleep(delay)
-    running.send_signal(signal.SIGINT)
-    try:
-        _, errors = running.communicate(timeout=ENDED_WITHIN_S * 3)
-    except subprocess.TimeoutExpired:
-        running.kill()
-        return f"after {delay:.2f} s: still running {ENDED_WITHIN_S * 3} s after Ctrl-C"
-    if running.returncode not in (130, -signal.SIGINT):
-        return f"after {delay:.2f} s: exit code {running.returncode}, {errors}"
-    left = leftovers() - before
-    return f"after {delay:.2f} s: left behind {left}" if left and running.returncode == 130 else None
+def interrupt_one(run: Endless, number: int, moments: Moments) -> Shot:
+    """Ctrl-C at some moment. Before there are ranks, it does not count as a hit."""
+    delay = run.wait(number, moments)
+    has_ranks = bool(rank_processes(run.mark))
+    run.process.send_signal(signal.SIGINT)
+    errors = run.end()
+    if errors is None:
+        return Shot(has_ranks, f"after {delay:.2f} s: still running {ENDED_WITHIN_S * 3} s after Ctrl-C")
+    code = run.process.returncode
+    # The signal itself ends a program that has not got so far as to handle it.
+    if code not in (130, -signal.SIGINT):
+        return Shot(has_ranks, f"after {delay:.2f} s: exit code {code}, {errors}")
+    left = run.left() if code == 130 else []
+    return Shot(has_ranks and code == 130, f"after {delay:.2f} s: left behind {left}" if left else None)
+
+
+def check_ends(program: Program, options: argparse.Namespace, checks: Checks) -> None:
+    """Ranks that are killed, and Ctrl-C."""
+    rng = random.Random(options.seed)
+    started = time.monotonic()
+    first = program.run(options.data, KILLED * 3, 3)
+    checks.note(None if first.returncode == 0 else f"exit code {first.returncode}: {first.stderr[-800:]}", "a run that nobody ends")
+    moments = Moments(rng, time.monotonic() - started)
+    fired: list[int] = []
+    misnamed: list[int] = []
+    with tempfile.TemporaryDirectory(prefix="ends-") as scratch:
+        start = lambda: Endless(program, options.data, 3, Path(scratch))
+        checks.shots("Ctrl-C", options.kills * 2, lambda number: interrupt_one(start(), number, moments))
+        checks.shots("a killed rank", options.kills, lambda number: kill_one(start(), number, rng, moments, fired, misnamed))
+    # While MPICH starts, ranks end because another was killed before anybody can tell which was first: 2 to 8 of 100. Of a few
+    # kills, three are no sign of more.
+    print(f"{len(misnamed)} of {len(fired)} errors named another lost rank than the killed one")
+    checks.note("too many" if len(misnamed) > max(3, len(fired) // 10) else None, "errors that name the wrong rank")
 
 
 def main() -> int:
@@ -268,26 +326,7 @@ def main() -> int:
         done = program.run(directory, f"copy (select * from many where v < 100) to '{copied}'; select count(*) from '{copied}'", 3)
         note(None if done.stdout == "count(*)\n100\n" else done.stdout + done.stderr, "a file written by the driver")
     if options.data:
-        rng = random.Random(options.seed)
-        started = time.monotonic()
-        program.run(options.data, KILLED * 3, 3)
-        longest = time.monotonic() - started
-        for number in range(options.kills * 2):
-            note(interrupt_one(program, options.data, 3, rng.uniform(0, longest)), f"Ctrl-C {number + 1}")
-        kills = misnamed = 0
-        for _ in range(options.kills * 5):
-            if kills == options.kills:
-                break
-            problem = kill_one(program, options.data, 3, rng, longest)
-            if problem == "misnamed":
-                misnamed += 1
-            if problem != "missed":
-                kills += 1
-                note(None if problem == "misnamed" else problem, f"kill {kills}")
-        # While MPICH starts, ranks end because another was killed before anybody can tell which was first: 2 to 8 of 100. Of a few
-        # kills, three are no sign of more.
-        print(f"{misnamed} of {kills} errors named another lost rank than the killed one")
-        note("too many" if misnamed > max(3, kills // 10) else None, "errors that name the wrong rank")
+        check_ends(program, options, checks)
     return checks.end()
 
 

@@ -223,6 +223,11 @@ def check_uploads(program: Program, data: Path, note) -> None:
         wrong = None if (one.returncode, rows) == (0, expected) else f"exit code {one.returncode}: {messages[-800:]}"
         note(wrong, f"program {number} of six that upload one folder")
     before = next(uploaded.rglob("lineitem.parquet"))
+    written = before.stat()
+    code, rows, messages = program.run(data, sql, 2)
+    note(None if (code, rows) == (0, expected) else f"exit code {code}: {messages[-800:]}", "a folder that is there already")
+    again = (before.stat().st_ino, before.stat().st_mtime_ns) != (written.st_ino, written.st_mtime_ns)
+    note("it was" if again else None, "what is there already is not uploaded again")
     before.write_bytes(bytes(before.stat().st_size))
     code, rows, messages = program.run(data, sql, 2)
     note(None if (code, rows) == (0, expected) else f"exit code {code}: {messages[-800:]}", "what others wrote there is replaced")

@@ -110,12 +110,14 @@ class DuckDb:
 
     def cases(self, queries: list[Query]) -> list[Case | None]:
         """A case for each query; none where DuckDB refuses it: an overflow, or a construct that it lacks."""
+        import duckdb
+
         found: list[Case | None] = []
         for query in queries:
             try:
                 rows = self.connection.execute(query.sql()).fetchall()
                 found.append(None if strange(rows) else Case(query, [query.sql()], singles(rows, query)))
-            except Exception:
+            except (duckdb.Error, ValueError, OverflowError):
                 found.append(None)
         return found
 
