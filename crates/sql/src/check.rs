@@ -273,6 +273,12 @@ impl VisitorMut for Check {
                 }
                 ControlFlow::Continue(())
             }
+            Expr::UnaryOp { op, expr: operand } => {
+                if let Some(call) = crate::unary::call(*op, operand) {
+                    *expr = call;
+                }
+                ControlFlow::Continue(())
+            }
             Expr::MatchAgainst { .. } => refuse(true, "MATCH … AGAINST", place),
             _ => ControlFlow::Continue(()),
         }

@@ -6,8 +6,14 @@
 use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema};
 use datafusion_expr::expr::InSubquery;
-use datafusion_expr::{Cast, Expr, ExprSchemable, Join, LogicalPlan, Projection, Union, Values};
+use datafusion_expr::{
+    Cast, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, TryCast, Union, Values, binary_expr,
+};
+use tessera_plan::Scalar;
+use tessera_types::DECIMAL_PRECISION_MAX;
 
+use crate::context::Surroundings;
+use crate::functions::as_decimal;
 use crate::logical::PlannerResult;
 
 /// Functions whose arguments have one type.
@@ -23,6 +29,106 @@ const OF_ELEMENTS: [&str; 7] = [
     "array_remove_all",
     "array_replace_all",
 ];
+
+/// The names of the functions that compare decimals whose common type has more than 38 digits, without converting them.
+fn exact_comparison(operator: Operator) -> Option<&'static str> {
+    Some(match operator {
+        Operator::Eq => "eq_exact",
+        Operator::NotEq => "not_eq_exact",
+        Operator::Lt => "lt_exact",
+        Operator::LtEq => "lt_eq_exact",
+        Operator::Gt => "gt_exact",
+        Operator::GtEq => "gt_eq_exact",
+        Operator::IsDistinctFrom => "is_distinct_exact",
+        Operator::IsNotDistinctFrom => "is_not_distinct_exact",
+        _ => return None,
+    })
+}
+
+/// Digits before and behind the point of a decimal or an integer; a literal has those that are written.
+fn digits(expr: Option<&Expr>, data_type: &DataType) -> Option<(i16, i16)> {
+    if let Some(Expr::Literal(value, _)) = expr
+        && data_type.is_integer()
+        && let Ok((Scalar::Integer(number), _)) = crate::types::from_scalar_value(value)
+    {
+        return Some((number.unsigned_abs().checked_ilog10().map_or(1, |log| log as i16 + 1), 0));
+    }
+    match as_decimal(data_type)? {
+        DataType::Decimal128(precision, scale) => {
+            Some((i16::from(precision) - i16::from(scale), i16::from(scale)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether values of these types have no common type that holds all of them.
+fn too_long(left: (i16, i16), right: (i16, i16)) -> bool {
+    left.0.max(right.0) + left.1.max(right.1) > i16::from(DECIMAL_PRECISION_MAX)
+}
+
+/// A comparison as a call that converts neither side, where the common type would not hold all values.
+pub(crate) fn compared_exactly(
+    (left, operator, right): (&Expr, Operator, &Expr),
+    schema: &DFSchema,
+    surroundings: &Surroundings<'_>,
+) -> Option<Expr> {
+    let name = exact_comparison(operator)?;
+    let (from, to) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    if !(from.is_decimal() || to.is_decimal())
+        || from == to
+        || !too_long(digits(Some(left), &from)?, digits(Some(right), &to)?)
+    {
+        return None;
+    }
+    Some(surroundings.number_function(name)?.call(vec![left.clone(), right.clone()]))
+}
+
+/// `BETWEEN` and `IN` by such comparisons, where one of theirs is one.
+pub(crate) fn list_compared_exactly(
+    expr: &Expr,
+    schema: &DFSchema,
+    surroundings: &Surroundings<'_>,
+) -> Option<Expr> {
+    let is_decimal = |expr: &Expr| expr.get_type(schema).is_ok_and(|data_type| data_type.is_decimal());
+    let decimals = match expr {
+        Expr::Between(between) => {
+            [&between.expr, &between.low, &between.high].into_iter().any(|e| is_decimal(e))
+        }
+        Expr::InList(list) => is_decimal(&list.expr) || list.list.iter().any(is_decimal),
+        _ => false,
+    };
+    if !decimals {
+        return None;
+    }
+    let mut found = false;
+    let mut compare = |left: &Expr, operator: Operator, right: &Expr| match compared_exactly(
+        (left, operator, right),
+        schema,
+        surroundings,
+    ) {
+        Some(call) => {
+            found = true;
+            call
+        }
+        None => {
+            let (mut left, mut right) = (left.clone(), right.clone());
+            unify(vec![&mut left, &mut right], schema);
+            binary_expr(left, operator, right)
+        }
+    };
+    let (whole, negated) = match expr {
+        Expr::Between(between) if !between.expr.is_volatile() => {
+            let low = compare(&between.expr, Operator::GtEq, &between.low);
+            (low.and(compare(&between.expr, Operator::LtEq, &between.high)), between.negated)
+        }
+        Expr::InList(list) if !list.expr.is_volatile() => {
+            let equal = list.list.iter().map(|item| compare(&list.expr, Operator::Eq, item));
+            (equal.reduce(Expr::or)?, list.negated)
+        }
+        _ => return None,
+    };
+    found.then(|| if negated { Expr::Not(Box::new(whole)) } else { whole })
+}
 
 /// Casts operands to their common type, where it is not the one that DataFusion would find. Whether it did.
 pub(crate) fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
@@ -81,10 +187,26 @@ pub(crate) fn arguments(name: &str, args: &mut [Expr], schema: &DFSchema) -> boo
     false
 }
 
+/// The longest type for decimals whose common type would have more than 38 digits.
+fn narrow_common([left, right]: &[DataType; 2]) -> Option<DataType> {
+    let (a, b) = (digits(None, left)?, digits(None, right)?);
+    let decimals = left.is_decimal() || right.is_decimal();
+    (decimals && left != right && too_long(a, b))
+        .then(|| DataType::Decimal128(DECIMAL_PRECISION_MAX, a.1.max(b.1) as i8))
+}
+
 /// The two sides of each equality of a join.
 pub(crate) fn join(mut join: Join) -> PlannerResult<LogicalPlan> {
     for (left, right) in &mut join.on {
         let types = [left.get_type(join.left.schema())?, right.get_type(join.right.schema())?];
+        if let Some(common) = narrow_common(&types) {
+            // What does not fit the common type equals nothing of the other side.
+            for side in [left, right] {
+                let inner = std::mem::take(side);
+                *side = Expr::TryCast(TryCast::new(Box::new(inner), common.clone()));
+            }
+            continue;
+        }
         let Some(common) = common(types.iter()) else { continue };
         for (side, from) in [left, right].into_iter().zip(&types) {
             if gives_way(from, &common) {
@@ -102,6 +224,12 @@ pub(crate) fn in_subquery(test: &mut InSubquery, schema: &DFSchema) -> PlannerRe
         return Ok(false);
     };
     let types = [value, column.data_type().clone()];
+    if let Some(common) = narrow_common(&types).filter(|_| !test.negated) {
+        let value = std::mem::take(&mut *test.expr);
+        *test.expr = Expr::TryCast(TryCast::new(Box::new(value), common.clone()));
+        test.subquery.subquery = converted_columns(inner, &[Some(common)], true)?;
+        return Ok(true);
+    }
     let Some(common) = common(types.iter()) else { return Ok(false) };
     if gives_way(&types[0], &common) {
         cast(&mut test.expr, common.clone());
@@ -168,6 +296,15 @@ fn cast_columns(
     plan: std::sync::Arc<LogicalPlan>,
     types: &[Option<DataType>],
 ) -> PlannerResult<std::sync::Arc<LogicalPlan>> {
+    converted_columns(plan, types, false)
+}
+
+/// The same; `safe`: what does not convert becomes NULL.
+fn converted_columns(
+    plan: std::sync::Arc<LogicalPlan>,
+    types: &[Option<DataType>],
+    safe: bool,
+) -> PlannerResult<std::sync::Arc<LogicalPlan>> {
     let exprs = plan
         .schema()
         .iter()
@@ -175,8 +312,13 @@ fn cast_columns(
         .map(|(index, (qualifier, field))| {
             let column = Expr::Column(Column::from((qualifier, field)));
             match types.get(index).cloned().flatten() {
-                Some(to) => Expr::Cast(Cast::new(Box::new(column), to))
-                    .alias_qualified(qualifier.cloned(), field.name()),
+                Some(to) => {
+                    let cast = match safe {
+                        true => Expr::TryCast(TryCast::new(Box::new(column), to)),
+                        false => Expr::Cast(Cast::new(Box::new(column), to)),
+                    };
+                    cast.alias_qualified(qualifier.cloned(), field.name())
+                }
                 None => column,
             }
         })

@@ -23,6 +23,7 @@ use crate::functions::{Arithmetic, aggregates};
 use crate::standard::STANDARD;
 use crate::statement::Settings;
 use crate::types::planning_schema;
+use crate::unary::NEGATIVE;
 use crate::user_function::planned;
 
 /// Table functions that read files, and the format of each.
@@ -128,6 +129,7 @@ impl<'a> Surroundings<'a> {
         let arithmetic = Arithmetic::new(library);
         let mut scalars = vec![Arc::new(crate::named_casts::function()), Arc::new(crate::nullif::function())];
         scalars.extend(crate::clock::functions());
+        scalars.extend(crate::number_functions::functions(library));
         scalars
             .extend(["octet_length", "bit_length"].into_iter().filter_map(|name| library.scalar_udf(name)));
         scalars.extend(planned(library));
@@ -151,6 +153,11 @@ impl<'a> Surroundings<'a> {
             view_depth: Cell::new(0),
             recursions: RefCell::default(),
         }
+    }
+
+    /// A function of numbers by its name in the library.
+    pub(crate) fn number_function(&self, name: &str) -> Option<&Arc<ScalarUDF>> {
+        self.scalars.iter().find(|function| function.name() == name)
     }
 
     /// A function of the library.
@@ -261,6 +268,12 @@ impl ContextProvider for Surroundings<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let name = crate::number_functions::library_name(name);
+        match name {
+            "mod" => return self.arithmetic.function("mod"),
+            NEGATIVE => return self.arithmetic.function("neg"),
+            _ => {}
+        }
         let own = self.scalars.iter().find(|function| function.name() == name);
         own.or_else(|| STANDARD.scalars.get(name)).cloned()
     }

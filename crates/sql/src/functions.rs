@@ -18,7 +18,7 @@ use tessera_encodings::Chunk;
 use tessera_ops::expression::Library;
 use tessera_ops::{Context, RangeReader, Run};
 use tessera_plan::{Expr as PlanExpr, Functions};
-use tessera_types::{Atom, Error, Result, Tuple};
+use tessera_types::{Atom, Error, Result, SqlState, Tuple};
 
 use crate::error::to_datafusion;
 use crate::types::planning_type;
@@ -47,6 +47,11 @@ impl Arithmetic {
     /// Where the functions are.
     pub(crate) fn library(&self) -> &Arc<Library> {
         &self.library
+    }
+
+    /// One of the functions, for a call by its name.
+    pub(crate) fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.functions.iter().find(|function| function.name() == name).cloned()
     }
 
     /// A call of one of the functions.
@@ -319,7 +324,8 @@ fn numeric_types(name: &str, left: &DataType, right: &DataType) -> Option<(DataT
     Some((common.clone(), common))
 }
 
-fn as_decimal(data_type: &DataType) -> Option<DataType> {
+/// The decimal type that holds the values of a decimal or an integer type.
+pub(crate) fn as_decimal(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     Some(match data_type {
         Int8 | UInt8 => Decimal128(3, 0),
@@ -350,16 +356,67 @@ fn common_integer(left: &DataType, right: &DataType) -> DataType {
     }
 }
 
-/// `sum` and `avg` with our result types, replacing DataFusion's.
+/// Aggregates of our own and their other names, replacing DataFusion's.
+const AGGREGATES: [(&str, &[&str]); 9] = [
+    ("sum", &[]),
+    ("avg", &["mean"]),
+    ("var_samp", &["var", "var_sample", "variance"]),
+    ("var_pop", &["var_population"]),
+    ("stddev", &["stddev_samp"]),
+    ("stddev_pop", &[]),
+    ("percentile_cont", &["quantile_cont"]),
+    ("percentile_disc", &["quantile_disc"]),
+    ("mode", &[]),
+];
+
+/// Aggregates that take values in an order: `WITHIN GROUP (ORDER BY …)`.
+const OF_ORDERED: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
+
+/// The aggregates with our result types.
 pub(crate) fn aggregates(library: &Arc<Library>) -> Vec<Arc<AggregateUDF>> {
-    ["sum", "avg"]
+    AGGREGATES
         .into_iter()
-        .map(|name| {
+        .map(|(name, aliases)| {
             let signature = Signature::user_defined(Volatility::Immutable);
-            let aliases = if name == "avg" { vec!["mean".to_string()] } else { Vec::new() };
+            let aliases = aliases.iter().map(|alias| alias.to_string()).collect();
             Arc::new(AggregateUDF::from(Aggregate { name, aliases, signature, library: library.clone() }))
         })
         .collect()
+}
+
+/// What a value and the fractions of an aggregate of ordered values are cast to.
+fn ordered_types(name: &str, args: &[DataType]) -> PlannerResult<Vec<DataType>> {
+    let doubles = || DataType::List(Arc::new(Field::new("item", DataType::Float64, true)));
+    let fraction = |fraction: &DataType| match fraction {
+        DataType::List(item) if numeric(item.data_type()) || item.data_type().is_null() => Some(doubles()),
+        other => (numeric(other) || other.is_null()).then_some(DataType::Float64),
+    };
+    match args {
+        [value] if name == "mode" => Ok(vec![if value.is_null() { DataType::Int32 } else { value.clone() }]),
+        [value, given] if name != "mode" => {
+            let Some(fraction) = fraction(given) else {
+                return Err(unknown(name, args, "the fraction is a number or a list of numbers"));
+            };
+            match (name, value) {
+                ("percentile_cont", value) if numeric(value) || value.is_null() => {
+                    Ok(vec![DataType::Float64, fraction])
+                }
+                ("percentile_cont", _) => Err(unknown(name, args, "cast the value to double precision")),
+                (_, value) => {
+                    Ok(vec![if value.is_null() { DataType::Int32 } else { value.clone() }, fraction])
+                }
+            }
+        }
+        _ => Err(unknown(name, args, "write it as f(…) WITHIN GROUP (ORDER BY value)")),
+    }
+}
+
+fn unknown(name: &str, args: &[DataType], hint: &str) -> datafusion_common::DataFusionError {
+    let types = args.iter().map(shown).collect::<Vec<_>>().join(", ");
+    to_datafusion(
+        Error::semantic(format!("aggregate function {name} does not take ({types}); {hint}"))
+            .with_state(SqlState::UNDEFINED_FUNCTION),
+    )
 }
 
 struct Aggregate {
@@ -412,7 +469,14 @@ impl AggregateUDFImpl for Aggregate {
         Ok(planning_type(&atom))
     }
 
+    fn supports_within_group_clause(&self) -> bool {
+        OF_ORDERED.contains(&self.name)
+    }
+
     fn coerce_types(&self, args: &[DataType]) -> PlannerResult<Vec<DataType>> {
+        if OF_ORDERED.contains(&self.name) {
+            return ordered_types(self.name, args);
+        }
         match args {
             [DataType::Null] => Ok(vec![DataType::Int64]),
             [one] if numeric(one) || matches!(one, DataType::Interval(_) | DataType::Duration(_)) => {

@@ -31,6 +31,7 @@ mod logical;
 mod lower;
 mod named_casts;
 mod nullif;
+mod number_functions;
 mod numbers;
 mod order;
 mod parse;
@@ -46,6 +47,7 @@ mod standard;
 mod statement;
 mod table_functions;
 mod types;
+mod unary;
 mod user_function;
 
 pub use catalog::{Catalog, ColumnStatistics, Statistics, Table};

@@ -192,15 +192,27 @@ fn own_expr(
         }
         Expr::Negative(inner) => Transformed::yes(surroundings.arithmetic.call("neg", vec![*inner])?),
         Expr::BinaryExpr(mut binary) if compares(binary.op) => {
+            let parts = (&*binary.left, binary.op, &*binary.right);
+            if let Some(call) = common_types::compared_exactly(parts, schema, surroundings) {
+                return Ok(Transformed::yes(call));
+            }
             let changed = common_types::unify(vec![&mut binary.left, &mut binary.right], schema);
             with_flag(Expr::BinaryExpr(binary), changed)
         }
         Expr::Between(mut between) => {
+            let whole = Expr::Between(between.clone());
+            if let Some(calls) = common_types::list_compared_exactly(&whole, schema, surroundings) {
+                return Ok(Transformed::yes(calls));
+            }
             let changed =
                 common_types::unify(vec![&mut between.expr, &mut between.low, &mut between.high], schema);
             with_flag(Expr::Between(between), changed)
         }
         Expr::InList(mut list) => {
+            let whole = Expr::InList(list.clone());
+            if let Some(calls) = common_types::list_compared_exactly(&whole, schema, surroundings) {
+                return Ok(Transformed::yes(calls));
+            }
             let mut operands: Vec<&mut Expr> = list.list.iter_mut().collect();
             operands.push(&mut list.expr);
             let changed = common_types::unify(operands, schema);

@@ -104,7 +104,21 @@ impl VisitorMut for Doubles {
         let Expr::Value(value) = expr else { return ControlFlow::Continue(()) };
         let Value::Number(text, _) = &value.value else { return ControlFlow::Continue(()) };
         let digits = text.replace('_', "");
-        if !is_double(&digits) {
+        let place = value.span.start;
+        let placed = |error: Error| match place.line {
+            0 => error,
+            line => error.at(Span { line: line as u32, column: place.column as u32 }),
+        };
+        if !digits.contains(['e', 'E']) {
+            if let Some(Some(shorter)) = shortened(&digits) {
+                *expr = Expr::value(Value::Number(shorter, false));
+            } else if shortened(&digits).is_none() {
+                let message = format!(
+                    "{text} has more than {DECIMAL_DIGITS_MAX} digits; write it with an exponent, as 1.5e40, for double \
+                     precision"
+                );
+                return ControlFlow::Break(placed(Error::new(Code::Overflow, message)));
+            }
             return ControlFlow::Continue(());
         }
         let number = digits.parse::<f64>().unwrap_or(f64::INFINITY);
@@ -113,11 +127,7 @@ impl VisitorMut for Doubles {
         if number.is_infinite() || (number == 0.0 && !is_zero) {
             let error =
                 Error::new(Code::Overflow, format!("{text} is out of range for type double precision"));
-            let start = value.span.start;
-            return ControlFlow::Break(match start.line {
-                0 => error,
-                line => error.at(Span { line: line as u32, column: start.column as u32 }),
-            });
+            return ControlFlow::Break(placed(error));
         }
         *expr = Expr::Cast {
             kind: CastKind::Cast,
@@ -130,13 +140,19 @@ impl VisitorMut for Doubles {
     }
 }
 
-/// Whether a literal is in double precision: it has an exponent, or more digits than a decimal holds.
-fn is_double(digits: &str) -> bool {
-    if digits.contains(['e', 'E']) {
-        return true;
-    }
+/// Nothing to change in a literal without exponent that a decimal holds; its digits without zeros at the end, where those
+/// are too many; none where a decimal cannot hold it.
+fn shortened(digits: &str) -> Option<Option<String>> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    whole.trim_start_matches('0').len() + fraction.len() > DECIMAL_DIGITS_MAX
+    let whole_digits = whole.trim_start_matches('0').len();
+    if whole_digits + fraction.len() <= DECIMAL_DIGITS_MAX {
+        return Some(None);
+    }
+    let kept = fraction.trim_end_matches('0');
+    if whole_digits + kept.len() > DECIMAL_DIGITS_MAX {
+        return None;
+    }
+    Some(Some(format!("{whole}.{kept}")))
 }
 
 #[cfg(test)]
@@ -169,16 +185,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_double() {
-        for (digits, double) in [
-            ("1e3", true),
-            ("1.5", false),
-            ("99999999999999999999999999999999999999", false),
-            ("100000000000000000000000000000000000000", true),
-            ("0.12345678901234567890123456789012345678", false),
-            ("0.123456789012345678901234567890123456789", true),
+    fn decimals_have_38_digits() {
+        let same = Some(None);
+        for (digits, expected) in [
+            ("1.5", same.clone()),
+            ("99999999999999999999999999999999999999", same.clone()),
+            ("100000000000000000000000000000000000000", None),
+            ("0.12345678901234567890123456789012345678", same),
+            ("0.123456789012345678901234567890123456789", None),
+            ("0.500000000000000000000000000000000000000000", Some(Some("0.5".to_string()))),
+            ("12.000000000000000000000000000000000000000000", Some(Some("12.".to_string()))),
         ] {
-            assert_eq!(is_double(digits), double, "{digits}");
+            assert_eq!(shortened(digits), expected, "{digits}");
         }
     }
 }

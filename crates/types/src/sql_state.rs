@@ -39,6 +39,8 @@ states! {
     DIVISION_BY_ZERO = b"22012";
     /// A logarithm of what is not positive.
     INVALID_ARGUMENT_FOR_LOGARITHM = b"2201E";
+    /// A histogram without buckets or width.
+    INVALID_ARGUMENT_FOR_WIDTH_BUCKET = b"2201G";
     /// A power without a real value.
     INVALID_ARGUMENT_FOR_POWER = b"2201F";
     /// A regular expression that cannot be read.

@@ -201,6 +201,17 @@ impl<'ctx> Values<'_, 'ctx> {
         let was = builder.build_or(self.is_infinite(left)?, self.is_infinite(right)?, "")?;
         let new = builder.build_not(was, "")?;
         let mut wrong = builder.build_and(self.is_infinite(value)?, new, "")?;
+        if matches!(operation, Operation::Mul | Operation::Div) {
+            let zero = right.get_type().const_zero();
+            let is_zero = builder.build_float_compare(FloatPredicate::OEQ, value, zero, "")?;
+            let of_number = builder.build_float_compare(FloatPredicate::UNE, left, zero, "")?;
+            let by_number = match operation {
+                Operation::Mul => builder.build_float_compare(FloatPredicate::UNE, right, zero, "")?,
+                _ => new,
+            };
+            let vanished = builder.build_and(builder.build_and(is_zero, of_number, "")?, by_number, "")?;
+            wrong = builder.build_or(wrong, vanished, "")?;
+        }
         if operation == Operation::Div {
             let zero = right.get_type().const_zero();
             let by_zero = builder.build_float_compare(FloatPredicate::OEQ, right, zero, "")?;

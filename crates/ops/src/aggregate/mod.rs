@@ -18,6 +18,7 @@ mod library;
 mod nothing;
 mod ordered;
 mod program;
+mod quantile;
 mod share;
 mod sum;
 mod variance;
@@ -106,7 +107,9 @@ pub(crate) enum Function {
     /// Smallest, largest or any value.
     Extreme(Keep, DataType),
     /// Variances and standard deviations.
-    Variance,
+    Variance(DataType),
+    /// Percentiles and modes.
+    Quantile(Arc<quantile::QuantileSpec>),
     /// Of DataFusion's library.
     Library(Arc<library::LibrarySpec>),
     /// All values as a list; only within `Ordered`.
@@ -159,12 +162,13 @@ impl Function {
             Function::Count { .. } => 1,
             Function::Sum(DataType::Interval(_)) => 4,
             Function::Sum(DataType::Float32 | DataType::Float64) => 2,
-            Function::Sum(_) | Function::Variance => 3,
+            Function::Variance(DataType::Float32 | DataType::Float64) | Function::Sum(_) => 3,
+            Function::Variance(_) => variance::EXACT_WORDS,
             Function::Extreme(_, DataType::Decimal128(..) | DataType::Interval(_)) => 3,
             Function::Extreme(_, data_type) if data_type.is_primitive() => 2,
             Function::Extreme(_, DataType::Boolean) => 2,
             Function::Extreme(..) => 1,
-            Function::Library(_) | Function::List | Function::Joined => 0,
+            Function::Quantile(_) | Function::Library(_) | Function::List | Function::Joined => 0,
             Function::Ordered(spec) => spec.function.words(),
         }
     }
@@ -176,7 +180,29 @@ impl Function {
             Function::Sum(DataType::Interval(_)) => Box::new(interval_sum::IntervalSum { offset }),
             Function::Count { merged: false } => Box::new(count::Count { offset }),
             Function::Count { merged: true } => Box::new(count::MergedCount { offset }),
-            Function::Variance => Box::new(variance::Variance { offset }),
+            Function::Variance(DataType::Float32 | DataType::Float64) => {
+                Box::new(variance::Variance { offset })
+            }
+            Function::Quantile(spec) => Box::new(quantile::Quantiles::new(spec.clone())),
+            Function::Variance(data_type) => {
+                macro_rules! exact {
+                    ($type:ty) => {
+                        Box::new(variance::ExactVariance::<$type>::new(offset, data_type))
+                    };
+                }
+                macro_rules! other {
+                    ($type:ty) => {
+                        return Err(Error::internal(format!("a variance of {data_type}")))
+                    };
+                }
+                with_primitive!(
+                    data_type,
+                    exact,
+                    other,
+                    other,
+                    return Err(Error::internal(format!("a variance of {data_type}")))
+                )
+            }
             Function::Library(spec) => Box::new(library::LibraryAggregate::new(spec.clone())?),
             Function::List => Box::new(gathered::List::default()),
             Function::Joined => Box::new(gathered::Joined::default()),

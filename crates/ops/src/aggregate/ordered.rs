@@ -7,9 +7,9 @@ use std::any::Any;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array};
+use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, Rows, SortField};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use tessera_encodings::Column;
@@ -18,6 +18,7 @@ use tessera_types::{Error, Result};
 use super::area::Area;
 use super::groups::{Groups, Pairs};
 use super::{Aggregate, Function, Output};
+use crate::expression::one_nan::one_nan;
 use crate::interrupt::{Every, check_here};
 
 /// Values fed to the function at once.
@@ -163,26 +164,9 @@ fn rows_of(converter: &RowConverter, arrays: &[ArrayRef]) -> Result<Option<Rows>
     if arrays.is_empty() { Ok(None) } else { Ok(Some(converter.convert_columns(arrays)?)) }
 }
 
-/// Floats with one zero and one NaN, so that equal values have equal bytes.
-pub(crate) fn normalised(array: ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Float64 => {
-            let values = array.as_primitive::<Float64Type>();
-            Arc::new(values.unary::<_, Float64Type>(|v| if v.is_nan() { f64::NAN } else { v + 0.0 })
-                as Float64Array)
-        }
-        DataType::Float32 => {
-            let values = array.as_primitive::<Float32Type>();
-            Arc::new(values.unary::<_, Float32Type>(|v| if v.is_nan() { f32::NAN } else { v + 0.0 })
-                as Float32Array)
-        }
-        _ => array,
-    }
-}
-
 impl Aggregate for Ordered {
     fn update(&mut self, _: &mut Area, groups: &Groups<'_>, columns: &[Column]) -> Result<()> {
-        let arrays = columns.iter().map(|c| Ok(normalised(c.plain()?))).collect::<Result<Vec<_>>>()?;
+        let arrays = columns.iter().map(|c| one_nan(&c.plain()?)).collect::<Result<Vec<_>>>()?;
         let (args, keys) = arrays.split_at(self.spec.args.len());
         let keys = &keys[..self.spec.keys.len()];
         let (args, keys) = (rows_of(&self.args, args)?, rows_of(&self.keys, keys)?);

@@ -17,6 +17,7 @@ use super::extreme::Keep;
 use super::groups::{Groups, Shape};
 use super::library::LibrarySpec;
 use super::ordered::OrderedSpec;
+use super::quantile::{Quantile, QuantileSpec};
 use super::share::share;
 use super::{Aggregate, Function, Output, OutputKind, is_summable};
 use crate::Run;
@@ -75,6 +76,7 @@ enum Family {
     Sum,
     Keep(Keep),
     Variance,
+    Quantile(Quantile),
     Library(Arc<str>),
 }
 
@@ -199,9 +201,13 @@ impl Program {
     /// Whether all of every state lies in its words, so that it can be copied.
     pub(crate) fn is_flat(&self) -> bool {
         self.states.iter().all(|state| match &state.function {
-            Function::Nothing | Function::Count { .. } | Function::Sum(_) | Function::Variance => true,
+            Function::Nothing | Function::Count { .. } | Function::Sum(_) | Function::Variance(_) => true,
             Function::Extreme(_, data_type) => data_type.is_primitive() || *data_type == DataType::Boolean,
-            Function::Library(_) | Function::List | Function::Joined | Function::Ordered(_) => false,
+            Function::Quantile(_)
+            | Function::Library(_)
+            | Function::List
+            | Function::Joined
+            | Function::Ordered(_) => false,
         })
     }
 
@@ -378,6 +384,7 @@ fn family(call: &Call, types: &[Atom], library: &Arc<Library>) -> Result<(Family
     let of_null = types == [Atom::Null];
     Ok(match &*call.function {
         "sum" | "avg" | "mean" | "min" | "max" | "any_value" | "bool_and" | "bool_or" | "every"
+        | "var_samp" | "var_pop" | "stddev" | "stddev_pop" | "mode"
             if of_null =>
         {
             (Family::Nothing, OutputKind::Value)
@@ -394,6 +401,9 @@ fn family(call: &Call, types: &[Atom], library: &Arc<Library>) -> Result<(Family
         "any_value" if kept => (Family::Keep(Keep::Any), OutputKind::Value),
         "bool_and" | "every" if boolean => (Family::Keep(Keep::Min), OutputKind::Value),
         "bool_or" if boolean => (Family::Keep(Keep::Max), OutputKind::Value),
+        "percentile_cont" => (Family::Quantile(Quantile::Continuous), OutputKind::Value),
+        "percentile_disc" => (Family::Quantile(Quantile::Discrete), OutputKind::Value),
+        "mode" => (Family::Quantile(Quantile::Mode), OutputKind::Value),
         "var" | "var_samp" | "var_sample" | "variance" if numeric => variance(true, false),
         "var_pop" | "var_population" if numeric => variance(false, false),
         "stddev" | "stddev_samp" if numeric => variance(true, true),
@@ -407,7 +417,7 @@ fn want(call: &Call, family: Family, types: &[Atom]) -> Wanted {
         Family::Library(name) => ORDER_MATTERS.contains(&&**name),
         _ => false,
     };
-    let within_group = matches!(&family, Family::Library(_)) && !order_matters;
+    let within_group = matches!(&family, Family::Library(_) | Family::Quantile(_)) && !order_matters;
     Wanted {
         args: match family {
             // A constant that is not NULL is not NULL in every tuple.
@@ -464,7 +474,12 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
         Family::MergedCount => Function::Count { merged: true },
         Family::Sum => Function::Sum(first()?),
         Family::Keep(keep) => Function::Extreme(*keep, first()?),
-        Family::Variance => Function::Variance,
+        Family::Variance => Function::Variance(first()?),
+        Family::Quantile(kind) => {
+            within_group = true;
+            let descending = state.order_by.first().is_some_and(|key| key.descending);
+            Function::Quantile(Arc::new(QuantileSpec { kind: *kind, descending, values: first()? }))
+        }
         Family::Library(name) => {
             order_matters = ORDER_MATTERS.contains(&&**name);
             within_group = !order_matters;

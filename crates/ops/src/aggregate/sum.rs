@@ -223,7 +223,7 @@ where
                 let bound = 10i128.pow(u32::from(precision).min(38));
                 let sums = states.map(|state| match state.sum() {
                     _ if state.count == 0 => Ok(None),
-                    sum if sum.abs() < bound => Ok(Some(sum)),
+                    sum if sum.unsigned_abs() < bound.unsigned_abs() => Ok(Some(sum)),
                     _ => Err(overflow()),
                 });
                 let sums = sums.collect::<Result<Decimal128Array>>()?;

@@ -3,7 +3,7 @@
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_expr::AggregateUDF;
 use datafusion_expr::type_coercion::functions::fields_with_udf;
-use tessera_types::{Atom, Error, Result, SqlState};
+use tessera_types::{Atom, Error, Result, Slot, SqlState};
 
 use super::foreign::{foreign_type, from_datafusion};
 
@@ -48,6 +48,32 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
                 Some(Ok((Atom::Float64, true)))
             }
             _ => wrong("it takes a sum and a count"),
+        },
+        "var" | "var_samp" | "var_sample" | "variance" | "var_pop" | "var_population" | "stddev"
+        | "stddev_samp" | "stddev_pop" => match one() {
+            Some(atom) if atom.is_numeric() || *atom == Atom::Null => Some(Ok((Atom::Float64, true))),
+            _ => wrong("it takes one number"),
+        },
+        "percentile_cont" | "percentile_disc" => {
+            let (value, fraction) = match args {
+                [(value, _), (fraction, _)] => (value, fraction),
+                _ => return wrong("it takes a fraction, and a value WITHIN GROUP (ORDER BY …)"),
+            };
+            if name == "percentile_cont" && *value != Atom::Float64 {
+                return wrong("cast the value to double precision");
+            }
+            match fraction {
+                Atom::Float64 => Some(Ok((value.clone(), true))),
+                Atom::List(slot) if slot.atom == Atom::Float64 => {
+                    let slot = Slot { atom: value.clone(), nullable: true };
+                    Some(Ok((Atom::List(Box::new(slot)), true)))
+                }
+                _ => wrong("cast the fraction to double precision"),
+            }
+        }
+        "mode" => match one() {
+            Some(atom) => Some(Ok((atom.clone(), true))),
+            _ => wrong("it takes one value WITHIN GROUP (ORDER BY …)"),
         },
         "min" | "max" | "any_value" => match one() {
             Some(atom) => Some(Ok((atom.clone(), true))),

@@ -1,7 +1,7 @@
 //! Checked arithmetic on integers and floats, and which arithmetic a pair of types means.
 //!
 //! Integers keep the wider type and fail on overflow; division truncates. Floats fail where finite arguments give an infinite
-//! result. Decimals are in [`super::decimal`], dates and intervals in [`super::datetime`].
+//! result, and where a product or quotient of other numbers than zero is zero. Decimals are in [`super::decimal`], dates and intervals in [`super::datetime`].
 
 use arrow::array::{ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType};
 use arrow::datatypes::*;
@@ -215,25 +215,28 @@ impl Arithmetic {
         let error = |a: T::Native, b: T::Native| self.operation.error(a, b, b.is_zero(), &self.atom);
         let data_type = self.atom.arrow();
         macro_rules! run {
-            ($op:ident, $zero:expr) => {
+            ($op:ident, $zero:expr, $vanished:expr) => {
                 binary::<T, T, T>(
                     args,
                     rows,
                     data_type,
                     |a, b| {
                         let value = a.$op(b);
-                        (value, (infinite(value) & !infinite(a) & !infinite(b)) | ($zero & b.is_zero()))
+                        let overflow = infinite(value) & !infinite(a) & !infinite(b);
+                        // A product or quotient of other numbers that is zero has lost all its digits.
+                        let underflow = value.is_zero() & !a.is_zero() & $vanished(b);
+                        (value, overflow | underflow | ($zero & b.is_zero()))
                     },
                     error,
                 )
             };
         }
         match self.operation {
-            Operation::Add => run!(add_wrapping, false),
-            Operation::Sub => run!(sub_wrapping, false),
-            Operation::Mul => run!(mul_wrapping, false),
-            Operation::Div => run!(div_wrapping, true),
-            Operation::Mod => run!(mod_wrapping, true),
+            Operation::Add => run!(add_wrapping, false, |_| false),
+            Operation::Sub => run!(sub_wrapping, false, |_| false),
+            Operation::Mul => run!(mul_wrapping, false, |b: T::Native| !b.is_zero()),
+            Operation::Div => run!(div_wrapping, true, |b| !infinite(b)),
+            Operation::Mod => run!(mod_wrapping, true, |_| false),
         }
     }
 }

@@ -82,7 +82,7 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
             return check_cast(&a.atom, &c.atom).and_then(|()| check_cast(&b.atom, &d.atom));
         }
         (Atom::Boolean, _) if to.is_numeric() => true,
-        (_, Atom::Boolean) => from.is_integer(),
+        (_, Atom::Boolean) => from.is_numeric(),
         (Atom::Time(_), Atom::Interval) => true,
         (a, b) if a.is_numeric() && b.is_numeric() => true,
         (a, b) => {
@@ -103,7 +103,7 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
 pub(crate) fn cast_raises(from: &Atom, to: &Atom) -> bool {
     match (from, to) {
         _ if from == to => false,
-        (Atom::Null, _) | (Atom::Boolean, _) => false,
+        (Atom::Null, _) | (Atom::Boolean, _) | (_, Atom::Boolean) if *from != Atom::String => false,
         (Atom::Bytes, Atom::String) => false,
         (_, Atom::String | Atom::Float64) if *from != Atom::String => false,
         (a, Atom::Float32) if a.is_integer() => false,
@@ -168,7 +168,8 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             let input = array.as_primitive::<Float64Type>();
             let fits = |value: f64| {
                 let narrow = value as f32;
-                (!narrow.is_infinite() || value.is_infinite()).then_some(narrow)
+                let lost = (narrow.is_infinite() && value.is_finite()) || (narrow == 0.0 && value != 0.0);
+                (!lost).then_some(narrow)
             };
             let output: Float32Array = input.unary_opt(fits);
             checked(array, from, to, Arc::new(output), safe)
@@ -201,6 +202,18 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
                 _ => Arc::new(output.with_data_type(to.arrow())),
             };
             checked(array, from, to, output, safe)
+        }
+        (Atom::Float32 | Atom::Float64, Atom::Boolean) => {
+            let input = arrow::compute::cast(array, &DataType::Float64)?;
+            let input = input.as_primitive::<Float64Type>();
+            Ok(Arc::new(BooleanArray::from_unary(input, |value| value != 0.0)))
+        }
+        (Atom::Decimal(..), Atom::Boolean) => {
+            let truth: BooleanArray = match array.as_primitive_opt::<Decimal64Type>() {
+                Some(input) => BooleanArray::from_unary(input, |value| value != 0),
+                None => BooleanArray::from_unary(array.as_primitive::<Decimal128Type>(), |value| value != 0),
+            };
+            Ok(Arc::new(truth))
         }
         (Atom::Boolean, Atom::Decimal(..)) => {
             let whole = cast(array, from, &Atom::Int64, safe)?;

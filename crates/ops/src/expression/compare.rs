@@ -10,10 +10,15 @@ use arrow::array::{ArrayRef, BooleanArray, make_comparator};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::SortOptions;
 use arrow::compute::kernels::cmp;
-use arrow::datatypes::{Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use arrow::datatypes::{
+    Decimal128Type, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+};
 use tessera_types::{Atom, Result};
 
+use super::decimal::widened;
 use super::kernel::{Argument, Kernel, argument, nulls, pair, truth};
+use super::one_nan::one_nan;
+use super::types::{Arg, Resolved, decimal_of, expect_arguments, wrong_arguments};
 use crate::code::{Op, TextCode, ValueCode};
 
 /// Which comparison.
@@ -59,6 +64,69 @@ impl Comparison {
     }
 }
 
+/// What ends the name of a comparison of decimals that have no common type of 38 digits.
+const EXACT: &str = "_exact";
+
+/// The comparisons of decimals that have no common type, so that neither side is converted.
+pub(crate) const EXACT_NAMES: [&str; 8] = [
+    "eq_exact",
+    "not_eq_exact",
+    "lt_exact",
+    "lt_eq_exact",
+    "gt_exact",
+    "gt_eq_exact",
+    "is_distinct_exact",
+    "is_not_distinct_exact",
+];
+
+/// Types such a comparison; none when the name is not one.
+pub(crate) fn resolve_exact(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+    let comparison = Comparison::named(name.strip_suffix(EXACT)?)?;
+    Some(expect_arguments(name, args, 2).and_then(|()| {
+        let digits = |arg: &Arg<'_>| match arg.atom {
+            Atom::Null => Some((1, 0)),
+            atom => decimal_of(atom),
+        };
+        let (Some((p, s)), Some((q, t))) = (digits(&args[0]), digits(&args[1])) else {
+            return Err(wrong_arguments(name, args, "it compares integers and decimals"));
+        };
+        let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
+        let kernel = CompareExact { compare: Compare { comparison, atom: Atom::Null }, scales: (s, t) };
+        let mut resolved = Resolved::strict(Atom::Boolean, args, casts, kernel).costing(4);
+        resolved.nullable &= !comparison.is_total();
+        Ok(resolved)
+    }))
+}
+
+/// Compares decimals of two scales by their values.
+#[derive(Debug)]
+struct CompareExact {
+    compare: Compare,
+    scales: (i8, i8),
+}
+
+impl Kernel for CompareExact {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let (left, right) = (widened(args, 0)?, widened(args, 1)?);
+        if !self.compare.comparison.is_total() && (left.is_null_constant() || right.is_null_constant()) {
+            return Ok(nulls(&Atom::Boolean, rows));
+        }
+        let (l, r) = (left.primitive::<Decimal128Type>()?, right.primitive::<Decimal128Type>()?);
+        let power = |more: i8| 10i128.pow(more.max(0) as u32);
+        let (f, g) = (power(self.scales.1 - self.scales.0), power(self.scales.0 - self.scales.1));
+        // One of the factors is 1. A product beyond 128 bits is further from zero than any decimal.
+        let ordering = |a: usize, b: usize| {
+            let (a, b) = (l.value(a), r.value(b));
+            match (a.checked_mul(f), b.checked_mul(g)) {
+                (Some(a), Some(b)) => a.cmp(&b),
+                (None, _) => a.cmp(&0),
+                (_, None) => 0.cmp(&b),
+            }
+        };
+        Ok(Arc::new(self.compare.by_ordering(&left, &right, rows, ordering)))
+    }
+}
+
 /// Compares two arguments of the same type.
 #[derive(Debug)]
 pub(crate) struct Compare {
@@ -100,7 +168,8 @@ impl Kernel for Compare {
             }
             Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => {
                 let options = SortOptions { descending: false, nulls_first: false };
-                let comparator = make_comparator(&left.array, &right.array, options)?;
+                let (left, right) = (one_nan(&left.array)?, one_nan(&right.array)?);
+                let comparator = make_comparator(&left, &right, options)?;
                 compare(&|a, b| comparator(a, b))
             }
             _ => match self.comparison {

@@ -3,16 +3,18 @@
 //! | operation | digits before the point | scale |
 //! |---|---|---|
 //! | `+`, `-` | the greater, and one more | the greater |
-//! | `*` | the sum | the sum (a float above 38) |
+//! | `*` | the sum | the sum; above 38 as many as leave room for the digits before the point |
 //! | `%` | the greater | the greater |
 //! | `/` | float64 | |
 //!
 //! The precision stops at 38; only then can an operation overflow. Up to 18 digits values are 64-bit, so a product of
 //! two of them is one multiplication into 128 bits that needs no check.
 
-use arrow::array::{ArrayRef, ArrowPrimitiveType};
-use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Float64Type};
-use tessera_types::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Error, Result};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray};
+use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Float64Type, i256};
+use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Error, Result};
 
 use super::arithmetic::Operation;
 use super::cast::decimal_text;
@@ -30,13 +32,11 @@ pub(crate) fn resolve(
     let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
     let (scale, precision) = match operation {
         Operation::Add | Operation::Sub => (s.max(t), (p as i8 - s).max(q as i8 - t) + s.max(t) + 1),
+        Operation::Mul if s + t > DECIMAL_PRECISION_MAX as i8 => return long_product((p, s), (q, t), args),
         Operation::Mul => (s + t, (p + q) as i8),
         Operation::Mod => (s.max(t), (p as i8 - s).max(q as i8 - t) + s.max(t)),
         Operation::Div => return floats(operation, args),
     };
-    if scale > DECIMAL_PRECISION_MAX as i8 {
-        return floats(operation, args);
-    }
     let exact = precision <= DECIMAL_PRECISION_MAX as i8;
     let atom = Atom::Decimal((precision.max(1) as u8).min(DECIMAL_PRECISION_MAX), scale);
     let (rescale_left, rescale_right) = match operation {
@@ -54,7 +54,68 @@ pub(crate) fn resolve(
     Resolved::strict(atom, args, casts, kernel).raising(!exact || operation == Operation::Mod).costing(cost)
 }
 
-/// Division, and products of too many decimals, in floats.
+/// A product with more digits behind the point than a decimal has: those that are left must be zeros.
+fn long_product((p, s): (u8, i8), (q, t): (u8, i8), args: &[Arg<'_>]) -> Resolved {
+    let most = DECIMAL_PRECISION_MAX as i8;
+    let whole = (p as i8 - s).max(0) + (q as i8 - t).max(0);
+    let scale = (most - whole).max(s).max(t).min(most);
+    let atom = Atom::Decimal(DECIMAL_PRECISION_MAX, scale);
+    let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
+    let kernel = LongProduct { scales: (s, t), scale, atom: atom.clone() };
+    Resolved::strict(atom, args, casts, kernel).raising(true).costing(10)
+}
+
+/// A product that is computed in 256 bits and must have no digits behind its scale.
+#[derive(Debug)]
+struct LongProduct {
+    scales: (i8, i8),
+    scale: i8,
+    atom: Atom,
+}
+
+impl Kernel for LongProduct {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        type D = Decimal128Type;
+        let (s, t) = self.scales;
+        let dropped = i256::from_i128(10).wrapping_pow((s + t - self.scale) as u32);
+        let op = |a: i128, b: i128| {
+            let product = i256::from_i128(a).wrapping_mul(i256::from_i128(b));
+            let exact = product.wrapping_rem(dropped) == i256::ZERO;
+            match product.wrapping_div(dropped).to_i128() {
+                Some(value) if exact && value.unsigned_abs() < LIMIT => (value, false),
+                _ => (0, true),
+            }
+        };
+        let error = |a: i128, b: i128| {
+            let (a, b) = (decimal_text(a, s), decimal_text(b, t));
+            Error::new(
+                Code::Overflow,
+                format!(
+                    "{a} * {b} does not fit type {}, and is not rounded; round the factors to fewer digits or cast \
+                     one to double precision",
+                    self.atom
+                ),
+            )
+        };
+        binary::<D, D, D>(&[widened(args, 0)?, widened(args, 1)?], rows, self.atom.arrow(), op, error)
+    }
+}
+
+/// A decimal argument in 128 bits.
+pub(crate) fn widened(args: &[Argument], index: usize) -> Result<Argument> {
+    let argument = argument(args, index)?;
+    let array: ArrayRef = match argument.array.data_type() {
+        DataType::Decimal64(_, scale) => {
+            let input = argument.array.as_primitive::<Decimal64Type>();
+            let data_type = DataType::Decimal128(DECIMAL_PRECISION_MAX, *scale);
+            Arc::new(input.unary::<_, Decimal128Type>(i128::from).with_data_type(data_type))
+        }
+        _ => argument.array.clone(),
+    };
+    Ok(Argument { array, constant: argument.constant })
+}
+
+/// Division, in floats.
 fn floats(operation: Operation, args: &[Arg<'_>]) -> Resolved {
     let casts = vec![Atom::Float64, Atom::Float64];
     Resolved::strict(Atom::Float64, args, casts, FloatOfDecimals { operation }).raising(true)
@@ -224,9 +285,13 @@ impl DecimalArithmetic {
     {
         let (f, g) = self.factors;
         let op = |a: A::Native, b: B::Native| {
-            let (a, wrong_a) = a.wide().overflowing_mul(f);
-            let (b, wrong_b) = b.wide().overflowing_mul(g);
-            if b == 0 { (0, true) } else { (a.wrapping_rem(b), wrong_a | wrong_b) }
+            let (dividend, wrong_a) = a.wide().overflowing_mul(f);
+            let (divisor, wrong_b) = b.wide().overflowing_mul(g);
+            match divisor {
+                _ if b.wide() == 0 => (0, true),
+                _ if wrong_a | wrong_b => long_remainder((a.wide(), f), (b.wide(), g)),
+                divisor => (dividend.wrapping_rem(divisor), false),
+            }
         };
         let error = |a: A::Native, b: B::Native| self.error(a.wide(), b.wide());
         let data_type = self.atom.arrow();
@@ -240,6 +305,16 @@ impl DecimalArithmetic {
             }
             _ => binary::<A, B, Decimal128Type>(args, rows, data_type, op, error),
         }
+    }
+}
+
+/// A remainder of what has more than 128 bits at the common scale, and whether it is too large for a decimal.
+#[cold]
+fn long_remainder((a, f): (i128, i128), (b, g): (i128, i128)) -> (i128, bool) {
+    let wide = |value: i128, factor: i128| i256::from_i128(value).wrapping_mul(i256::from_i128(factor));
+    match wide(a, f).wrapping_rem(wide(b, g)).to_i128() {
+        Some(value) if value.unsigned_abs() < LIMIT => (value, false),
+        _ => (0, true),
     }
 }
 

@@ -16,6 +16,7 @@ use super::cast::cast;
 use super::growth::room;
 use super::kernel::{Argument, Kernel};
 use super::long::in_pieces;
+use super::one_nan::one_nan;
 use super::plain::{to_form, to_plain};
 use super::scalar::scalar_to_array;
 use super::types::{Arg, Resolved};
@@ -50,15 +51,35 @@ const TOTAL: &[&str] = &[
     "least",
     "isnan",
     "iszero",
-    "signum",
-    "ceil",
-    "floor",
-    "round",
-    "trunc",
     "cardinality",
     "array_length",
     "array_has",
     "levenshtein",
+];
+
+/// Functions that compare values, floats by their bits.
+const COMPARING: &[&str] = &[
+    "greatest",
+    "least",
+    "array_any_value",
+    "array_distinct",
+    "array_except",
+    "array_has",
+    "array_has_all",
+    "array_has_any",
+    "array_intersect",
+    "array_max",
+    "array_min",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_remove_all",
+    "array_remove_n",
+    "array_replace",
+    "array_replace_all",
+    "array_replace_n",
+    "array_sort",
+    "array_union",
 ];
 
 /// Types a call of a DataFusion function.
@@ -166,9 +187,6 @@ pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
 fn state(function: &str) -> SqlState {
     match function {
         "make_date" | "make_time" | "date_bin" => SqlState::DATETIME_FIELD_OVERFLOW,
-        "ln" | "log" | "log2" | "log10" => SqlState::INVALID_ARGUMENT_FOR_LOGARITHM,
-        "power" | "sqrt" => SqlState::INVALID_ARGUMENT_FOR_POWER,
-        "factorial" => SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
         "overlay" => SqlState::SUBSTRING_ERROR,
         _ => SqlState::INVALID_PARAMETER_VALUE,
     }
@@ -199,7 +217,10 @@ impl Foreign {
             .iter()
             .zip(&self.fields)
             .map(|(argument, field)| {
-                let array = to_form(argument.array.clone(), field.data_type())?;
+                let mut array = to_form(argument.array.clone(), field.data_type())?;
+                if COMPARING.contains(&name) {
+                    array = one_nan(&array)?;
+                }
                 if !argument.constant && !all_constant {
                     return Ok(ColumnarValue::Array(array));
                 }

@@ -15,7 +15,10 @@ use super::compare::{Compare, Comparison};
 use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
-use super::{aggregate_types, bits, date_part, foreign, like, math, nullif, substr, text};
+use super::{
+    aggregate_types, bits, compare, date_part, foreign, like, list_numbers, math, nullif, numbers, rounding,
+    substr, text,
+};
 
 /// Functions of ours that are found by their names alone.
 const OWN: [&str; 4] = ["neg", "abs", "concat_op", "datepart"];
@@ -78,10 +81,24 @@ impl Library {
         self.aggregates.get(name).cloned()
     }
 
+    /// The functions of numbers that are ours: those of one name with DataFusion's stand before them.
+    pub fn number_functions() -> Vec<&'static str> {
+        let mut names: Vec<&str> = rounding::NAMES
+            .into_iter()
+            .chain(numbers::NAMES)
+            .chain(math::names())
+            .chain(list_numbers::NAMES)
+            .chain(compare::EXACT_NAMES)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// The names of all scalar functions: ours, and DataFusion's with their aliases.
     pub fn scalar_names(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            OWN.into_iter().map(String::from).chain(self.scalars.keys().cloned()).collect();
+        let own = OWN.into_iter().chain(Library::number_functions()).map(String::from);
+        let mut names: Vec<String> = own.chain(self.scalars.keys().cloned()).collect();
         names.sort();
         names.dedup();
         names
@@ -101,6 +118,7 @@ impl Library {
         let of_library = Comparison::named(&name).is_some()
             || Operation::named(&name).is_some()
             || OWN.contains(&&*name)
+            || Library::number_functions().contains(&&*name)
             || like::resolve(&name, &[]).is_some()
             || bits::resolve(&name, &[]).is_some()
             || self.scalars.contains_key(&*name)
@@ -136,7 +154,14 @@ impl Library {
         if let Some(operation) = Operation::named(name) {
             return resolve_binary(name, operation, args);
         }
-        if let Some(resolved) = like::resolve(name, args).or_else(|| bits::resolve(name, args)) {
+        let own = like::resolve(name, args)
+            .or_else(|| bits::resolve(name, args))
+            .or_else(|| rounding::resolve(name, args))
+            .or_else(|| math::resolve(name, args))
+            .or_else(|| numbers::resolve(name, args))
+            .or_else(|| list_numbers::resolve(name, args))
+            .or_else(|| compare::resolve_exact(name, args));
+        if let Some(resolved) = own {
             return resolved;
         }
         match name {
@@ -173,7 +198,7 @@ impl Library {
             return function.resolve(args);
         }
         match self.scalars.get(name) {
-            Some(udf) => Ok(math::checked(udf.name(), foreign::resolve(udf, &self.config, args)?)),
+            Some(udf) => foreign::resolve(udf, &self.config, args),
             None => Err(Error::semantic(format!("there is no function {name}"))
                 .with_state(SqlState::UNDEFINED_FUNCTION)),
         }

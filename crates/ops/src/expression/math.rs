@@ -1,81 +1,238 @@
-//! The domain of functions on floats: where DataFusion gives NaN or infinity for a finite argument, SQL has an error.
+//! Functions of doubles: roots, powers, logarithms, angles. Where one has no value, it is PostgreSQL's error.
 
-use std::sync::Arc;
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Float64Type};
+use tessera_types::{Atom, Code, Error, Result, SqlState};
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{Float32Type, Float64Type};
-use tessera_types::{Code, Error, Result, SqlState};
+use super::kernel::{Argument, Kernel, binary, unary};
+use super::types::{Arg, Resolved, expect_arguments, wrong_arguments};
 
-use super::kernel::{Argument, Kernel};
-use super::types::Resolved;
-
-/// The functions that are checked.
-const CHECKED: [&str; 18] = [
-    "sqrt", "ln", "log", "log2", "log10", "exp", "power", "acos", "asin", "acosh", "atanh", "cosh", "sinh",
-    "sin", "cos", "tan", "cot", "degrees",
-];
-
-/// Functions that are infinite where their curves are: `atanh(1)`, `cot(0)`.
-const INFINITE: [&str; 2] = ["atanh", "cot"];
-
-/// The call with its results checked, if the function is one of those.
-pub(crate) fn checked(name: &str, mut resolved: Resolved) -> Resolved {
-    // `pow` and other aliases come under the name of the function.
-    if let Some(&function) = CHECKED.iter().find(|checked| **checked == name)
-        && resolved.atom.is_float()
-    {
-        resolved.kernel = Arc::new(Domain { function, inner: resolved.kernel });
-        resolved.raises = true;
-    }
-    resolved
+/// Why a call has no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// The value is too large.
+    Overflow,
+    /// The value is too close to zero.
+    Underflow,
+    /// There is no value for the argument.
+    Input,
+    /// A root of a negative number.
+    Root,
+    /// A logarithm of zero or of a negative number.
+    Logarithm,
+    /// Zero to a negative power.
+    ZeroPower,
+    /// A negative number to a power that is not whole.
+    ComplexPower,
+    /// A logarithm to the base 1.
+    Division,
 }
 
-/// The SQLSTATE for a call with arguments that are out of the function's domain, or whose result is too large.
-fn state(function: &str, args: &[Argument], row: usize) -> SqlState {
-    let base = args.first().and_then(|base| value(&base.array, base.at(row)));
-    match function {
-        "ln" | "log" | "log2" | "log10" => SqlState::INVALID_ARGUMENT_FOR_LOGARITHM,
-        "sqrt" => SqlState::INVALID_ARGUMENT_FOR_POWER,
-        "power" if base.is_some_and(|base| base <= 0.0) => SqlState::INVALID_ARGUMENT_FOR_POWER,
-        _ => SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+impl Fault {
+    fn error(self, call: &str) -> Error {
+        let overflow = |what: &str| Error::new(Code::Overflow, format!("{call} {what}"));
+        let refused = |what: &str| Error::new(Code::Data, format!("{call} has no value: {what}"));
+        match self {
+            Fault::Overflow => overflow("is out of range for type float64: overflow"),
+            Fault::Underflow => overflow("is out of range for type float64: underflow"),
+            Fault::Input => overflow("has no value: the argument is out of range"),
+            Fault::Root => refused("the square root of a negative number")
+                .with_state(SqlState::INVALID_ARGUMENT_FOR_POWER),
+            Fault::Logarithm => refused("the logarithm of what is not positive")
+                .with_state(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM),
+            Fault::ZeroPower => {
+                refused("zero raised to a negative power").with_state(SqlState::INVALID_ARGUMENT_FOR_POWER)
+            }
+            Fault::ComplexPower => refused("a negative number raised to a power that is not whole")
+                .with_state(SqlState::INVALID_ARGUMENT_FOR_POWER),
+            Fault::Division => Error::new(Code::DivisionByZero, format!("division by zero in {call}")),
+        }
+    }
+}
+
+type Value = std::result::Result<f64, Fault>;
+
+/// A function of one number.
+type One = fn(f64) -> Value;
+
+/// A function of two numbers.
+type Two = fn(f64, f64) -> Value;
+
+/// The functions of one number, by name.
+const OF_ONE: [(&str, One); 22] = [
+    ("sqrt", |x| if x < 0.0 { Err(Fault::Root) } else { Ok(x.sqrt()) }),
+    ("cbrt", |x| Ok(x.cbrt())),
+    ("exp", |x| bounded(x.exp(), x.is_finite())),
+    ("ln", |x| logarithm(x, f64::ln)),
+    ("log", |x| logarithm(x, f64::log10)),
+    ("log10", |x| logarithm(x, f64::log10)),
+    ("log2", |x| logarithm(x, f64::log2)),
+    ("sin", |x| of_angle(x, f64::sin)),
+    ("cos", |x| of_angle(x, f64::cos)),
+    ("tan", |x| of_angle(x, f64::tan)),
+    ("cot", |x| of_angle(x, |x| 1.0 / x.tan())),
+    ("asin", |x| within(x, x.abs() <= 1.0, f64::asin)),
+    ("acos", |x| within(x, x.abs() <= 1.0, f64::acos)),
+    ("atan", |x| Ok(x.atan())),
+    ("sinh", |x| Ok(x.sinh())),
+    ("cosh", |x| Ok(x.cosh())),
+    ("tanh", |x| Ok(x.tanh())),
+    ("asinh", |x| Ok(x.asinh())),
+    ("acosh", |x| within(x, x >= 1.0, f64::acosh)),
+    ("atanh", |x| within(x, x.abs() <= 1.0, f64::atanh)),
+    ("degrees", |x| large(x / DEGREE, x)),
+    ("radians", |x| Ok(x * DEGREE)),
+];
+
+/// The functions of two numbers, by name.
+const OF_TWO: [(&str, Two); 4] =
+    [("power", power), ("pow", power), ("log", logarithm_to), ("atan2", |y, x| Ok(y.atan2(x)))];
+
+/// A degree in radians.
+const DEGREE: f64 = std::f64::consts::PI / 180.0;
+
+/// The names of all functions here.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    OF_ONE.iter().map(|(name, _)| *name).chain(OF_TWO.iter().map(|(name, _)| *name))
+}
+
+/// A value that is neither infinite nor zero for a finite argument.
+fn bounded(value: f64, finite: bool) -> Value {
+    match value {
+        _ if !finite => Ok(value),
+        value if value.is_infinite() => Err(Fault::Overflow),
+        0.0 => Err(Fault::Underflow),
+        value => Ok(value),
+    }
+}
+
+fn large(value: f64, argument: f64) -> Value {
+    if value.is_infinite() && argument.is_finite() { Err(Fault::Overflow) } else { Ok(value) }
+}
+
+fn logarithm(x: f64, function: fn(f64) -> f64) -> Value {
+    if x <= 0.0 { Err(Fault::Logarithm) } else { Ok(function(x)) }
+}
+
+fn of_angle(x: f64, function: fn(f64) -> f64) -> Value {
+    if x.is_infinite() { Err(Fault::Input) } else { Ok(function(x)) }
+}
+
+fn within(x: f64, inside: bool, function: fn(f64) -> f64) -> Value {
+    if inside || x.is_nan() { Ok(function(x)) } else { Err(Fault::Input) }
+}
+
+fn power(base: f64, exponent: f64) -> Value {
+    if base == 0.0 && exponent < 0.0 {
+        return Err(Fault::ZeroPower);
+    }
+    if base < 0.0 && exponent.floor() != exponent && !exponent.is_nan() {
+        return Err(Fault::ComplexPower);
+    }
+    let value = base.powf(exponent);
+    bounded(value, base != 0.0 && base.is_finite() && exponent.is_finite())
+}
+
+fn logarithm_to(base: f64, x: f64) -> Value {
+    if base <= 0.0 || x <= 0.0 {
+        return Err(Fault::Logarithm);
+    }
+    match base {
+        1.0 => Err(Fault::Division),
+        2.0 => Ok(x.log2()),
+        10.0 => Ok(x.log10()),
+        _ => Ok(x.ln() / base.ln()),
+    }
+}
+
+/// Types a call; none when the name is not of a function here.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+    let one = OF_ONE.iter().find(|(known, _)| *known == name);
+    let two = OF_TWO.iter().find(|(known, _)| *known == name);
+    if one.is_none() && two.is_none() {
+        return None;
+    }
+    let numbers = args.iter().all(|arg| arg.atom.is_numeric() || *arg.atom == Atom::Null);
+    if !numbers {
+        return Some(Err(wrong_arguments(name, args, "cast them to numbers")));
+    }
+    // PostgreSQL computes in `numeric` here, where a small value is zero.
+    let small_is_zero = args.iter().any(|arg| matches!(arg.atom, Atom::Decimal(..)))
+        && !args.iter().any(|arg| arg.atom.is_float());
+    let casts = vec![Atom::Float64; args.len()];
+    Some(match (args.len(), one, two) {
+        (1, Some((name, function)), _) => {
+            let kernel = OfOne { name, function: *function, small_is_zero };
+            Ok(Resolved::strict(Atom::Float64, args, casts, kernel).raising(true).costing(20))
+        }
+        (2, _, Some((name, function))) => {
+            let kernel = OfTwo { name, function: *function, small_is_zero };
+            Ok(Resolved::strict(Atom::Float64, args, casts, kernel).raising(true).costing(40))
+        }
+        (_, one, _) => expect_arguments(name, args, if one.is_some() { 1 } else { 2 })
+            .and_then(|()| Err(wrong_arguments(name, args, "it takes one or two numbers"))),
+    })
+}
+
+fn settled(value: Value, small_is_zero: bool) -> Value {
+    match value {
+        Err(Fault::Underflow) if small_is_zero => Ok(0.0),
+        value => value,
     }
 }
 
 #[derive(Debug)]
-struct Domain {
-    function: &'static str,
-    inner: Arc<dyn Kernel>,
+struct OfOne {
+    name: &'static str,
+    function: One,
+    small_is_zero: bool,
 }
 
-impl Kernel for Domain {
+impl Kernel for OfOne {
+    fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
+        let compute = |x: f64| settled((self.function)(x), self.small_is_zero);
+        let op = |x: f64| compute(x).map_or((0.0, true), |value| (value, false));
+        let error = |x: f64| compute(x).err().unwrap_or(Fault::Input).error(&format!("{}({x})", self.name));
+        unary::<Float64Type, Float64Type>(args, DataType::Float64, op, error)
+    }
+}
+
+#[derive(Debug)]
+struct OfTwo {
+    name: &'static str,
+    function: Two,
+    small_is_zero: bool,
+}
+
+impl Kernel for OfTwo {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
-        let result = self.inner.call(args, rows)?;
-        let infinite = INFINITE.contains(&self.function);
-        let given = |row: usize| args.iter().filter_map(move |arg| value(&arg.array, arg.at(row)));
-        let wrong = |row: usize, found: f64| {
-            (found.is_nan() && !given(row).any(f64::is_nan))
-                || (found.is_infinite() && !infinite && given(row).all(f64::is_finite))
+        type F = Float64Type;
+        let compute = |x: f64, y: f64| settled((self.function)(x, y), self.small_is_zero);
+        let op = |x: f64, y: f64| compute(x, y).map_or((0.0, true), |value| (value, false));
+        let error = |x: f64, y: f64| {
+            let fault = compute(x, y).err().unwrap_or(Fault::Input);
+            fault.error(&format!("{}({x}, {y})", self.name))
         };
-        for row in 0..rows {
-            if value(&result, row).is_some_and(|found| wrong(row, found)) && result.is_valid(row) {
-                let given: Vec<String> = args
-                    .iter()
-                    .map(|argument| {
-                        value(&argument.array, argument.at(row)).map_or("…".into(), |v| v.to_string())
-                    })
-                    .collect();
-                let message = format!("{}({}) has no finite value", self.function, given.join(", "));
-                return Err(Error::new(Code::Overflow, message).with_state(state(self.function, args, row)));
-            }
-        }
-        Ok(result)
+        binary::<F, F, F>(args, rows, DataType::Float64, op, error)
     }
 }
 
-/// The value of a float array; none for other types, all of whose values are finite.
-fn value(array: &ArrayRef, row: usize) -> Option<f64> {
-    if let Some(array) = array.as_primitive_opt::<Float64Type>() {
-        return Some(array.value(row));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_and_logarithms_have_the_faults_of_postgresql() {
+        assert_eq!(power(0.0, -1.0), Err(Fault::ZeroPower));
+        assert_eq!(power(-8.0, 1.0 / 3.0), Err(Fault::ComplexPower));
+        assert_eq!(power(-8.0, 3.0), Ok(-512.0));
+        assert_eq!(power(10.0, 400.0), Err(Fault::Overflow));
+        assert_eq!(power(10.0, -400.0), Err(Fault::Underflow));
+        assert_eq!(power(f64::NAN, 0.0), Ok(1.0));
+        assert_eq!(power(1.0, f64::NAN), Ok(1.0));
+        assert_eq!(power(0.0, 3.0), Ok(0.0));
+        assert_eq!(logarithm_to(2.0, 64.0), Ok(6.0));
+        assert_eq!(logarithm_to(1.0, 64.0), Err(Fault::Division));
+        assert_eq!(logarithm(0.0, f64::ln), Err(Fault::Logarithm));
     }
-    array.as_primitive_opt::<Float32Type>().map(|array| array.value(row).into())
 }

@@ -31,6 +31,12 @@ enum Form<'a> {
     Cast(ArrayRef),
     Singles,
     Doubles,
+    /// The items of lists, and where each list starts.
+    List(Box<Texts<'a>>, &'a [i32]),
+    /// The fields of structs with their names.
+    Struct(Vec<(&'a str, Texts<'a>)>),
+    /// Keys and values of maps, and where each map starts.
+    Map(Box<[Texts<'a>; 2]>, &'a [i32]),
     Other(ArrayFormatter<'a>),
 }
 
@@ -54,6 +60,19 @@ impl<'a> Texts<'a> {
             }
             DataType::Float32 => Form::Singles,
             DataType::Float64 => Form::Doubles,
+            DataType::List(_) => {
+                let list = array.as_list::<i32>();
+                Form::List(Box::new(Texts::new(list.values())?), list.value_offsets())
+            }
+            DataType::Struct(fields) => {
+                let columns = fields.iter().zip(array.as_struct().columns());
+                let columns = columns.map(|(field, column)| Ok((field.name().as_str(), Texts::new(column)?)));
+                Form::Struct(columns.collect::<Result<_>>()?)
+            }
+            DataType::Map(..) => {
+                let map = array.as_map();
+                Form::Map(Box::new([Texts::new(map.keys())?, Texts::new(map.values())?]), map.value_offsets())
+            }
             _ => Form::Other(ArrayFormatter::try_new(array, &OPTIONS)?),
         };
         Ok(Texts { array, form })
@@ -62,6 +81,14 @@ impl<'a> Texts<'a> {
     /// Whether the value is NULL.
     pub fn is_null(&self, row: usize) -> bool {
         self.array.is_null(row) || *self.array.data_type() == DataType::Null
+    }
+
+    fn append_or_null(&self, row: usize, out: &mut String) -> Result<()> {
+        if self.is_null(row) {
+            out.push_str("NULL");
+            return Ok(());
+        }
+        self.append(row, out)
     }
 
     /// Appends the value, which is not NULL.
@@ -83,6 +110,32 @@ impl<'a> Texts<'a> {
             }
             Form::Doubles => {
                 write_double(out, self.array.as_primitive::<Float64Type>().value(row), Whole::Pointed);
+            }
+            Form::List(items, offsets) => {
+                out.push('[');
+                for at in offsets[row]..offsets[row + 1] {
+                    out.push_str(if at > offsets[row] { ", " } else { "" });
+                    items.append_or_null(at as usize, out)?;
+                }
+                out.push(']');
+            }
+            Form::Struct(fields) => {
+                out.push('{');
+                for (index, (name, values)) in fields.iter().enumerate() {
+                    let _ = write!(out, "{}{name}: ", if index > 0 { ", " } else { "" });
+                    values.append_or_null(row, out)?;
+                }
+                out.push('}');
+            }
+            Form::Map(entries, offsets) => {
+                out.push('{');
+                for at in offsets[row]..offsets[row + 1] {
+                    out.push_str(if at > offsets[row] { ", " } else { "" });
+                    entries[0].append_or_null(at as usize, out)?;
+                    out.push_str(": ");
+                    entries[1].append_or_null(at as usize, out)?;
+                }
+                out.push('}');
             }
             Form::Other(formatter) => {
                 formatter.value(row).write(out).map_err(|error| Error::data(error.to_string()))?;

@@ -1,0 +1,304 @@
+//! `percentile_cont`, `percentile_disc` and `mode`: values of a group in their order, of which some are the result.
+//!
+//! All values of a group are kept, in Arrow arrays; NULLs are left out. Floats have one zero and one NaN, the greatest value.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, ListArray, UInt32Array, make_comparator, new_empty_array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{self, SortOptions, concat, sort_to_indices, take};
+use arrow::datatypes::{DataType, Float64Type};
+use tessera_encodings::Column;
+use tessera_types::{Code, Error, Result};
+
+use super::area::Area;
+use super::groups::{Groups, Pairs};
+use super::{Aggregate, Output, plain};
+use crate::expression::one_nan::one_nan;
+use crate::expression::plain::to_form;
+use crate::interrupt::Every;
+
+/// What is taken of a group's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantile {
+    /// Between the two values next to the fraction.
+    Continuous,
+    /// The first value that the fraction reaches.
+    Discrete,
+    /// The most frequent value, the first of those in the order.
+    Mode,
+}
+
+/// Which values, and their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QuantileSpec {
+    /// What is taken.
+    pub(crate) kind: Quantile,
+    /// Whether the greatest come first.
+    pub(crate) descending: bool,
+    /// The values' type.
+    pub(crate) values: DataType,
+}
+
+/// The fractions of a group: those of its first row; none where they are NULL.
+type Fractions = Option<Arc<[Option<f64>]>>;
+
+/// The values of all groups.
+#[derive(Debug)]
+pub(crate) struct Quantiles {
+    spec: Arc<QuantileSpec>,
+    values: Vec<ArrayRef>,
+    /// The group of each value.
+    groups: Vec<u32>,
+    fractions: Vec<Option<Fractions>>,
+    bytes: usize,
+    /// When sealed: there is one array, in the order of groups; here each group's start.
+    starts: Option<Vec<u32>>,
+}
+
+impl Quantiles {
+    /// No values yet.
+    pub(crate) fn new(spec: Arc<QuantileSpec>) -> Self {
+        Quantiles {
+            spec,
+            values: Vec::new(),
+            groups: Vec::new(),
+            fractions: Vec::new(),
+            bytes: 0,
+            starts: None,
+        }
+    }
+
+    fn keep(&mut self, values: ArrayRef) -> Result<()> {
+        self.bytes += values.get_array_memory_size();
+        self.values.push(values);
+        if self.groups.len() >= u32::MAX as usize {
+            return Err(Error::data("a percentile or mode over more than 2^32 values"));
+        }
+        Ok(())
+    }
+
+    /// The fractions of one group as its first row gives them.
+    fn note(&mut self, group: u32, row: usize, fractions: &ArrayRef) -> Result<()> {
+        let group = group as usize;
+        if self.fractions.len() <= group {
+            self.fractions.resize(group + 1, None);
+        }
+        let known = &mut self.fractions[group];
+        if known.is_some() {
+            return Ok(());
+        }
+        let list = match fractions.as_list_opt::<i32>() {
+            Some(lists) => lists.is_valid(row).then(|| lists.value(row)),
+            None => fractions.is_valid(row).then(|| fractions.slice(row, 1)),
+        };
+        let list = list.map(|list| {
+            let list = list.as_primitive_opt::<Float64Type>();
+            let list = list.ok_or_else(|| Error::internal("fractions that are no doubles"))?;
+            list.iter().map(checked).collect::<Result<Arc<[_]>>>()
+        });
+        *known = Some(list.transpose()?);
+        Ok(())
+    }
+
+    /// All values of a group, in the order asked for.
+    fn sorted(&self, values: &ArrayRef, range: std::ops::Range<u32>) -> Result<ArrayRef> {
+        let slice = values.slice(range.start as usize, (range.end - range.start) as usize);
+        let options = SortOptions { descending: self.spec.descending, nulls_first: false };
+        let order = sort_to_indices(&slice, Some(options), None)?;
+        Ok(take(&slice, &order, None)?)
+    }
+
+    /// The positions, among the sorted values of a group, of its most frequent one.
+    fn mode(values: &ArrayRef) -> Result<usize> {
+        let compare = make_comparator(values, values, SortOptions::default())?;
+        let (mut best, mut longest, mut start) = (0, 0, 0);
+        for end in 1..=values.len() {
+            if end == values.len() || compare(start, end).is_ne() {
+                if end - start > longest {
+                    (best, longest) = (start, end - start);
+                }
+                start = end;
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// A fraction within its bounds.
+fn checked(fraction: Option<f64>) -> Result<Option<f64>> {
+    match fraction {
+        Some(fraction) if !(0.0..=1.0).contains(&fraction) => {
+            Err(Error::new(Code::Overflow, format!("the percentile {fraction} is not between 0 and 1")))
+        }
+        fraction => Ok(fraction),
+    }
+}
+
+/// The value at a fraction of sorted doubles, between its two neighbors.
+fn between(sorted: &Float64Array, fraction: f64) -> f64 {
+    let place = fraction * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted.value(place.floor() as usize), sorted.value(place.ceil() as usize));
+    if place.floor() == place.ceil() { low } else { low + (place - place.floor()) * (high - low) }
+}
+
+/// The place of the first value that a fraction reaches.
+fn reached(fraction: f64, values: usize) -> usize {
+    ((fraction * values as f64).ceil() as usize).clamp(1, values) - 1
+}
+
+impl Aggregate for Quantiles {
+    fn update(&mut self, _: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
+        let values = one_nan(&plain(args, 0)?)?;
+        // Behind the arguments stands what the order is by, which is the value.
+        if self.spec.kind != Quantile::Mode {
+            let fractions = plain(args, 1)?;
+            for row in 0..groups.rows {
+                self.note(groups.group(row), row, &fractions)?;
+            }
+        }
+        match values.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => {
+                self.groups.extend((0..groups.rows).map(|row| groups.group(row)));
+                self.keep(values)
+            }
+            Some(nulls) => {
+                self.groups.extend(nulls.valid_indices().map(|row| groups.group(row)));
+                let valid = compute::is_not_null(&values)?;
+                self.keep(compute::filter(&values, &valid)?)
+            }
+        }
+    }
+
+    fn seal(&mut self, area: &Area) -> Result<()> {
+        if self.starts.is_some() {
+            return Ok(());
+        }
+        let parts: Vec<&dyn Array> = self.values.iter().map(|values| &**values).collect();
+        let all = if parts.is_empty() { new_empty_array(&self.spec.values) } else { concat(&parts)? };
+        let mut starts = vec![0u32; area.groups() + 1];
+        self.groups.iter().for_each(|group| starts[*group as usize + 1] += 1);
+        (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
+        let all = match area.groups() {
+            0 | 1 => all,
+            _ => {
+                let (mut order, mut next) = (vec![0u32; self.groups.len()], starts.clone());
+                for (value, group) in self.groups.iter().enumerate() {
+                    order[next[*group as usize] as usize] = value as u32;
+                    next[*group as usize] += 1;
+                }
+                take(&all, &UInt32Array::from(order), None)?
+            }
+        };
+        self.groups = Vec::new();
+        self.values = vec![all];
+        self.fractions.resize(area.groups(), None);
+        self.starts = Some(starts);
+        Ok(())
+    }
+
+    fn merge(&mut self, _: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()> {
+        let other = other.downcast_mut::<Quantiles>().map(|other| &*other);
+        let sealed = other.and_then(|other| Some((other, other.starts.as_ref()?, other.values.first()?)));
+        let (other, starts, values) =
+            sealed.ok_or_else(|| Error::internal("merge of states that are not sealed"))?;
+        let every = Every::default();
+        let mut order: Vec<u32> = Vec::new();
+        for (group, row) in pairs.iter() {
+            every.pass();
+            let range = starts[row as usize]..starts[row as usize + 1];
+            self.groups.extend(range.clone().map(|_| group));
+            order.extend(range);
+            if let Some(fractions) = &other.fractions[row as usize] {
+                if self.fractions.len() <= group as usize {
+                    self.fractions.resize(group as usize + 1, None);
+                }
+                self.fractions[group as usize].get_or_insert_with(|| fractions.clone());
+            }
+        }
+        self.keep(take(values, &UInt32Array::from(order), None)?)
+    }
+
+    fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
+        self.seal(area)?;
+        let (Some(starts), Some(values)) = (&self.starts, self.values.first()) else {
+            return Err(Error::internal("percentiles of values that are not sealed"));
+        };
+        let every = Every::default();
+        let mut results = Vec::with_capacity(area.groups());
+        let (mut lengths, mut valid) = (Vec::new(), Vec::new());
+        let empty = new_empty_array(values.data_type());
+        let nothing = arrow::array::new_null_array(values.data_type(), 1);
+        for group in 0..area.groups() {
+            every.pass();
+            let sorted = match starts[group]..starts[group + 1] {
+                range if range.is_empty() => None,
+                range => Some(self.sorted(values, range)?),
+            };
+            let one = |fraction: Option<f64>| -> Result<ArrayRef> {
+                let (Some(fraction), Some(sorted)) = (fraction, &sorted) else { return Ok(nothing.clone()) };
+                Ok(match (self.spec.kind, sorted.as_primitive_opt::<Float64Type>()) {
+                    (Quantile::Continuous, Some(doubles)) => {
+                        Arc::new(Float64Array::from_value(between(doubles, fraction), 1))
+                    }
+                    (Quantile::Continuous, None) => {
+                        return Err(Error::internal("a continuous percentile of what are no doubles"));
+                    }
+                    _ => sorted.slice(reached(fraction, sorted.len()), 1),
+                })
+            };
+            let fractions = self.fractions.get(group).cloned().flatten().flatten();
+            match (self.spec.kind, &output.data_type, fractions) {
+                (Quantile::Mode, ..) => results.push(match &sorted {
+                    Some(sorted) => sorted.slice(Self::mode(sorted)?, 1),
+                    None => nothing.clone(),
+                }),
+                (_, DataType::List(_), Some(fractions)) if sorted.is_some() => {
+                    lengths.push(fractions.len());
+                    valid.push(true);
+                    for fraction in fractions.iter() {
+                        results.push(one(*fraction)?);
+                    }
+                }
+                (_, DataType::List(_), _) => {
+                    lengths.push(0);
+                    valid.push(false);
+                }
+                (_, _, fractions) => results.push(one(fractions.and_then(|f| f.first().copied().flatten()))?),
+            }
+        }
+        let parts: Vec<&dyn Array> = results.iter().map(|result| &**result).collect();
+        let all = if parts.is_empty() { empty } else { concat(&parts)? };
+        match &output.data_type {
+            DataType::List(item) if self.spec.kind != Quantile::Mode => {
+                let all = to_form(all, item.data_type())?;
+                let offsets = OffsetBuffer::from_lengths(lengths);
+                Ok(Arc::new(ListArray::try_new(item.clone(), offsets, all, Some(NullBuffer::from(valid)))?))
+            }
+            other => to_form(all, other),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes
+            + self.groups.capacity() * size_of::<u32>()
+            + self.fractions.capacity() * size_of::<Option<Fractions>>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_reach_values() {
+        assert_eq!([0.0, 0.25, 0.26, 0.5, 1.0].map(|fraction| reached(fraction, 4)), [0, 0, 1, 1, 3]);
+        let values = Float64Array::from(vec![0.0, 1e9]);
+        assert_eq!(between(&values, 0.123456789), 123456789.0);
+        assert_eq!(between(&Float64Array::from(vec![1.0, 2.0, 4.0]), 0.5), 2.0);
+        assert!(checked(Some(1.5)).is_err() && checked(Some(f64::NAN)).is_err());
+    }
+}

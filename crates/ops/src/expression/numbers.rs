@@ -1,0 +1,451 @@
+//! Functions of numbers beside the operators: signs, whole quotients, divisors, factorials, histograms.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, StringViewBuilder};
+use arrow::datatypes::*;
+use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result, SqlState};
+
+use super::arithmetic::division_by_zero;
+use super::cast::decimal_text;
+use super::decimal::widened;
+use super::kernel::{Argument, Kernel, argument, binary, unary, unexpected};
+use super::scalar::with_integer;
+use super::types::{
+    Arg, Resolved, common_type, decimal_of, expect_arguments, integer_digits, wrong_arguments,
+};
+
+/// The whole part of a quotient, `div(a, b)`: `div` is the operator.
+pub const WHOLE_QUOTIENT: &str = "whole_quotient";
+
+/// The functions here.
+pub(crate) const NAMES: [&str; 10] =
+    ["sign", "signum", WHOLE_QUOTIENT, "gcd", "lcm", "factorial", "to_hex", "width_bucket", "isinf", "scale"];
+
+/// The largest number whose factorial a decimal holds.
+const FACTORIAL_MAX: i64 = 33;
+
+const ANY_DECIMAL: DataType = DataType::Decimal128(DECIMAL_PRECISION_MAX, 0);
+
+/// Types a call; none when the name is not of a function here.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+    Some(match name {
+        "sign" | "signum" => sign(name, args),
+        WHOLE_QUOTIENT => whole_quotient(args),
+        "gcd" | "lcm" => divisor(name, args),
+        "factorial" => one_integer(name, args, Atom::Int64).map(|casts| {
+            Resolved::strict(Atom::Decimal(DECIMAL_PRECISION_MAX, 0), args, casts, Factorial).raising(true)
+        }),
+        "to_hex" => hexadecimal(args),
+        "width_bucket" => width_bucket(args),
+        "isinf" => expect_arguments(name, args, 1).and_then(|()| {
+            if !args[0].atom.is_numeric() && *args[0].atom != Atom::Null {
+                return Err(wrong_arguments(name, args, "cast it to a number"));
+            }
+            Ok(Resolved::strict(Atom::Boolean, args, vec![Atom::Float64], IsInfinite))
+        }),
+        "scale" => expect_arguments(name, args, 1).and_then(|()| match decimal_of(args[0].atom) {
+            Some((precision, scale)) => {
+                let casts = vec![Atom::Decimal(precision, scale)];
+                Ok(Resolved::strict(Atom::Int32, args, casts, Scale { scale }))
+            }
+            None => Err(wrong_arguments(name, args, "cast it to a decimal")),
+        }),
+        _ => return None,
+    })
+}
+
+/// The cast of the only argument, which is an integer.
+fn one_integer(name: &str, args: &[Arg<'_>], to: Atom) -> Result<Vec<Atom>> {
+    expect_arguments(name, args, 1)?;
+    match args[0].atom {
+        Atom::Null => Ok(vec![to]),
+        atom if atom.is_integer() => Ok(vec![to]),
+        _ => Err(wrong_arguments(name, args, "cast it to an integer")),
+    }
+}
+
+fn sign(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    expect_arguments(name, args, 1)?;
+    Ok(match args[0].atom {
+        Atom::Decimal(precision, scale) => {
+            let casts = vec![Atom::Decimal(*precision, *scale)];
+            Resolved::strict(Atom::Decimal(1, 0), args, casts, Sign)
+        }
+        atom if atom.is_numeric() || *atom == Atom::Null => {
+            Resolved::strict(Atom::Float64, args, vec![Atom::Float64], Sign)
+        }
+        _ => return Err(wrong_arguments(name, args, "cast it to a number")),
+    })
+}
+
+#[derive(Debug)]
+struct Sign;
+
+impl Kernel for Sign {
+    fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
+        let to = Atom::Decimal(1, 0).arrow();
+        let never = || Error::internal("a sign cannot fail");
+        match argument(args, 0)?.array.data_type() {
+            DataType::Float64 => {
+                // NaN has none: 0, as in PostgreSQL.
+                let sign = |x: f64| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0));
+                unary::<Float64Type, Float64Type>(args, DataType::Float64, |x| (sign(x), false), |_| never())
+            }
+            DataType::Decimal64(..) => {
+                unary::<Decimal64Type, Decimal64Type>(args, to, |x| (x.signum(), false), |_| never())
+            }
+            _ => {
+                unary::<Decimal128Type, Decimal64Type>(args, to, |x| (x.signum() as i64, false), |_| never())
+            }
+        }
+    }
+}
+
+fn power(digits: i8) -> i128 {
+    10i128.pow(digits.max(0) as u32)
+}
+
+fn whole_quotient(args: &[Arg<'_>]) -> Result<Resolved> {
+    let name = "div";
+    expect_arguments(name, args, 2)?;
+    let digits = |arg: &Arg<'_>| match arg.atom {
+        Atom::Null => Some((1, 0)),
+        atom => decimal_of(atom),
+    };
+    let (Some((p, s)), Some((q, t))) = (digits(&args[0]), digits(&args[1])) else {
+        return Err(wrong_arguments(name, args, "it takes integers and decimals"));
+    };
+    // Dividing by a fraction moves the point.
+    let whole = (i16::from(p) - i16::from(s) + i16::from(t)).clamp(1, DECIMAL_PRECISION_MAX.into()) as u8;
+    let atom = Atom::Decimal(whole, 0);
+    let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
+    let kernel = WholeQuotient { scales: (s, t), atom: atom.clone() };
+    Ok(Resolved::strict(atom, args, casts, kernel).raising(true).costing(8))
+}
+
+#[derive(Debug)]
+struct WholeQuotient {
+    scales: (i8, i8),
+    atom: Atom,
+}
+
+impl Kernel for WholeQuotient {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        type D = Decimal128Type;
+        let (s, t) = self.scales;
+        let (f, g) = (power(t - s), power(s - t));
+        let limit = match self.atom {
+            Atom::Decimal(precision, _) => 10u128.pow(precision.into()),
+            _ => 10u128.pow(DECIMAL_PRECISION_MAX.into()),
+        };
+        let op = |a: i128, b: i128| {
+            let (Some(dividend), Some(divisor)) = (a.checked_mul(f), b.checked_mul(g)) else {
+                // A divisor beyond 128 bits is larger than any dividend.
+                return if b != 0 && b.checked_mul(g).is_none() { (0, false) } else { (0, true) };
+            };
+            match dividend.checked_div(divisor) {
+                Some(value) if value.unsigned_abs() < limit => (value, false),
+                _ => (0, true),
+            }
+        };
+        let error = |a: i128, b: i128| match b {
+            0 => division_by_zero(decimal_text(a, s), '/'),
+            _ => {
+                let (a, b) = (decimal_text(a, s), decimal_text(b, t));
+                Error::new(Code::Overflow, format!("div({a}, {b}) is out of range for type {}", self.atom))
+            }
+        };
+        let found = binary::<D, D, D>(&[widened(args, 0)?, widened(args, 1)?], rows, ANY_DECIMAL, op, error)?;
+        narrowed(found, &self.atom)
+    }
+}
+
+/// 128-bit values in the form of a decimal type that holds them.
+fn narrowed(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
+    let data_type = atom.arrow();
+    let values = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| unexpected(&array))?;
+    Ok(match data_type {
+        DataType::Decimal64(..) => {
+            Arc::new(values.unary::<_, Decimal64Type>(|value| value as i64).with_data_type(data_type))
+        }
+        _ => Arc::new(values.clone().with_data_type(data_type)),
+    })
+}
+
+/// `gcd` and `lcm`.
+fn divisor(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    expect_arguments(name, args, 2)?;
+    let wrong = || wrong_arguments(name, args, "cast them to integers or decimals");
+    let common = match common_type(args[0].atom, args[1].atom).ok_or_else(wrong)? {
+        Atom::Null => Atom::Int64,
+        atom if atom.is_integer() || matches!(atom, Atom::Decimal(..)) => atom,
+        _ => return Err(wrong()),
+    };
+    let atom = match (&common, name) {
+        (Atom::Decimal(_, scale), "lcm") => Atom::Decimal(DECIMAL_PRECISION_MAX, *scale),
+        (atom, _) => atom.clone(),
+    };
+    let kernel = Divisor { multiple: name == "lcm", common: common.clone(), atom: atom.clone() };
+    let casts = vec![common.clone(), common];
+    Ok(Resolved::strict(atom, args, casts, kernel).raising(true).costing(60))
+}
+
+#[derive(Debug)]
+struct Divisor {
+    multiple: bool,
+    common: Atom,
+    atom: Atom,
+}
+
+impl Divisor {
+    /// The value of two whole numbers; none where it is too large.
+    fn of(&self, a: i128, b: i128) -> Option<i128> {
+        let (mut x, mut y) = (a.unsigned_abs(), b.unsigned_abs());
+        while y != 0 {
+            (x, y) = (y, x % y);
+        }
+        let value = match self.multiple {
+            true if x == 0 => 0,
+            true => (a.unsigned_abs() / x).checked_mul(b.unsigned_abs())?,
+            false => x,
+        };
+        i128::try_from(value).ok()
+    }
+
+    fn error(&self, a: i128, b: i128) -> Error {
+        let name = if self.multiple { "lcm" } else { "gcd" };
+        let scale = decimal_of(&self.common).map_or(0, |(_, scale)| scale);
+        let (a, b) = (decimal_text(a, scale), decimal_text(b, scale));
+        let message =
+            format!("{name}({a}, {b}) is out of range for type {}; cast to a wider type", self.atom);
+        Error::new(Code::Overflow, message)
+    }
+}
+
+impl Kernel for Divisor {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        macro_rules! integers {
+            ($type:ty) => {{
+                type N = <$type as arrow::array::ArrowPrimitiveType>::Native;
+                let op = |a: N, b: N| match self.of(a as i128, b as i128).map(N::try_from) {
+                    Some(Ok(value)) => (value, false),
+                    _ => (0, true),
+                };
+                let error = |a: N, b: N| self.error(a as i128, b as i128);
+                binary::<$type, $type, $type>(args, rows, self.atom.arrow(), op, error)
+            }};
+        }
+        with_integer!(&self.atom, integers, {
+            type D = Decimal128Type;
+            let limit = match self.atom {
+                Atom::Decimal(precision, _) => 10i128.pow(precision.into()),
+                _ => return Err(unexpected(&argument(args, 0)?.array)),
+            };
+            let op = |a: i128, b: i128| match self.of(a, b) {
+                Some(value) if value < limit => (value, false),
+                _ => (0, true),
+            };
+            let error = |a: i128, b: i128| self.error(a, b);
+            let found =
+                binary::<D, D, D>(&[widened(args, 0)?, widened(args, 1)?], rows, ANY_DECIMAL, op, error)?;
+            narrowed(found, &self.atom)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Factorial;
+
+impl Kernel for Factorial {
+    fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
+        let op = |n: i64| match n {
+            0..=FACTORIAL_MAX => ((1..=i128::from(n)).product(), false),
+            _ => (0, true),
+        };
+        let error = |n: i64| {
+            let message = match n {
+                ..0 => format!("factorial({n}) has no value: the factorial of a negative number"),
+                _ => format!("factorial({n}) has more than {DECIMAL_PRECISION_MAX} digits"),
+            };
+            Error::new(Code::Overflow, message)
+        };
+        unary::<Int64Type, Decimal128Type>(args, ANY_DECIMAL, op, error)
+    }
+}
+
+/// The bits of a number of 32 or of 64 bits.
+fn hexadecimal(args: &[Arg<'_>]) -> Result<Resolved> {
+    let narrow = args.first().is_some_and(|arg| integer_digits(arg.atom).is_some_and(|digits| digits <= 10))
+        && !matches!(args.first().map(|arg| arg.atom), Some(Atom::UInt32));
+    let wide =
+        if args.first().is_some_and(|arg| *arg.atom == Atom::UInt64) { Atom::UInt64 } else { Atom::Int64 };
+    let casts = one_integer("to_hex", args, if narrow { Atom::Int32 } else { wide })?;
+    Ok(Resolved::strict(Atom::String, args, casts, Hexadecimal).costing(20))
+}
+
+#[derive(Debug)]
+struct Hexadecimal;
+
+impl Kernel for Hexadecimal {
+    fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
+        let array = &argument(args, 0)?.array;
+        let mut texts = StringViewBuilder::with_capacity(array.len());
+        macro_rules! write {
+            ($type:ty, $unsigned:ty) => {
+                for value in array.as_primitive::<$type>() {
+                    texts.append_option(value.map(|value| format!("{:x}", value as $unsigned)));
+                }
+            };
+        }
+        match array.data_type() {
+            DataType::Int32 => write!(Int32Type, u32),
+            DataType::Int64 => write!(Int64Type, u64),
+            DataType::UInt64 => write!(UInt64Type, u64),
+            _ => return Err(unexpected(array)),
+        }
+        Ok(Arc::new(texts.finish()))
+    }
+}
+
+#[derive(Debug)]
+struct IsInfinite;
+
+impl Kernel for IsInfinite {
+    fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
+        let input = argument(args, 0)?.primitive::<Float64Type>()?;
+        Ok(Arc::new(BooleanArray::from_unary(input, f64::is_infinite)))
+    }
+}
+
+#[derive(Debug)]
+struct Scale {
+    scale: i8,
+}
+
+impl Kernel for Scale {
+    fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
+        let array = &argument(args, 0)?.array;
+        let scale = i32::from(self.scale);
+        let scales = (0..array.len()).map(|row| array.is_valid(row).then_some(scale));
+        Ok(Arc::new(scales.collect::<Int32Array>()))
+    }
+}
+
+/// The bucket of a histogram of equal buckets: in decimals if none of the numbers is a float.
+fn width_bucket(args: &[Arg<'_>]) -> Result<Resolved> {
+    let name = "width_bucket";
+    expect_arguments(name, args, 4)?;
+    let numbers = args[..3].iter().all(|arg| arg.atom.is_numeric() || *arg.atom == Atom::Null);
+    let counts = args[3].atom.is_integer() || *args[3].atom == Atom::Null;
+    if !numbers || !counts {
+        return Err(wrong_arguments(name, args, "it takes three numbers and an integer"));
+    }
+    let common = args[..3].iter().try_fold(Atom::Null, |common, arg| common_type(&common, arg.atom));
+    let common = match common {
+        Some(Atom::Decimal(precision, scale)) => Atom::Decimal(precision, scale),
+        Some(atom) if atom.is_integer() => Atom::Decimal(20, 0),
+        _ => Atom::Float64,
+    };
+    let casts = vec![common.clone(), common.clone(), common, Atom::Int64];
+    Ok(Resolved::strict(Atom::Int32, args, casts, WidthBucket).raising(true).costing(40))
+}
+
+#[derive(Debug)]
+struct WidthBucket;
+
+impl Kernel for WidthBucket {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let count = argument(args, 3)?;
+        let counts = count.primitive::<Int64Type>()?;
+        let refused = |what: &str| {
+            let state = SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET;
+            Error::new(Code::Data, format!("width_bucket: {what}")).with_state(state)
+        };
+        let count_of = |row: usize| match counts.value(count.at(row)) {
+            ..=0 => Err(refused("the count must be greater than zero")),
+            count if count > i64::from(i32::MAX) => {
+                Err(Error::new(Code::Overflow, "width_bucket: the count is out of range"))
+            }
+            count => Ok(count),
+        };
+        let bucket = |found: i64| {
+            let message = "width_bucket: the bucket is out of range for type int32";
+            i32::try_from(found).map_err(|_| Error::new(Code::Overflow, message))
+        };
+        let is_null = |row: usize| args.iter().any(|arg| arg.array.is_null(arg.at(row)));
+        if *args[0].array.data_type() == DataType::Float64 {
+            let columns =
+                args[..3].iter().map(|arg| arg.primitive::<Float64Type>()).collect::<Result<Vec<_>>>()?;
+            let found = (0..rows).map(|row| {
+                if is_null(row) {
+                    return Ok(None);
+                }
+                let at = |index: usize| columns[index].value(args[index].at(row));
+                let (x, low, high, count) = (at(0), at(1), at(2), count_of(row)?);
+                if x.is_nan() || low.is_nan() || high.is_nan() {
+                    return Err(refused("the operand and the bounds cannot be NaN"));
+                }
+                if !low.is_finite() || !high.is_finite() {
+                    return Err(refused("the bounds must be finite"));
+                }
+                if low == high {
+                    return Err(refused("the bounds must differ"));
+                }
+                let (before, beyond) = if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
+                bucket(match (before, beyond) {
+                    (true, _) => 0,
+                    (_, true) => count + 1,
+                    // Halves cannot overflow where the bounds lie far apart.
+                    _ => {
+                        ((count as f64 * ((x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0))) as i64)
+                            .min(count - 1)
+                            + 1
+                    }
+                })
+                .map(Some)
+            });
+            return Ok(Arc::new(found.collect::<Result<Int32Array>>()?));
+        }
+        let wide = (0..3).map(|index| widened(args, index)).collect::<Result<Vec<_>>>()?;
+        let columns = wide.iter().map(|arg| arg.primitive::<Decimal128Type>()).collect::<Result<Vec<_>>>()?;
+        let found = (0..rows).map(|row| {
+            if is_null(row) {
+                return Ok(None);
+            }
+            let at = |index: usize| columns[index].value(args[index].at(row));
+            let (x, low, high, count) = (at(0), at(1), at(2), count_of(row)?);
+            if low == high {
+                return Err(refused("the bounds must differ"));
+            }
+            let (before, beyond) = if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
+            bucket(match (before, beyond) {
+                (true, _) => 0,
+                (_, true) => count + 1,
+                _ => {
+                    let [distance, width] = [x, high].map(|end| i256::from_parts(end.abs_diff(low), 0));
+                    let product = distance.wrapping_mul(i256::from_i128(count.into()));
+                    product.wrapping_div(width).as_i128() as i64 + 1
+                }
+            })
+            .map(Some)
+        });
+        Ok(Arc::new(found.collect::<Result<Int32Array>>()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisors_and_multiples() {
+        let of = |multiple, a, b| Divisor { multiple, common: Atom::Int64, atom: Atom::Int64 }.of(a, b);
+        assert_eq!(of(false, 12, -18), Some(6));
+        assert_eq!(of(false, 0, 0), Some(0));
+        assert_eq!(of(false, i64::MIN.into(), 0), Some(1 << 63));
+        assert_eq!(of(true, 4, 6), Some(12));
+        assert_eq!(of(true, 0, 6), Some(0));
+        assert_eq!(of(true, i128::MAX, i128::MAX - 1), None);
+    }
+}
