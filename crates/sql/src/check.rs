@@ -273,8 +273,20 @@ impl VisitorMut for Check {
                 }
                 ControlFlow::Continue(())
             }
+            Expr::AnyOp { left, compare_op, right, .. } => {
+                if let Some(call) = crate::operators::quantified(left, compare_op, right, false) {
+                    *expr = call;
+                }
+                ControlFlow::Continue(())
+            }
+            Expr::AllOp { left, compare_op, right } => {
+                if let Some(call) = crate::operators::quantified(left, compare_op, right, true) {
+                    *expr = call;
+                }
+                ControlFlow::Continue(())
+            }
             Expr::UnaryOp { op, expr: operand } => {
-                if let Some(call) = crate::unary::call(*op, operand) {
+                if let Some(call) = crate::operators::call(*op, operand) {
                     *expr = call;
                 }
                 ControlFlow::Continue(())

@@ -20,10 +20,10 @@ use tessera_types::{Code, Error, Result, SqlState};
 use crate::catalog::{Catalog, Table};
 use crate::error::to_datafusion;
 use crate::functions::{Arithmetic, aggregates};
+use crate::operators::NEGATIVE;
 use crate::standard::STANDARD;
 use crate::statement::Settings;
 use crate::types::planning_schema;
-use crate::unary::NEGATIVE;
 use crate::user_function::planned;
 
 /// Table functions that read files, and the format of each.

@@ -33,6 +33,7 @@ mod named_casts;
 mod nullif;
 mod number_functions;
 mod numbers;
+mod operators;
 mod order;
 mod parse;
 mod push;
@@ -47,7 +48,7 @@ mod standard;
 mod statement;
 mod table_functions;
 mod types;
-mod unary;
+
 mod user_function;
 
 pub use catalog::{Catalog, ColumnStatistics, Statistics, Table};

@@ -24,7 +24,7 @@ const OPERATORS: [&str; 2] = ["abs", "bit_not"];
 
 /// The functions, in place of DataFusion's of the same names.
 pub(crate) fn functions(library: &Arc<Library>) -> impl Iterator<Item = Arc<ScalarUDF>> {
-    let names = Library::number_functions().into_iter().chain(OPERATORS);
+    let names = Library::own_functions().into_iter().chain(OPERATORS);
     names.map(|name| {
         let signature = Signature::user_defined(Volatility::Immutable);
         Arc::new(ScalarUDF::from(NumberFunction { name, signature, library: library.clone() }))

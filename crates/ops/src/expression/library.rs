@@ -81,14 +81,15 @@ impl Library {
         self.aggregates.get(name).cloned()
     }
 
-    /// The functions of numbers that are ours: those of one name with DataFusion's stand before them.
-    pub fn number_functions() -> Vec<&'static str> {
+    /// The functions that are ours, most of them of numbers: those of one name with DataFusion's stand before them.
+    pub fn own_functions() -> Vec<&'static str> {
         let mut names: Vec<&str> = rounding::NAMES
             .into_iter()
             .chain(numbers::NAMES)
             .chain(math::names())
             .chain(list_numbers::NAMES)
             .chain(compare::EXACT_NAMES)
+            .chain(quantified::NAMES)
             .collect();
         names.sort_unstable();
         names.dedup();
@@ -97,7 +98,7 @@ impl Library {
 
     /// The names of all scalar functions: ours, and DataFusion's with their aliases.
     pub fn scalar_names(&self) -> Vec<String> {
-        let own = OWN.into_iter().chain(Library::number_functions()).map(String::from);
+        let own = OWN.into_iter().chain(Library::own_functions()).map(String::from);
         let mut names: Vec<String> = own.chain(self.scalars.keys().cloned()).collect();
         names.sort();
         names.dedup();
@@ -118,7 +119,7 @@ impl Library {
         let of_library = Comparison::named(&name).is_some()
             || Operation::named(&name).is_some()
             || OWN.contains(&&*name)
-            || Library::number_functions().contains(&&*name)
+            || Library::own_functions().contains(&&*name)
             || like::resolve(&name, &[]).is_some()
             || bits::resolve(&name, &[]).is_some()
             || self.scalars.contains_key(&*name)
@@ -160,7 +161,8 @@ impl Library {
             .or_else(|| math::resolve(name, args))
             .or_else(|| numbers::resolve(name, args))
             .or_else(|| list_numbers::resolve(name, args))
-            .or_else(|| compare::resolve_exact(name, args));
+            .or_else(|| compare::resolve_exact(name, args))
+            .or_else(|| quantified::resolve(name, args));
         if let Some(resolved) = own {
             return resolved;
         }

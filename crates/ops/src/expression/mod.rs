@@ -53,6 +53,7 @@ mod parse;
 mod parse_interval;
 mod parse_list;
 pub mod plain;
+mod quantified;
 mod rounding;
 pub mod scalar;
 mod select;

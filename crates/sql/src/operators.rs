@@ -1,8 +1,8 @@
-//! Operators of one operand as calls of the library's functions, and the signs of literals.
+//! Operators of one operand, and comparisons with lists, as calls of the library's functions; the signs of literals.
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    UnaryOperator, Value,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    Ident, ObjectName, UnaryOperator, Value,
 };
 
 /// The function behind the sign `-`, which no identifier of a user's spells by accident.
@@ -22,20 +22,58 @@ pub(crate) fn call(op: UnaryOperator, operand: &Expr) -> Option<Expr> {
         UnaryOperator::PGCubeRoot => "cbrt",
         _ => return None,
     };
-    Some(Expr::Function(Function {
+    Some(function_call(function, vec![operand.clone()]))
+}
+
+fn function_call(function: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
+    Expr::Function(Function {
         name: ObjectName::from(vec![Ident::with_quote('"', function)]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
             duplicate_treatment: None,
-            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(operand.clone()))],
+            args: args.collect(),
             clauses: Vec::new(),
         }),
         filter: None,
         null_treatment: None,
         over: None,
         within_group: Vec::new(),
-    }))
+    })
+}
+
+/// `value = ANY (list)` or `ALL` as `IN` where the list is written out, else as a call; none for subqueries.
+pub(crate) fn quantified(value: &Expr, op: &BinaryOperator, list: &Expr, all: bool) -> Option<Expr> {
+    let mut inner = list;
+    while let Expr::Nested(nested) = inner {
+        inner = nested;
+    }
+    if matches!(inner, Expr::Subquery(_)) {
+        return None;
+    }
+    let negated = match (op, all) {
+        (BinaryOperator::Eq, false) => Some(false),
+        (BinaryOperator::NotEq, true) => Some(true),
+        _ => None,
+    };
+    if let (Expr::Array(array), Some(negated)) = (inner, negated)
+        && !array.elem.is_empty()
+    {
+        let (expr, list) = (Box::new(value.clone()), array.elem.clone());
+        return Some(Expr::InList { expr, list, negated });
+    }
+    let name = match op {
+        BinaryOperator::Eq => "eq",
+        BinaryOperator::NotEq => "not_eq",
+        BinaryOperator::Lt => "lt",
+        BinaryOperator::LtEq => "lt_eq",
+        BinaryOperator::Gt => "gt",
+        BinaryOperator::GtEq => "gt_eq",
+        _ => return None,
+    };
+    let quantifier = if all { "all" } else { "any" };
+    Some(function_call(&format!("{quantifier}_{name}"), vec![value.clone(), inner.clone()]))
 }
 
 /// The negative of a literal in parentheses or with a sign: signs belong to the literal before it has a type, so that
