@@ -16,8 +16,8 @@ use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
 use super::{
-    aggregate_types, bits, compare, date_part, foreign, like, list_numbers, math, nullif, numbers, rounding,
-    substr, text,
+    aggregate_types, bits, compare, date_part, foreign, like, list_numbers, math, nullif, numbers,
+    quantified, rounding, substr, text,
 };
 
 /// Functions of ours that are found by their names alone.
