@@ -220,6 +220,24 @@ mod tests {
     }
 
     #[test]
+    fn what_can_never_fit_and_what_is_left_behind_leave_no_trace() {
+        let memory = Memory::new(100);
+        let governor = Governor::within(90, admit(&memory, 30).unwrap());
+        governor.grow(20).unwrap();
+        for absurd in [91, isize::MAX as usize, usize::MAX - 10, usize::MAX] {
+            assert_eq!(governor.grow(absurd).unwrap_err().code(), Code::Limit);
+            assert_eq!((governor.used_bytes(), memory.used_bytes()), (20, 30), "{absurd}");
+        }
+        governor.grow(60).unwrap();
+        drop(governor);
+        assert_eq!(memory.used_bytes(), 0);
+        let unlimited = Governor::unlimited();
+        unlimited.grow(10).unwrap();
+        unlimited.grow(usize::MAX - 5).unwrap_err();
+        assert_eq!(unlimited.used_bytes(), 10);
+    }
+
+    #[test]
     fn what_is_kept_leaves_room_for_queries() {
         let memory = Memory::new(100);
         let interrupt = Arc::new(Interrupt::default());

@@ -71,22 +71,17 @@ impl Governor {
     }
 
     pub(crate) fn grow(&self, bytes: usize) -> Result<()> {
+        // What can never fit is not counted: the sums would leave their type, and would never come down again.
+        if bytes > self.limit_bytes.min(isize::MAX as usize) {
+            return Err(self.too_much(self.used_bytes(), bytes));
+        }
         let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         let now = before.saturating_add(bytes);
         // Counted in any case: what others grow by meanwhile is counted from here on.
         let fits = self.admitted.as_ref().is_none_or(|admitted| admitted.grew(before, now));
         if now > self.limit_bytes {
             self.shrink(bytes);
-            return Err(Error::new(
-                Code::Limit,
-                format!(
-                    "the query needs more memory than allowed: {} in use, {} more asked for, the limit is {}; \
-                     raise it with --memory SIZE (or SET memory), or read less",
-                    ByteCount(before),
-                    ByteCount(bytes),
-                    ByteCount(self.limit_bytes)
-                ),
-            ));
+            return Err(self.too_much(before, bytes));
         }
         if let (false, Some(admitted)) = (fits, &self.admitted) {
             self.shrink(bytes);
@@ -105,10 +100,31 @@ impl Governor {
         Ok(())
     }
 
+    fn too_much(&self, before: usize, bytes: usize) -> Error {
+        let (used, more, limit) = (ByteCount(before), ByteCount(bytes), ByteCount(self.limit_bytes));
+        Error::new(
+            Code::Limit,
+            format!(
+                "the query needs more memory than allowed: {used} in use, {more} more asked for, the limit is {limit}; \
+                 raise it with --memory SIZE (or SET memory), or read less"
+            ),
+        )
+    }
+
     pub(crate) fn shrink(&self, bytes: usize) {
         let before = self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(admitted) = &self.admitted {
             admitted.shrank(before, before - bytes);
+        }
+    }
+}
+
+impl Drop for Governor {
+    /// Gives back what a panic has left: later queries would wait for it in vain.
+    fn drop(&mut self) {
+        let left = *self.used_bytes.get_mut();
+        if let (1.., Some(admitted)) = (left, &self.admitted) {
+            admitted.shrank(left, 0);
         }
     }
 }

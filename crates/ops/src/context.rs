@@ -359,7 +359,7 @@ impl Reservation {
 
     /// Holds `bytes` more.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
-        self.resize(self.bytes + bytes)
+        self.resize(self.bytes.saturating_add(bytes))
     }
 
     /// How much is held.
