@@ -32,6 +32,12 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
         r"\b(ceil|ceiling|floor|round|trunc)\(",
         r"function (ceil|ceiling|floor|round|trunc): Decimal overflow",
     ),
+    (
+        "= ANY of a list of decimals wants the precision of the list",
+        (),
+        r"= any\(array\[",
+        r"satisfy a call to 'array_has' function: coercion from List\(Decimal",
+    ),
 ]
 
 
