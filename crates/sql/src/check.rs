@@ -17,6 +17,7 @@ use sqlparser::tokenizer::Span as Tokens;
 use tessera_types::{Code, Error, Result, Span};
 
 use crate::file_functions;
+use crate::own_functions::OWN;
 use crate::standard::STANDARD;
 use crate::table_functions;
 
@@ -225,6 +226,9 @@ impl VisitorMut for Check {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         let place = expr.span();
+        if let Some(planned) = crate::precision::planned(expr).or_else(|| crate::like_lists::planned(expr)) {
+            *expr = planned;
+        }
         match expr {
             Expr::Function(function) => {
                 let parameters = !matches!(function.parameters, FunctionArguments::None);
@@ -246,11 +250,21 @@ impl VisitorMut for Check {
                 ControlFlow::Continue(())
             }
             Expr::AtTimeZone { .. } => refuse(true, "AT TIME ZONE", place),
+            Expr::Value(value) => {
+                if let Value::UnicodeStringLiteral(text) = &mut value.value {
+                    value.value = Value::SingleQuotedString(std::mem::take(text));
+                }
+                ControlFlow::Continue(())
+            }
             Expr::Cast { format, array, .. } => {
                 refuse(format.is_some(), "CAST … FORMAT", place)?;
                 refuse(*array, "CAST … ARRAY", place)
             }
             Expr::Interval(interval) => {
+                if let Some(planned) = crate::precision::interval(interval) {
+                    *expr = planned;
+                    return ControlFlow::Continue(());
+                }
                 let precise =
                     interval.leading_precision.is_some() || interval.fractional_seconds_precision.is_some();
                 refuse(precise, "an interval's precision", place)?;
@@ -301,7 +315,8 @@ impl VisitorMut for Check {
 fn check_scalar(function: &Function, place: Tokens) -> Flow {
     let [part] = function.name.0.as_slice() else { return ControlFlow::Continue(()) };
     let Some(name) = part.as_ident().map(normalised) else { return ControlFlow::Continue(()) };
-    if !STANDARD.scalars.contains_key(&name) || STANDARD.aggregates.contains_key(&name) {
+    let is_scalar = STANDARD.scalars.contains_key(&name) || OWN.contains_key(name.as_str());
+    if !is_scalar || STANDARD.aggregates.contains_key(&name) {
         return ControlFlow::Continue(());
     }
     let of = |construct: &str| format!("{construct} of {name}, which is no aggregate,");

@@ -21,6 +21,7 @@ use crate::catalog::{Catalog, Table};
 use crate::error::to_datafusion;
 use crate::functions::{Arithmetic, aggregates};
 use crate::operators::NEGATIVE;
+use crate::own_functions::{self, OWN};
 use crate::standard::STANDARD;
 use crate::statement::Settings;
 use crate::types::planning_schema;
@@ -135,6 +136,7 @@ impl<'a> Surroundings<'a> {
         scalars.extend(planned(library));
         let planners: Vec<Arc<dyn ExprPlanner>> = vec![
             Arc::new(Operators { arithmetic: arithmetic.clone() }),
+            Arc::new(Calls),
             Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
             Arc::new(datafusion_functions::datetime::planner::DatetimeFunctionPlanner),
             Arc::new(datafusion_functions::unicode::planner::UnicodeFunctionPlanner),
@@ -275,7 +277,7 @@ impl ContextProvider for Surroundings<'_> {
             _ => {}
         }
         let own = self.scalars.iter().find(|function| function.name() == name);
-        own.or_else(|| STANDARD.scalars.get(name)).cloned()
+        own.or_else(|| OWN.get(name)).or_else(|| STANDARD.scalars.get(name)).cloned()
     }
 
     fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
@@ -304,7 +306,8 @@ impl ContextProvider for Surroundings<'_> {
 
     fn udf_names(&self) -> Vec<String> {
         let own = self.scalars.iter().map(|function| function.name());
-        own.chain(STANDARD.scalars.keys().map(String::as_str)).map(String::from).collect()
+        let standard = STANDARD.scalars.keys().map(String::as_str);
+        own.chain(OWN.keys().copied()).chain(standard).map(String::from).collect()
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
@@ -346,6 +349,28 @@ impl TypePlanner for Types {
     }
 }
 
+/// What has a syntax of its own becomes calls of functions of ours.
+#[derive(Debug)]
+struct Calls;
+
+impl ExprPlanner for Calls {
+    fn plan_extract(&self, args: Vec<Expr>) -> PlannerResult<Attempt<Vec<Expr>>> {
+        own_functions::call("extract", args).map(Attempt::Planned)
+    }
+
+    fn plan_substring(&self, args: Vec<Expr>) -> PlannerResult<Attempt<Vec<Expr>>> {
+        own_functions::call("substr", args).map(Attempt::Planned)
+    }
+
+    fn plan_position(&self, args: Vec<Expr>) -> PlannerResult<Attempt<Vec<Expr>>> {
+        own_functions::call("strpos", args).map(Attempt::Planned)
+    }
+
+    fn plan_overlay(&self, args: Vec<Expr>) -> PlannerResult<Attempt<Vec<Expr>>> {
+        own_functions::call("overlay", args).map(Attempt::Planned)
+    }
+}
+
 /// Arithmetic operators become functions of ours.
 #[derive(Debug)]
 struct Operators {
@@ -360,6 +385,12 @@ impl ExprPlanner for Operators {
             BinaryOperator::Multiply => "mul",
             BinaryOperator::Divide => "div",
             BinaryOperator::Modulo => "mod",
+            BinaryOperator::PGStartsWith => {
+                let function = STANDARD.scalars.get("starts_with").cloned();
+                let planned =
+                    function.map(|function| function.call(vec![raw.left.clone(), raw.right.clone()]));
+                return Ok(planned.map_or(Attempt::Original(raw), Attempt::Planned));
+            }
             _ => return Ok(Attempt::Original(raw)),
         };
         let (left, right) = (raw.left, raw.right);

@@ -279,6 +279,9 @@ fn operand_types(name: &str, left: &DataType, right: &DataType) -> Option<(DataT
         (Interval(_), Date32 | Timestamp(..) | Time32(_) | Time64(_)) if name == "add" => {
             Some((month_day_nano(), right.clone()))
         }
+        (Time32(_) | Time64(_), Date32) if name == "add" => pair(left, right),
+        (Timestamp(..) | Date32, Time32(_) | Time64(_)) if matches!(name, "add" | "sub") => pair(left, right),
+        (Time32(_) | Time64(_), Timestamp(..)) if name == "add" => pair(left, right),
         (Timestamp(a, zone), Timestamp(b, _)) if name == "sub" => {
             let unit = (*a).max(*b);
             Some((Timestamp(unit, zone.clone()), Timestamp(unit, zone.clone())))

@@ -48,7 +48,72 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
         }
         tokens.push(token);
     }
-    Ok(tokens)
+    Ok(with_precision(with_blanks(tokens)))
+}
+
+/// `interval(2) 'text'`, whose precision the parser drops, as `'text'::interval(2)`.
+fn with_precision(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_interval = |token: &Token| {
+        matches!(token, Token::Word(word)
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("interval"))
+    };
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        if matches!(token.token, Token::SingleQuotedString(_)) {
+            let before: Vec<usize> = out
+                .iter()
+                .enumerate()
+                .rev()
+                .filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)))
+                .map(|(index, _)| index)
+                .take(4)
+                .collect();
+            if let [close, digits, open, name] = before[..]
+                && out[close].token == Token::RParen
+                && matches!(out[digits].token, Token::Number(..))
+                && out[open].token == Token::LParen
+                && is_interval(&out[name].token)
+            {
+                let data_type = out.split_off(name);
+                let span = token.span;
+                out.push(token);
+                out.push(TokenWithSpan { token: Token::DoubleColon, span });
+                out.extend(data_type);
+                continue;
+            }
+        }
+        out.push(token);
+    }
+    out
+}
+
+/// `trim(both from s)`, which the parser does not take, as `trim(both ' ' from s)`.
+fn with_blanks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_word = |token: &Token, words: &[&str]| match token {
+        Token::Word(word) => {
+            word.quote_style.is_none() && words.contains(&word.value.to_ascii_lowercase().as_str())
+        }
+        _ => false,
+    };
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 1);
+    for token in tokens {
+        if is_word(&token.token, &["from"]) {
+            let mut before =
+                out.iter().rev().map(|token| &token.token).filter(|t| !matches!(t, Token::Whitespace(_)));
+            let mut last = before.next();
+            if last.is_some_and(|last| is_word(last, &["both", "leading", "trailing"])) {
+                last = before.next();
+            }
+            if matches!(last, Some(Token::LParen)) && before.next().is_some_and(|t| is_word(t, &["trim"])) {
+                let blank = Token::SingleQuotedString(" ".to_string());
+                out.push(TokenWithSpan { token: blank, span: token.span });
+                let space = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+                out.push(TokenWithSpan { token: space, span: token.span });
+            }
+        }
+        out.push(token);
+    }
+    out
 }
 
 /// Whether a token is `0x…` and not `x'…'`, which the tokenizer tells apart by nothing but its length.

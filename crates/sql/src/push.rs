@@ -308,6 +308,7 @@ fn is_strict(function: &str) -> bool {
             | "lower"
             | "upper"
             | "date_part"
+            | "extract"
             | "substr"
             | "concat_op"
     )

@@ -33,6 +33,16 @@ states! {
     INVALID_DATETIME_FORMAT = b"22007";
     /// A date, time or interval beyond its type or the calendar.
     DATETIME_FIELD_OVERFLOW = b"22008";
+    /// An offset of a time zone that is too large.
+    INVALID_TIME_ZONE_DISPLACEMENT = b"22009";
+    /// A NULL where there must be a value.
+    NULL_VALUE_NOT_ALLOWED = b"22004";
+    /// A character that the other encoding does not have.
+    UNTRANSLATABLE_CHARACTER = b"22P05";
+    /// An index outside of what it counts.
+    ARRAY_SUBSCRIPT_ERROR = b"2202E";
+    /// An interval beyond its type.
+    INTERVAL_FIELD_OVERFLOW = b"22015";
     /// A substring of negative length.
     SUBSTRING_ERROR = b"22011";
     /// Division or remainder by zero.
@@ -55,6 +65,8 @@ states! {
     CHARACTER_NOT_IN_REPERTOIRE = b"22021";
     /// A parameter out of what its function takes.
     INVALID_PARAMETER_VALUE = b"22023";
+    /// An escape that stands where it means nothing.
+    INVALID_USE_OF_ESCAPE = b"2200C";
     /// A pattern that ends in its escape.
     INVALID_ESCAPE_SEQUENCE = b"22025";
     /// A text that is no value of the type.
@@ -91,6 +103,8 @@ states! {
     INVALID_RECURSION = b"42P19";
     /// The memory budget is exhausted.
     OUT_OF_MEMORY = b"53200";
+    /// A value beyond a limit of the program.
+    PROGRAM_LIMIT_EXCEEDED = b"54000";
     /// A statement with too deep a nesting.
     STATEMENT_TOO_COMPLEX = b"54001";
     /// The statement was cancelled.

@@ -1,4 +1,4 @@
-//! `sum` of intervals: months, days and nanoseconds each by themselves.
+//! `sum` and `avg` of intervals: months, days and nanoseconds each by themselves.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, IntervalMonthDayNanoArray};
 use arrow::datatypes::IntervalMonthDayNano;
 use tessera_encodings::Column;
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Code, Error, Result, SqlState};
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, merge};
 use super::{Aggregate, Output, OutputKind, counts, plain};
+use crate::expression::divided;
 use crate::expression::plain::to_form;
 use crate::physical::interval_values;
 
@@ -29,6 +30,7 @@ unsafe impl Pod for IntervalState {}
 
 fn overflow() -> Error {
     Error::new(Code::Overflow, "a sum of intervals leaves the range of its type")
+        .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
 }
 
 fn add(state: &mut IntervalState, [months, days, nanoseconds]: [i64; 3], count: u64) -> Result<()> {
@@ -82,11 +84,14 @@ impl Aggregate for IntervalSum {
             let narrow = |part: u64| i32::try_from(part as i64).map_err(|_| overflow());
             Ok(match state.count {
                 0 => None,
-                _ => Some(IntervalMonthDayNano::new(
-                    narrow(state.months)?,
-                    narrow(state.days)?,
-                    state.nanoseconds as i64,
-                )),
+                count => {
+                    let (months, days) = (narrow(state.months)?, narrow(state.days)?);
+                    let sum = IntervalMonthDayNano::new(months, days, state.nanoseconds as i64);
+                    Some(match output.kind {
+                        OutputKind::Average => divided(sum, count).ok_or_else(overflow)?,
+                        _ => sum,
+                    })
+                }
             })
         };
         let sums = area.states(self.offset).map(value);

@@ -390,6 +390,7 @@ fn family(call: &Call, types: &[Atom], library: &Arc<Library>) -> Result<(Family
             (Family::Nothing, OutputKind::Value)
         }
         "sum" if types == [Atom::Interval] => (Family::Sum, OutputKind::Value),
+        "avg" | "mean" if types == [Atom::Interval] => (Family::Sum, OutputKind::Average),
         "count" => (Family::Count, OutputKind::Value),
         "sum" if numeric => (Family::Sum, OutputKind::Value),
         "avg" | "mean" if numeric => (Family::Sum, OutputKind::Average),

@@ -31,6 +31,7 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
         },
         "avg" | "mean" => match one() {
             Some(atom) if atom.is_numeric() || *atom == Atom::Null => Some(Ok((Atom::Float64, true))),
+            Some(Atom::Interval) => Some(Ok((Atom::Interval, true))),
             _ => wrong("it takes one number"),
         },
         "merge_count" => match one() {

@@ -83,7 +83,7 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
         }
         (Atom::Boolean, _) if to.is_numeric() => true,
         (_, Atom::Boolean) => from.is_numeric(),
-        (Atom::Time(_), Atom::Interval) => true,
+        (Atom::Time(_), Atom::Interval) | (Atom::Interval, Atom::Time(_)) => true,
         (a, b) if a.is_numeric() && b.is_numeric() => true,
         (a, b) => {
             a.is_integer() == b.is_integer()
@@ -115,7 +115,7 @@ pub(crate) fn cast_raises(from: &Atom, to: &Atom) -> bool {
             (*q as i8 - t) < (p as i8 - s) + carry
         }
         (Atom::Date, Atom::Timestamp(unit, None)) => *unit == TimeUnit::Nanosecond,
-        (Atom::Timestamp(..), Atom::Date | Atom::Time(_)) => false,
+        (Atom::Timestamp(..), Atom::Date | Atom::Time(_)) | (Atom::Interval, Atom::Time(_)) => false,
         (Atom::Timestamp(a, _), Atom::Timestamp(b, _)) | (Atom::Time(a), Atom::Time(b)) => {
             per_second(*b) > per_second(*a)
         }
@@ -219,6 +219,40 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             let whole = cast(array, from, &Atom::Int64, safe)?;
             cast(&whole, &Atom::Int64, to, safe)
         }
+        (Atom::Date, Atom::Timestamp(unit, zone)) => {
+            let midnight = midnights(array, *unit, &Atom::Timestamp(*unit, None))?;
+            let midnight = checked(array, from, to, midnight, safe)?;
+            match zone.as_deref() {
+                None => Ok(midnight),
+                Some("UTC") => Ok(arrow::array::make_array(
+                    midnight.to_data().into_builder().data_type(to.arrow()).build()?,
+                )),
+                Some(_) => {
+                    let options = CastOptions { safe: true, ..Default::default() };
+                    checked(array, from, to, cast_with_options(&midnight, &to.arrow(), &options)?, safe)
+                }
+            }
+        }
+        (Atom::Timestamp(TimeUnit::Microsecond, None), Atom::Date) => {
+            let day = |moment: i64| match moment {
+                i64::MAX => i32::MAX,
+                i64::MIN => i32::MIN,
+                _ => moment.div_euclid(86_400_000_000) as i32,
+            };
+            let input = array
+                .as_primitive_opt::<TimestampMicrosecondType>()
+                .ok_or_else(|| super::kernel::unexpected(array))?;
+            Ok(Arc::new(input.unary::<_, Date32Type>(day)))
+        }
+        (Atom::Interval, Atom::Time(unit)) => {
+            let per_day = 86_400_000_000_000;
+            let time = |value: IntervalMonthDayNano| value.nanoseconds.rem_euclid(per_day);
+            let input = array
+                .as_primitive_opt::<IntervalMonthDayNanoType>()
+                .ok_or_else(|| super::kernel::unexpected(array))?;
+            let nanos: ArrayRef = Arc::new(input.unary::<_, Time64NanosecondType>(time));
+            cast(&nanos, &Atom::Time(TimeUnit::Nanosecond), &Atom::Time(*unit), safe)
+        }
         (Atom::Time(_), Atom::Interval) => {
             let nanos = cast(array, from, &Atom::Time(TimeUnit::Nanosecond), safe)?;
             let interval = |nanos| IntervalMonthDayNano::new(0, 0, nanos);
@@ -244,6 +278,29 @@ fn from_decimals<T: ArrowPrimitiveType>(
     }
     let input = array.as_primitive_opt::<Decimal128Type>();
     Ok(input.ok_or_else(|| super::kernel::unexpected(array))?.unary(nearest))
+}
+
+/// The beginnings of days, NULL where they are out of range; infinite days stay infinite.
+fn midnights(array: &ArrayRef, unit: TimeUnit, atom: &Atom) -> Result<ArrayRef> {
+    let days = array.as_primitive_opt::<Date32Type>().ok_or_else(|| super::kernel::unexpected(array))?;
+    let per_day = 86_400 * per_second(unit);
+    let moment = |day: i32| match day {
+        i32::MAX => Some(i64::MAX),
+        i32::MIN => Some(i64::MIN),
+        _ => i64::from(day).checked_mul(per_day),
+    };
+    macro_rules! run {
+        ($type:ty) => {{
+            let output: PrimitiveArray<$type> = days.unary_opt(moment);
+            Arc::new(output.with_data_type(atom.arrow())) as ArrayRef
+        }};
+    }
+    Ok(match unit {
+        TimeUnit::Second => run!(TimestampSecondType),
+        TimeUnit::Millisecond => run!(TimestampMillisecondType),
+        TimeUnit::Microsecond => run!(TimestampMicrosecondType),
+        TimeUnit::Nanosecond => run!(TimestampNanosecondType),
+    })
 }
 
 /// Timestamps as the clocks of their zone show them.

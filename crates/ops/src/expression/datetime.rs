@@ -22,6 +22,7 @@ use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::arithmetic::Operation;
 use super::kernel::{Argument, Kernel, binary};
+use super::parse::DATE_END;
 use super::scalar::per_second;
 use super::types::{Arg, Resolved, finer};
 
@@ -36,7 +37,7 @@ pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[A
     let swapped = |args| resolve(operation, right, left, args).map(Swapped::wrap);
     let build = |atom: Atom, casts: [Atom; 2], work: Work| {
         let kernel = Temporal { work, operation, atom: atom.clone() };
-        let raises = !matches!(kernel.work, Work::Days | Work::TimeInterval(_) | Work::TimeDifference(_));
+        let raises = !matches!(kernel.work, Work::TimeInterval(_) | Work::TimeDifference(_));
         Some(Resolved::strict(atom, args, casts.into(), kernel).raising(raises))
     };
     match (operation, left, right) {
@@ -49,12 +50,12 @@ pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[A
             [microseconds, Interval],
             Work::Timestamp(TimeUnit::Microsecond, None),
         ),
-        (Operation::Add, Date, Time(_)) => build(
+        (Operation::Add | Operation::Sub, Date, Time(_)) => build(
             microseconds.clone(),
             [microseconds, Interval],
             Work::Timestamp(TimeUnit::Microsecond, None),
         ),
-        (Operation::Add | Operation::Sub, Timestamp(unit, zone), Interval | Duration(_) | Null) => {
+        (Operation::Add | Operation::Sub, Timestamp(unit, zone), Interval | Duration(_) | Time(_) | Null) => {
             let unit = finer(*unit, TimeUnit::Microsecond);
             let atom = Timestamp(unit, zone.clone());
             let zone = zone.as_deref().map(Tz::from_str).transpose().ok()?;
@@ -85,7 +86,7 @@ pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[A
         (Operation::Add, other, Date | Timestamp(..) | Time(_)) if !subtract && !is_moment(other) => {
             swapped(args)
         }
-        (Operation::Add, Time(_), Date) => swapped(args),
+        (Operation::Add, Time(_), Date | Timestamp(..)) => swapped(args),
         (Operation::Mul, other, Interval | Duration(_)) if other.is_numeric() => swapped(args),
         _ => None,
     }
@@ -143,8 +144,12 @@ impl Kernel for Temporal {
         match &self.work {
             Work::DateInteger => {
                 let op = |date: i32, days: i64| {
+                    if matches!(date, i32::MAX | i32::MIN) {
+                        return (date, false);
+                    }
                     let moved = i64::from(date).checked_add(days.wrapping_mul(sign));
-                    match moved.and_then(|moved| i32::try_from(moved).ok()) {
+                    match moved.filter(|moved| *moved < DATE_END).and_then(|moved| i32::try_from(moved).ok())
+                    {
                         Some(moved) => (moved, days == i64::MIN),
                         None => (0, true),
                     }
@@ -152,7 +157,8 @@ impl Kernel for Temporal {
                 binary::<Date32Type, Int64Type, Date32Type>(args, rows, data_type, op, |_, _| self.overflow())
             }
             Work::Days => {
-                let op = |a: i32, b: i32| (i64::from(a) - i64::from(b), false);
+                let infinite = |day: i32| matches!(day, i32::MAX | i32::MIN);
+                let op = |a: i32, b: i32| (i64::from(a) - i64::from(b), infinite(a) || infinite(b));
                 binary::<Date32Type, Date32Type, Int64Type>(args, rows, data_type, op, |_, _| self.overflow())
             }
             Work::Timestamp(unit, zone) => match unit {
@@ -205,10 +211,14 @@ impl Kernel for Temporal {
             }
             Work::Scale => {
                 let divide = self.operation == Operation::Div;
-                let op = |a: IntervalMonthDayNano, n: f64| match scale(a, if divide { 1.0 / n } else { n }) {
-                    Some(value) => (value, false),
-                    None => (a, true),
-                };
+                let op =
+                    |a: IntervalMonthDayNano, n: f64| match scale(
+                        a,
+                        |part| if divide { part / n } else { part * n },
+                    ) {
+                        Some(value) => (value, false),
+                        None => (a, true),
+                    };
                 let error = |_, n| match divide && n == 0.0 {
                     true => super::arithmetic::division_by_zero("an interval", '/'),
                     false => self.overflow(),
@@ -249,8 +259,14 @@ impl Temporal {
     ) -> Result<ArrayRef> {
         let day = DAY_SECONDS * per_second(unit);
         let nanos = 1_000_000_000 / per_second(unit);
+        let of_times = matches!(self.work, Work::TimeDifference(_));
         let op = |a: i64, b: i64| {
-            let (difference, wrong) = a.overflowing_sub(b);
+            let (difference, mut wrong) = a.overflowing_sub(b);
+            wrong |= [a, b].iter().any(|moment| matches!(*moment, i64::MAX | i64::MIN));
+            // Between times there are no days.
+            if of_times {
+                return (IntervalMonthDayNano::new(0, 0, difference.wrapping_mul(nanos)), wrong);
+            }
             match i32::try_from(difference / day) {
                 Ok(days) => (IntervalMonthDayNano::new(0, days, difference % day * nanos), wrong),
                 Err(_) => (IntervalMonthDayNano::ZERO, true),
@@ -276,9 +292,18 @@ impl Temporal {
 }
 
 /// A timestamp moved by an interval.
-fn shift(moment: i64, by: IntervalMonthDayNano, sign: i64, unit: TimeUnit, zone: Option<&Tz>) -> Option<i64> {
+pub(crate) fn shift(
+    moment: i64,
+    by: IntervalMonthDayNano,
+    sign: i64,
+    unit: TimeUnit,
+    zone: Option<&Tz>,
+) -> Option<i64> {
     let per_second = per_second(unit);
     let per_day = per_second * DAY_SECONDS;
+    if matches!(moment, i64::MAX | i64::MIN) {
+        return Some(moment);
+    }
     let mut moved = moment;
     if by.months != 0 || by.days != 0 {
         let offset = zone.map_or(0, |zone| offset_at(zone, moment.div_euclid(per_second)));
@@ -344,17 +369,28 @@ fn multiply(value: IntervalMonthDayNano, by: i64) -> Option<IntervalMonthDayNano
     ))
 }
 
-/// Fractions of months become days and fractions of days become time, as in PostgreSQL.
-fn scale(value: IntervalMonthDayNano, by: f64) -> Option<IntervalMonthDayNano> {
+/// An interval divided by a count.
+pub(crate) fn divided(value: IntervalMonthDayNano, count: u64) -> Option<IntervalMonthDayNano> {
+    scale(value, |part| part / count as f64)
+}
+
+/// Fractions of months become days and fractions of days become time, as in PostgreSQL; `by` multiplies or divides.
+fn scale(value: IntervalMonthDayNano, by: impl Fn(f64) -> f64) -> Option<IntervalMonthDayNano> {
+    // To microseconds, which hides the last digits of the arithmetic.
+    let micros = |part: f64| (part * 1e6).round_ties_even() / 1e6;
     let whole = |part: f64| (part.abs() < f64::from(i32::MAX)).then(|| part.trunc());
-    let months_exact = f64::from(value.months) * by;
-    let months = whole(months_exact)?;
-    let days_exact = f64::from(value.days) * by + (months_exact - months) * 30.0;
-    let days = whole(days_exact)?;
-    let nanos = value.nanoseconds as f64 * by + (days_exact - days) * DAY_NANOS as f64;
-    // Time is kept to microseconds, which hides the last digits of the float arithmetic.
-    let nanos = (nanos / 1_000.0).round() * 1_000.0;
-    (nanos.abs() < 9.2e18).then(|| IntervalMonthDayNano::new(months as i32, days as i32, nanos as i64))
+    let (months_exact, days_exact) = (by(value.months.into()), by(value.days.into()));
+    let (months, mut days) = (whole(months_exact)?, whole(days_exact)?);
+    let month_days = micros((months_exact - months) * 30.0);
+    let mut seconds = micros((days_exact - days + month_days - month_days.trunc()) * DAY_SECONDS as f64);
+    if seconds.abs() >= DAY_SECONDS as f64 {
+        let carried = (seconds / DAY_SECONDS as f64).trunc();
+        days += carried;
+        seconds -= carried * DAY_SECONDS as f64;
+    }
+    days = whole(days + month_days.trunc())?;
+    let time = (by((value.nanoseconds / 1_000) as f64) + seconds * 1e6).round_ties_even();
+    (time.abs() < 9.2e15).then(|| IntervalMonthDayNano::new(months as i32, days as i32, time as i64 * 1_000))
 }
 
 #[cfg(test)]

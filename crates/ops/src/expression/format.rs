@@ -230,11 +230,21 @@ fn write_float(text: &mut String, value: f64, scientific: &str, exponents_from: 
 }
 
 fn write_date(text: &mut String, day: i64) {
+    match i32::try_from(day) {
+        Ok(i32::MAX) => return text.push_str("infinity"),
+        Ok(i32::MIN) => return text.push_str("-infinity"),
+        _ => {}
+    }
+    let before_christ = write_day(text, day);
+    text.push_str(if before_christ { " BC" } else { "" });
+}
+
+/// A date without its era; whether that is the one before Christ.
+fn write_day(text: &mut String, day: i64) -> bool {
     let (year, month, date) = civil(day);
-    let _ = match year {
-        1.. => write!(text, "{year:04}-{month:02}-{date:02}"),
-        _ => write!(text, "{:04}-{month:02}-{date:02} (BC)", 1 - year),
-    };
+    let shown = if year > 0 { year } else { 1 - year };
+    let _ = write!(text, "{shown:04}-{month:02}-{date:02}");
+    year <= 0
 }
 
 fn write_time(text: &mut String, time: i64, unit: TimeUnit) {
@@ -253,6 +263,11 @@ fn write_fraction(text: &mut String, fraction: i64, per_second: i64) {
 }
 
 fn write_timestamp(text: &mut String, moment: i64, unit: TimeUnit, zone: Option<&Tz>) {
+    match moment {
+        i64::MAX => return text.push_str("infinity"),
+        i64::MIN => return text.push_str("-infinity"),
+        _ => {}
+    }
     let per_second = per_second(unit);
     let offset = zone.map(|zone| {
         DateTime::from_timestamp(moment.div_euclid(per_second), 0)
@@ -260,7 +275,7 @@ fn write_timestamp(text: &mut String, moment: i64, unit: TimeUnit, zone: Option<
     });
     let local = moment.saturating_add(i64::from(offset.unwrap_or(0)) * per_second);
     let per_day = per_second * 86_400;
-    write_date(text, local.div_euclid(per_day));
+    let before_christ = write_day(text, local.div_euclid(per_day));
     text.push(' ');
     write_time(text, local.rem_euclid(per_day), unit);
     if let Some(offset) = offset {
@@ -269,21 +284,30 @@ fn write_timestamp(text: &mut String, moment: i64, unit: TimeUnit, zone: Option<
             let _ = write!(text, ":{:02}", offset.abs() / 60 % 60);
         }
     }
+    text.push_str(if before_christ { " BC" } else { "" });
 }
 
-fn write_interval(text: &mut String, value: IntervalMonthDayNano) {
+/// As PostgreSQL does: a part behind a negative one has its sign.
+pub(super) fn write_interval(text: &mut String, value: IntervalMonthDayNano) {
     let start = text.len();
+    let mut after_negative = false;
     let mut part = |amount: i32, name: &str| {
         if amount != 0 {
             let space = if text.len() > start { " " } else { "" };
-            let _ = write!(text, "{space}{amount} {name}{}", if amount.abs() == 1 { "" } else { "s" });
+            let plus = if after_negative && amount > 0 { "+" } else { "" };
+            let _ = write!(text, "{space}{plus}{amount} {name}{}", if amount == 1 { "" } else { "s" });
+            after_negative = amount < 0;
         }
     };
     part(value.months / 12, "year");
-    part(value.months % 12, "month");
+    part(value.months % 12, "mon");
     part(value.days, "day");
     if value.nanoseconds != 0 || text.len() == start {
-        let sign = if value.nanoseconds < 0 { "-" } else { "" };
+        let sign = match (value.nanoseconds < 0, after_negative) {
+            (true, _) => "-",
+            (false, true) => "+",
+            (false, false) => "",
+        };
         let space = if text.len() > start { " " } else { "" };
         let nanos = value.nanoseconds.unsigned_abs();
         let seconds = nanos / 1_000_000_000;
@@ -338,7 +362,7 @@ mod tests {
             write_interval(&mut text, IntervalMonthDayNano::new(months, days, nanos));
             text
         };
-        assert_eq!(text(14, -3, 3_661_500_000_000), "1 year 2 months -3 days 01:01:01.5");
+        assert_eq!(text(14, -3, 3_661_500_000_000), "1 year 2 mons -3 days +01:01:01.5");
         assert_eq!(text(0, 0, 0), "00:00:00");
         assert_eq!(text(0, 1, 0), "1 day");
         assert_eq!(text(0, 0, -1_000_000_000), "-00:00:01");

@@ -16,12 +16,32 @@ use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
 use super::{
-    aggregate_types, bits, compare, date_part, foreign, like, list_numbers, math, nullif, numbers,
-    quantified, rounding, substr, text,
+    aggregate_types, bits, compare, foreign, like, list_numbers, math, moments, nullif, numbers, quantified,
+    rounding, substr, text, texts,
 };
 
 /// Functions of ours that are found by their names alone.
-const OWN: [&str; 4] = ["neg", "abs", "concat_op", "datepart"];
+const OWN: [&str; 3] = ["neg", "abs", "concat_op"];
+
+/// Other names of functions, DuckDB's.
+const ALIASES: [(&str, &str); 9] = [
+    ("lcase", "lower"),
+    ("ucase", "upper"),
+    ("len", "character_length"),
+    ("strlen", "octet_length"),
+    ("unicode", "ascii"),
+    ("ord", "ascii"),
+    ("prefix", "starts_with"),
+    ("suffix", "ends_with"),
+    ("str_split", "string_split"),
+];
+
+/// Functions of dates, times, text and bytes, which stand before DataFusion's of the same names.
+pub fn moments_and_texts() -> impl Iterator<Item = &'static str> {
+    let others = ["to_timestamp", "generate_series", "range", "like", "ilike", "sha256"];
+    let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+    moments::NAMES.iter().chain(texts::NAMES).copied().chain(others).chain(aliases)
+}
 
 /// The functions expressions can call: ours first, then DataFusion's, then those of users.
 pub struct Library {
@@ -98,7 +118,8 @@ impl Library {
 
     /// The names of all scalar functions: ours, and DataFusion's with their aliases.
     pub fn scalar_names(&self) -> Vec<String> {
-        let own = OWN.into_iter().chain(Library::own_functions()).map(String::from);
+        let own =
+            OWN.into_iter().chain(Library::own_functions()).chain(moments_and_texts()).map(String::from);
         let mut names: Vec<String> = own.chain(self.scalars.keys().cloned()).collect();
         names.sort();
         names.dedup();
@@ -120,6 +141,7 @@ impl Library {
             || Operation::named(&name).is_some()
             || OWN.contains(&&*name)
             || Library::own_functions().contains(&&*name)
+            || moments_and_texts().any(|own| own == &*name)
             || like::resolve(&name, &[]).is_some()
             || bits::resolve(&name, &[]).is_some()
             || self.scalars.contains_key(&*name)
@@ -149,6 +171,7 @@ impl Library {
 
     /// Finds and types a function.
     pub(crate) fn resolve(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, function)| *function);
         if let Some(comparison) = Comparison::named(name) {
             return resolve_comparison(name, comparison, args);
         }
@@ -166,17 +189,21 @@ impl Library {
         if let Some(resolved) = own {
             return resolved;
         }
+        if let Some(resolved) = moments::resolve(name, args).or_else(|| texts::resolve(name, args)) {
+            return resolved;
+        }
         match name {
             "neg" => return resolve_unary(name, true, args),
-            "date_part" | "datepart" => {
-                if let Some(resolved) = date_part::resolve(args) {
-                    return Ok(resolved);
-                }
-            }
             "substr" | "substring" => {
                 if let Some(resolved) = substr::resolve(args) {
                     return Ok(resolved);
                 }
+            }
+            "greatest" | "least" if args.iter().any(|arg| *arg.atom == Atom::Interval) => {
+                return moments::extreme(name, args);
+            }
+            "sha256" => {
+                return self.foreign(name, args).map(|resolved| texts::in_hexadecimal(resolved, args));
             }
             "abs" => return resolve_unary(name, false, args),
             "nullif" => return nullif::resolve(args),

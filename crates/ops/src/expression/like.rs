@@ -13,6 +13,7 @@ use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::kernel::{Argument, Kernel, argument, nulls, unexpected};
 use super::similar::as_regex;
+use super::texts::regexes::{Flags, compile};
 use super::types::{Arg, Resolved, wrong_arguments};
 use crate::code::{LikeCode, Op, TextCode};
 use crate::interrupt::{Every, point};
@@ -58,10 +59,10 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
     }
     let cost = match &kernel.compiled {
         Some(Pattern::Like(_)) => 10,
-        Some(Pattern::Regex(_)) => 50,
+        Some(Pattern::Regex(_) | Pattern::Unfinished(_)) => 50,
         None => 1_000,
     };
-    let raises = kernel.compiled.is_none();
+    let raises = matches!(kernel.compiled, None | Some(Pattern::Unfinished(_)));
     let casts = vec![Atom::String; args.len()];
     Some(Ok(Resolved::strict(Atom::Boolean, args, casts, kernel).raising(raises).costing(cost)))
 }
@@ -74,9 +75,20 @@ fn is_text(atom: &Atom) -> bool {
 enum Pattern {
     Like(Box<Like>),
     Regex(Regex),
+    Unfinished(Unfinished),
 }
 
 impl Pattern {
+    /// # Errors
+    /// The text reaches the end of a pattern that ends with its escape.
+    fn try_matches(&self, text: &str, ignore_case: bool) -> Result<bool> {
+        match self {
+            Pattern::Unfinished(pattern) if ignore_case => pattern.matches(&text.to_lowercase()),
+            Pattern::Unfinished(pattern) => pattern.matches(text),
+            pattern => Ok(pattern.matches(text, ignore_case)),
+        }
+    }
+
     fn matches(&self, text: &str, ignore_case: bool) -> bool {
         if text.len() >= LONG_BYTES {
             point();
@@ -85,6 +97,7 @@ impl Pattern {
             Pattern::Like(like) if ignore_case => like.matches(&text.to_lowercase()),
             Pattern::Like(like) => like.matches(text),
             Pattern::Regex(regex) => regex.is_match(text),
+            Pattern::Unfinished(_) => false,
         }
     }
 }
@@ -101,14 +114,15 @@ impl Match {
         match self.language {
             Language::Like if self.ignore_case => {
                 let escape = escape.map(str::to_lowercase);
-                Like::new(&pattern.to_lowercase(), escape.as_deref()).map(Box::new).map(Pattern::Like)
+                like_pattern(&pattern.to_lowercase(), escape.as_deref())
             }
-            Language::Like => Like::new(pattern, escape).map(Box::new).map(Pattern::Like),
-            Language::Regex => self.regex(pattern, pattern),
+            Language::Like => like_pattern(pattern, escape),
+            Language::Regex => compile(pattern, Flags::ignoring_case(self.ignore_case)).map(Pattern::Regex),
             Language::Similar => self.regex(&as_regex(pattern, escape)?, pattern),
         }
     }
 
+    /// A regular expression that SIMILAR TO has become.
     fn regex(&self, regex: &str, pattern: &str) -> Result<Pattern> {
         RegexBuilder::new(regex)
             .case_insensitive(self.ignore_case)
@@ -156,6 +170,18 @@ impl Kernel for Match {
             (None, true) => self.compile_row(args, 0)?,
             _ => None,
         };
+        if let Some(pattern @ Pattern::Unfinished(_)) = self.compiled.as_ref().or(once.as_ref()) {
+            let nulls: Vec<_> = args.iter().map(|argument| argument.array.logical_nulls()).collect();
+            let is_null = |row: usize| {
+                let mut each = args.iter().zip(&nulls);
+                each.any(|(arg, nulls)| nulls.as_ref().is_some_and(|nulls| nulls.is_null(arg.at(row))))
+            };
+            let row_matches = |row: usize| match is_null(row) {
+                true => Ok(None),
+                false => pattern.try_matches(texts.value(input.at(row)), self.ignore_case).map(Some),
+            };
+            return Ok(Arc::new((0..rows).map(row_matches).collect::<Result<BooleanArray>>()?));
+        }
         if let Some(pattern) = self.compiled.as_ref().or(once.as_ref()) {
             let matches = |row| pattern.matches(texts.value(input.at(row)), self.ignore_case);
             let validity =
@@ -166,7 +192,10 @@ impl Kernel for Match {
         let row_matches = |row| -> Result<Option<bool>> {
             let at = input.at(row);
             let Some(pattern) = self.compile_row(args, row)? else { return Ok(None) };
-            Ok(texts.is_valid(at).then(|| pattern.matches(texts.value(at), self.ignore_case)))
+            if texts.is_null(at) {
+                return Ok(None);
+            }
+            pattern.try_matches(texts.value(at), self.ignore_case).map(Some)
         };
         Ok(Arc::new((0..rows).map(row_matches).collect::<Result<BooleanArray>>()?))
     }
@@ -188,6 +217,99 @@ impl Kernel for Match {
 
 fn nothing() -> TextCode {
     TextCode::Constant("".into())
+}
+
+/// A LIKE pattern, compiled.
+fn like_pattern(pattern: &str, escape: Option<&str>) -> Result<Pattern> {
+    match Unfinished::new(pattern, escape) {
+        Some(unfinished) => Ok(Pattern::Unfinished(unfinished)),
+        None => Like::new(pattern, escape).map(Box::new).map(Pattern::Like),
+    }
+}
+
+/// A pattern that ends with its escape: an error for a text that reaches its end, and for no other.
+#[derive(Debug)]
+struct Unfinished {
+    pattern: String,
+    items: Vec<Item>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Item {
+    Any,
+    One,
+    Character(char),
+    End,
+}
+
+impl Unfinished {
+    fn new(pattern: &str, escape: Option<&str>) -> Option<Unfinished> {
+        let mut marks = escape.unwrap_or("\\").chars();
+        let (Some(escape), None) = (marks.next(), marks.next()) else { return None };
+        let mut items = Vec::new();
+        let mut characters = pattern.chars();
+        while let Some(character) = characters.next() {
+            items.push(match character {
+                c if c == escape => characters.next().map_or(Item::End, Item::Character),
+                '%' => Item::Any,
+                '_' => Item::One,
+                c => Item::Character(c),
+            });
+        }
+        (items.last() == Some(&Item::End)).then(|| Unfinished { pattern: pattern.to_string(), items })
+    }
+
+    fn matches(&self, text: &str) -> Result<bool> {
+        let text: Vec<char> = text.chars().collect();
+        Ok(self.walk(&text, &self.items)? == Some(true))
+    }
+
+    /// Whether the items match the text; none where a longer text could not help.
+    fn walk(&self, mut text: &[char], mut items: &[Item]) -> Result<Option<bool>> {
+        let ended = || {
+            let pattern = &self.pattern;
+            Error::new(Code::Data, format!("LIKE pattern '{pattern}' ends with its escape character"))
+                .with_state(SqlState::INVALID_ESCAPE_SEQUENCE)
+        };
+        while let ([first, rest_of_text @ ..], [item, rest_of_items @ ..]) = (text, items) {
+            match item {
+                Item::End => return Err(ended()),
+                Item::Character(character) if character != first => return Ok(Some(false)),
+                Item::Character(_) | Item::One => (text, items) = (rest_of_text, rest_of_items),
+                Item::Any => {
+                    items = rest_of_items;
+                    while let [item @ (Item::Any | Item::One), rest @ ..] = items {
+                        if *item == Item::One {
+                            match text {
+                                [] => return Ok(None),
+                                [_, rest @ ..] => text = rest,
+                            }
+                        }
+                        items = rest;
+                    }
+                    let wanted = match items {
+                        [] => return Ok(Some(true)),
+                        [Item::Character(wanted), ..] => *wanted,
+                        _ => return Err(ended()),
+                    };
+                    for (start, character) in text.iter().enumerate() {
+                        if *character == wanted {
+                            match self.walk(&text[start..], items)? {
+                                Some(false) => {}
+                                other => return Ok(other),
+                            }
+                        }
+                    }
+                    return Ok(None);
+                }
+            }
+        }
+        match text.is_empty() && items.iter().all(|item| *item == Item::Any) {
+            true => Ok(Some(true)),
+            // Where the text has ended and the pattern has not, a later beginning does not help.
+            false => Ok((!text.is_empty()).then_some(false)),
+        }
+    }
 }
 
 /// A compiled LIKE pattern.
@@ -220,7 +342,7 @@ impl Like {
             Some([escape]) => Some(*escape),
             Some(_) => {
                 return Err(Error::data("the escape of LIKE must be one character or empty")
-                    .with_state(SqlState::INVALID_ESCAPE_CHARACTER));
+                    .with_state(SqlState::INVALID_ESCAPE_SEQUENCE));
             }
         };
         let mut pieces = vec![Vec::new()];

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::array::*;
 use chrono::{DateTime, Offset, TimeZone};
-use tessera_types::{Atom, Code, Error, Result, SqlState};
+use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::datetime::{civil, day_number};
 use super::kernel::unexpected;
+use super::moments::fields::{DAY_MICROSECONDS, JULIAN_EPOCH};
+use super::moments::read::{Told, Zone, read as read_moment, read_time};
 use super::parse_interval::interval;
 use super::scalar::{per_second, with_whole_number};
 
@@ -42,9 +44,12 @@ pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<Arr
             for text in texts {
                 match text.map(bytes) {
                     None => builder.append_null(),
-                    Some(Some(value)) => builder.append_value(value),
-                    Some(None) if safe => builder.append_null(),
-                    Some(None) => return Err(Failure::Invalid.error(text.unwrap_or_default(), to)),
+                    Some(Ok(value)) => builder.append_value(value),
+                    Some(Err(_)) if safe => builder.append_null(),
+                    Some(Err(state)) => {
+                        let error = Failure::Invalid.error(text.unwrap_or_default(), to);
+                        return Err(error.with_state(state));
+                    }
                 }
             }
             Arc::new(builder.finish())
@@ -75,32 +80,35 @@ pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<Arr
 pub(crate) enum Failure {
     Invalid,
     Range,
-}
-
-/// Whether a text has the form of a date or a time; what is wrong are its numbers: `2024-02-30`, `25:00`.
-fn has_fields(text: &str) -> bool {
-    let parts = |separator: char| text.split(separator).filter(|part| !part.trim().is_empty()).count();
-    text.chars().all(|c| c.is_ascii_digit() || "-:. +TZ".contains(c)) && (parts('-') >= 3 || parts(':') >= 2)
+    /// An interval is too long.
+    Interval,
+    /// The offset of a time zone is too large.
+    Zone,
 }
 
 impl Failure {
-    pub(super) fn error(self, text: &str, to: &Atom) -> Error {
+    pub(crate) fn error(self, text: &str, to: &Atom) -> Error {
         let mut short: String = text.chars().take(60).collect();
         if short.len() < text.len() {
             short.push('…');
         }
         let temporal = to.is_temporal();
+        let beyond = || Error::new(Code::Overflow, format!("'{short}' is out of range for type {to}"));
         match self {
+            Failure::Interval => beyond().with_state(SqlState::INTERVAL_FIELD_OVERFLOW),
+            Failure::Zone => beyond().with_state(SqlState::INVALID_TIME_ZONE_DISPLACEMENT),
             Failure::Invalid => {
                 Error::data(format!("invalid input for type {to}: '{short}'")).with_state(match temporal {
-                    true if has_fields(text) => SqlState::DATETIME_FIELD_OVERFLOW,
                     true => SqlState::INVALID_DATETIME_FORMAT,
                     false => SqlState::INVALID_TEXT_REPRESENTATION,
                 })
             }
             Failure::Range => {
-                let error = Error::new(Code::Overflow, format!("'{short}' is out of range for type {to}"));
-                if temporal { error.with_state(SqlState::DATETIME_FIELD_OVERFLOW) } else { error }
+                if temporal {
+                    beyond().with_state(SqlState::DATETIME_FIELD_OVERFLOW)
+                } else {
+                    beyond()
+                }
             }
         }
     }
@@ -140,11 +148,51 @@ fn in_range(text: &str, value: f64) -> Result<f64, Failure> {
     }
 }
 
-fn bytes(text: &str) -> Option<Vec<u8>> {
-    let Some(digits) = text.strip_prefix("\\x") else { return Some(text.as_bytes().to_vec()) };
+/// `\x` and digits, or characters of which `\\` is a backslash and `\ooo` the byte of that number.
+fn bytes(text: &str) -> Result<Vec<u8>, SqlState> {
+    match text.strip_prefix("\\x") {
+        Some(digits) => hexadecimal(digits).ok_or(SqlState::INVALID_PARAMETER_VALUE),
+        None => escaped(text),
+    }
+}
+
+/// Characters of which `\\\\` is a backslash and `\\ooo` the byte of that number.
+pub(super) fn escaped(text: &str) -> Result<Vec<u8>, SqlState> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        if first != b'\\' {
+            out.push(first);
+            rest = after;
+            continue;
+        }
+        match after {
+            [b'\\', after @ ..] => {
+                out.push(b'\\');
+                rest = after;
+            }
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] => {
+                out.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = after;
+            }
+            _ => return Err(SqlState::INVALID_TEXT_REPRESENTATION),
+        }
+    }
+    Ok(out)
+}
+
+/// Pairs of digits, with spaces between pairs.
+pub(super) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
-    let pairs = digits.as_bytes().chunks(2);
-    pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
+    let mut out = Vec::with_capacity(digits.len() / 2);
+    let mut bytes = digits.bytes();
+    while let Some(first) = bytes.next() {
+        if first.is_ascii_whitespace() {
+            continue;
+        }
+        out.push(digit(first)? << 4 | digit(bytes.next()?)?);
+    }
+    Some(out)
 }
 
 type Reader = Box<dyn Fn(&str) -> Result<i128, Failure>>;
@@ -153,27 +201,29 @@ type Reader = Box<dyn Fn(&str) -> Result<i128, Failure>>;
 fn whole_reader(atom: &Atom) -> Reader {
     match atom.clone() {
         Atom::Decimal(precision, scale) => Box::new(move |text| decimal(text, precision, scale)),
-        Atom::Date => Box::new(|text| Moment::read(text).map(|moment| moment.day.into())),
-        Atom::Time(unit) => Box::new(move |text| match time(text) {
-            Some((nanos, "")) => Ok((nanos / (1_000_000_000 / per_second(unit))).into()),
-            // The time of a timestamp, too.
-            _ => Moment::read(text).map(|moment| (moment.nanos / (1_000_000_000 / per_second(unit))).into()),
+        Atom::Date => Box::new(|text| match simple(text, TimeUnit::Microsecond) {
+            Some(moment) => Ok(moment.day.into()),
+            None => match read_moment(text)? {
+                Told::Infinity => Ok(i32::MAX.into()),
+                Told::MinusInfinity => Ok(i32::MIN.into()),
+                Told::Moment { day: Some(day), .. } => in_calendar(day, DATE_END),
+                Told::Moment { day: None, .. } => Err(Failure::Invalid),
+            },
+        }),
+        Atom::Time(unit) => Box::new(move |text| {
+            if unit == TimeUnit::Nanosecond
+                && let Some((nanos, "")) = time(text)
+            {
+                return Ok(nanos.into());
+            }
+            match read_time(text)? {
+                Told::Moment { time: Some(micros), .. } => Ok(in_unit(micros, unit)),
+                _ => Err(Failure::Invalid),
+            }
         }),
         Atom::Timestamp(unit, zone) => {
             let zone = zone.map(|zone| Tz::from_str(&zone));
-            Box::new(move |text| {
-                let moment = Moment::read(text)?;
-                let mut seconds = i128::from(moment.day) * 86_400;
-                match &zone {
-                    None => {}
-                    Some(Err(_)) => return Err(Failure::Invalid),
-                    Some(Ok(zone)) => {
-                        seconds -= i128::from(moment.offset.unwrap_or_else(|| moment.offset_in(zone)))
-                    }
-                }
-                let per_second = per_second(unit);
-                Ok(seconds * i128::from(per_second) + i128::from(moment.nanos / (1_000_000_000 / per_second)))
-            })
+            Box::new(move |text| timestamp(text, unit, zone.as_ref()))
         }
         Atom::Duration(unit) => Box::new(move |text| {
             let nanos = super::compare::interval_length(interval(text)?);
@@ -181,6 +231,63 @@ fn whole_reader(atom: &Atom) -> Reader {
         }),
         _ => Box::new(integer),
     }
+}
+
+/// The day after the last date, and after the last timestamp, as PostgreSQL has them.
+pub(super) const DATE_END: i64 = 2_147_483_494 - JULIAN_EPOCH;
+const TIMESTAMP_END: i64 = 109_203_528 - JULIAN_EPOCH;
+
+fn in_calendar(day: i64, end: i64) -> Result<i128, Failure> {
+    if (-JULIAN_EPOCH..end).contains(&day) { Ok(day.into()) } else { Err(Failure::Range) }
+}
+
+/// Microseconds in a unit.
+fn in_unit(micros: i64, unit: TimeUnit) -> i128 {
+    let (micros, per_second) = (i128::from(micros), i128::from(per_second(unit)));
+    match per_second >= 1_000_000 {
+        true => micros * (per_second / 1_000_000),
+        false => micros.div_euclid(1_000_000 / per_second),
+    }
+}
+
+fn timestamp(
+    text: &str,
+    unit: TimeUnit,
+    zone: Option<&Result<Tz, arrow::error::ArrowError>>,
+) -> Result<i128, Failure> {
+    if let Some(moment) = simple(text, unit) {
+        let mut seconds = i128::from(moment.day) * 86_400;
+        match zone {
+            None => {}
+            Some(Err(_)) => return Err(Failure::Invalid),
+            Some(Ok(zone)) => {
+                let local = moment.day * 86_400 + moment.nanos / 1_000_000_000;
+                seconds -= i128::from(moment.offset.unwrap_or_else(|| offset_in(local, zone)));
+            }
+        }
+        let per_second = per_second(unit);
+        let fraction = moment.nanos / (1_000_000_000 / per_second);
+        return Ok(seconds * i128::from(per_second) + i128::from(fraction));
+    }
+    let (day, time, told) = match read_moment(text)? {
+        Told::Infinity => return Ok(i64::MAX.into()),
+        Told::MinusInfinity => return Ok(i64::MIN.into()),
+        Told::Moment { day: Some(day), time, zone } => (day, time.unwrap_or(0), zone),
+        Told::Moment { day: None, .. } => return Err(Failure::Invalid),
+    };
+    in_calendar(day, TIMESTAMP_END)?;
+    let mut micros = day.checked_mul(DAY_MICROSECONDS).and_then(|day| day.checked_add(time));
+    if let Some(zone) = zone {
+        let zone = zone.as_ref().map_err(|_| Failure::Invalid)?;
+        let local = micros.map_or(0, |micros| micros.div_euclid(1_000_000));
+        let offset = match told {
+            None => offset_in(local, zone),
+            Some(Zone::Fixed(offset)) => offset,
+            Some(Zone::Named(zone)) => offset_in(local, &zone),
+        };
+        micros = micros.and_then(|micros| micros.checked_sub(offset * 1_000_000));
+    }
+    micros.map(|micros| in_unit(micros, unit)).ok_or(Failure::Range)
 }
 
 fn integer(text: &str) -> Result<i128, Failure> {
@@ -248,19 +355,36 @@ impl Moment {
         let (nanos, rest) = time(rest).ok_or(Failure::Invalid)?;
         Ok(Moment { day, nanos, offset: offset(rest.trim_start()).ok_or(Failure::Invalid)? })
     }
+}
 
-    /// The offset in force in a zone at this local time.
-    fn offset_in(&self, zone: &Tz) -> i64 {
-        let local = self.day * 86_400 + self.nanos / 1_000_000_000;
-        DateTime::from_timestamp(local, 0)
-            .and_then(|local| {
-                let naive = local.naive_utc();
-                zone.offset_from_local_datetime(&naive)
-                    .earliest()
-                    .or_else(|| Some(zone.offset_from_utc_datetime(&naive)))
-            })
-            .map_or(0, |offset| offset.fix().local_minus_utc().into())
-    }
+/// A moment in the form that most texts have; none where it is another, or has more digits than the unit keeps.
+fn simple(text: &str, unit: TimeUnit) -> Option<Moment> {
+    let moment = Moment::read(text).ok()?;
+    let exact = unit == TimeUnit::Nanosecond || moment.nanos % 1_000 == 0 && !is_long(text);
+    // Years before 1 and far ones are read with care.
+    (exact && moment.nanos < 86_400_000_000_000 && (FIRST_DAY..LAST_DAY).contains(&moment.day))
+        .then_some(moment)
+}
+
+/// 0001-01-01 and 9999-12-31, about.
+const FIRST_DAY: i64 = -719_162;
+const LAST_DAY: i64 = 2_932_896;
+
+/// Whether a text has a fraction of more than nine digits.
+fn is_long(text: &str) -> bool {
+    text.split_once('.').is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() > 9)
+}
+
+/// The offset in force in a zone at a local time, in seconds.
+pub(super) fn offset_in(local: i64, zone: &Tz) -> i64 {
+    DateTime::from_timestamp(local, 0)
+        .and_then(|local| {
+            let naive = local.naive_utc();
+            zone.offset_from_local_datetime(&naive)
+                .earliest()
+                .or_else(|| Some(zone.offset_from_utc_datetime(&naive)))
+        })
+        .map_or(0, |offset| offset.fix().local_minus_utc().into())
 }
 
 /// At least one and at most `most` digits, and what follows.
@@ -277,18 +401,16 @@ fn date(text: &str) -> Result<(i64, &str), Failure> {
             let (date, rest) = number(&text[6..], 2)?;
             return Some((number(text, 4)?.0, month, date, rest));
         }
+        if digits < 4 {
+            return None;
+        }
         let (year, rest) = number(text, 6)?;
         let separator = rest.chars().next().filter(|c| matches!(c, '-' | '/'))?;
         let (month, rest) = number(&rest[1..], 2)?;
         let (date, rest) = number(rest.strip_prefix(separator)?, 2)?;
         Some((year, month, date, rest))
     };
-    let (mut year, month, date, mut rest) = read().ok_or(Failure::Invalid)?;
-    for suffix in [" (BC)", " BC"] {
-        if let Some(before) = rest.strip_suffix(suffix) {
-            (year, rest) = (1 - year, before);
-        }
-    }
+    let (year, month, date, rest) = read().ok_or(Failure::Invalid)?;
     if !(1..=12).contains(&month) || !(1..=31).contains(&date) {
         return Err(Failure::Range);
     }
@@ -333,7 +455,7 @@ fn offset(text: &str) -> Option<Option<i64>> {
     let (hours, rest) = number(&text[1..], 2)?;
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     let (minutes, rest) = if rest.is_empty() { (0, rest) } else { number(rest, 2)? };
-    (rest.is_empty() && hours < 24 && minutes < 60).then_some(Some(sign * (hours * 3_600 + minutes * 60)))
+    (rest.is_empty() && hours < 16 && minutes < 60).then_some(Some(sign * (hours * 3_600 + minutes * 60)))
 }
 
 #[cfg(test)]

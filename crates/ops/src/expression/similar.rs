@@ -1,5 +1,6 @@
 //! Patterns of `SIMILAR TO` as regular expressions, translated as PostgreSQL does.
 
+use regex::Regex;
 use tessera_types::{Error, Result, SqlState};
 
 /// The regular expression that matches the texts which are similar to `pattern`. The escape is a backslash unless given; an
@@ -65,6 +66,56 @@ pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
     }
     out.push_str(")$");
     Ok(out)
+}
+
+/// The regular expression of `substring(text from pattern for escape)`: what lies between two escaped quotes is the group
+/// `part`; what stands before it is matched as short as it can be.
+///
+/// # Errors
+/// The escape is more than one character, or there are other than two such quotes.
+pub(super) fn as_pattern_parts(pattern: &str, escape: &str) -> Result<Regex> {
+    let mut characters = escape.chars();
+    let (Some(mark), None) = (characters.next(), characters.next()) else {
+        if escape.is_empty() {
+            return built(&as_regex(pattern, Some(""))?, pattern);
+        }
+        return Err(Error::data("the escape must be one character or empty")
+            .with_state(SqlState::INVALID_ESCAPE_CHARACTER));
+    };
+    let mut parts = vec![String::new()];
+    let mut rest = pattern.chars();
+    while let Some(character) = rest.next() {
+        let part = parts.len() - 1;
+        match character {
+            c if c == mark => match rest.next() {
+                Some('"') => parts.push(String::new()),
+                Some(next) => parts[part].extend([mark, next]),
+                None => parts[part].push(mark),
+            },
+            c => parts[part].push(c),
+        }
+    }
+    let inner = |part: &str| -> Result<String> {
+        let regex = as_regex(part, Some(escape))?;
+        Ok(regex.trim_start_matches('^').trim_end_matches('$').to_string())
+    };
+    match &parts[..] {
+        [whole] => built(&as_regex(whole, Some(escape))?, pattern),
+        [before, part, after] => {
+            // Matched as short as it can be: repetitions in it are lazy.
+            let before = format!("(?U:{})", inner(before)?);
+            built(&format!("^{before}(?P<part>{}){}$", inner(part)?, inner(after)?), pattern)
+        }
+        _ => Err(Error::data("an SQL pattern has two escaped quotes or none")
+            .with_state(SqlState::INVALID_USE_OF_ESCAPE)),
+    }
+}
+
+fn built(regex: &str, pattern: &str) -> Result<Regex> {
+    Regex::new(regex).map_err(|error| {
+        Error::data(format!("invalid regular expression '{pattern}': {error}"))
+            .with_state(SqlState::INVALID_REGULAR_EXPRESSION)
+    })
 }
 
 /// Where a character of a pattern stands.

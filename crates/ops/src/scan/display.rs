@@ -3,7 +3,9 @@
 use std::fmt::{self, Write};
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, TimeUnit};
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 use tessera_types::{Atom, Error, Result};
@@ -38,6 +40,12 @@ enum Form<'a> {
     /// Keys and values of maps, and where each map starts.
     Map(Box<[Texts<'a>; 2]>, &'a [i32]),
     Other(ArrayFormatter<'a>),
+    /// As [`Form::Other`] where the calendar of the library reaches, else as casts to string.
+    Far {
+        formatter: ArrayFormatter<'a>,
+        texts: ArrayRef,
+        is_far: BooleanBuffer,
+    },
 }
 
 impl fmt::Debug for Texts<'_> {
@@ -73,7 +81,16 @@ impl<'a> Texts<'a> {
                 let map = array.as_map();
                 Form::Map(Box::new([Texts::new(map.keys())?, Texts::new(map.values())?]), map.value_offsets())
             }
-            _ => Form::Other(ArrayFormatter::try_new(array, &OPTIONS)?),
+            _ => {
+                let formatter = ArrayFormatter::try_new(array, &OPTIONS)?;
+                match far(array) {
+                    Some(is_far) => {
+                        let texts = format_array(array, &Atom::from_arrow(array.data_type())?)?;
+                        Form::Far { formatter, texts, is_far }
+                    }
+                    None => Form::Other(formatter),
+                }
+            }
         };
         Ok(Texts { array, form })
     }
@@ -137,10 +154,37 @@ impl<'a> Texts<'a> {
                 }
                 out.push('}');
             }
-            Form::Other(formatter) => {
+            Form::Far { texts, is_far, .. } if is_far.value(row) => {
+                out.push_str(texts.as_string_view().value(row));
+            }
+            Form::Other(formatter) | Form::Far { formatter, .. } => {
                 formatter.value(row).write(out).map_err(|error| Error::data(error.to_string()))?;
             }
         }
         Ok(())
     }
+}
+
+/// The moments before the year 1 or after the year 9999, infinite ones and the time 24:00; none where there are none.
+fn far(array: &ArrayRef) -> Option<BooleanBuffer> {
+    let per_second = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    };
+    let near = match array.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => return None,
+        DataType::Timestamp(unit, _) => {
+            -62_135_596_800 * per_second(unit)..253_402_300_800 * per_second(unit)
+        }
+        DataType::Time64(unit) => 0..86_400 * per_second(unit),
+        _ => return None,
+    };
+    let numbers = cast(array, &DataType::Int64).ok()?;
+    let values = numbers.as_primitive_opt::<Int64Type>()?.values();
+    if values.iter().all(|value| near.contains(value)) {
+        return None;
+    }
+    Some(values.iter().map(|value| !near.contains(value)).collect())
 }

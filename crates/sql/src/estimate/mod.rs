@@ -288,7 +288,7 @@ impl Profile {
         }
         let mut distinct: f64 = expr.fields().iter().map(|name| self.distinct(name)).product();
         if let Expr::Call { function, args } = expr
-            && matches!(&**function, "date_part" | "date_trunc")
+            && matches!(&**function, "date_part" | "extract" | "date_trunc")
             && let Some(Column { min: Some(min), max: Some(max), .. }) =
                 args.iter().find_map(|arg| arg.fields().first().and_then(|name| self.columns.get(name)))
         {

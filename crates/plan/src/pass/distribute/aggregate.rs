@@ -89,7 +89,7 @@ impl Distributing<'_> {
                 "count" => (&["count"], "merge_count"),
                 "sum" if interval => (&["sum"], "sum"),
                 "sum" => (&["sum"], "merge_sum"),
-                "avg" | "mean" => (&["sum", "count"], "merge_avg"),
+                "avg" | "mean" if !interval => (&["sum", "count"], "merge_avg"),
                 "min" | "max" | "any_value" | "bool_and" | "bool_or" | "every" => {
                     (std::slice::from_ref(&"same"), &function)
                 }
