@@ -25,7 +25,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from foreign import damage, handmade, text, typed
+from foreign import damage, handmade, questions, text, typed
+from foreign.questions import quoted
 from foreign.values import same
 
 MAKERS = {"parquet": typed.parquet, "arrow": typed.arrow, "handmade": handmade.parquet, "csv": text.csv, "json": text.json_lines, "sets": typed.sets}
@@ -61,6 +62,7 @@ def main() -> int:
     parser.add_argument("--format", choices=sorted(MAKERS), action="append")
     parser.add_argument("--only", type=int, help="one case of each format")
     parser.add_argument("--damage", type=int, default=6, help="of every so many files, one is damaged; 0: none")
+    parser.add_argument("--large", action="store_true", help="also a row group of more than 2 GB of strings, in a small file")
     parser.add_argument("--keep", type=Path, help="a folder in which failing files stay")
     options = parser.parse_args()
     tessera = Tessera(options.tessera)
@@ -72,6 +74,10 @@ def main() -> int:
             for problem in problems:
                 failed += 1
                 print(f"FAILED: {problem}\n  again: tests/files.py --tessera {options.tessera} --seed {options.seed} --format {form} --only {number}", flush=True)
+        if options.large:
+            for problem in typed.large(tessera, Path(folder)):
+                failed += 1
+                print(f"FAILED: {problem}", flush=True)
     print(f"{len(cases)} files, {failed} problems")
     return 1 if failed else 0
 
@@ -114,10 +120,6 @@ def source(case: typed.Case) -> str:
     return f"{case.reader}('{path}'{case.options})" if case.reader else f"'{path}'"
 
 
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def compared(tessera: Tessera, case: typed.Case, folder: Path, rng: random.Random) -> list[str]:
     """Reads a file in several ways and says what differs from its judges."""
     judge = next(iter(case.judges.values()))
@@ -132,9 +134,10 @@ def compared(tessera: Tessera, case: typed.Case, folder: Path, rng: random.Rando
     statements = [f"copy (select count(*) c from {source(case)}) to '{out}/count.arrow'"]
     if names:
         statements.append(f"copy (select {what} from {source(case)}) to '{out}/all.arrow'")
-    filters = [made for name in readable for made in condition(rng, case, name)]
-    for position, (_, where, _) in enumerate(filters):
-        statements.append(f"copy (select count(*) c from {source(case)} where {where}) to '{out}/f{position}.arrow'")
+    asked = [question for name in readable for question in questions.about(rng, case, name)]
+    for position, question in enumerate(asked):
+        sql = f"select {question.select} from {source(case)} {question.rest}"
+        statements.append(f"copy ({sql}) to '{out}/q{position}.arrow'")
     for name in case.lacking:
         statements.append(f"select {quoted(name)} from {source(case)}")
     code, said = tessera.run(statements, *settings)
@@ -153,10 +156,11 @@ def compared(tessera: Tessera, case: typed.Case, folder: Path, rng: random.Rando
         problems.append(f"columns are {[*found]}, expected {names}")
     for name in names:
         problems += differing(case, name, found.get(name, []))
-    for position, (name, where, expected) in enumerate(filters):
-        got = answer(out / f"f{position}.arrow")
-        if got is None or got["c"] != [expected]:
-            problems.append(f"{got and got['c']} rows of {name!r} where {where}; expected {expected}: {said[:300]}")
+    for position, question in enumerate(asked):
+        got = answer(out / f"q{position}.arrow")
+        rows_got = None if got is None else [*zip(*got.values(), strict=True)]
+        if rows_got is None or not same(tuple(rows_got), tuple(question.rows)):
+            problems.append(f"{rows_got} instead of {question.rows}: select {question.select} … {question.rest}: {said[:300]}"[:900])
     for name in case.lacking:
         if not re.search(r"cannot be read|not supported|unsupported", said):
             problems.append(f"column {name!r} is of a type that is not offered, and no error says so: {said[:300]}")
@@ -191,29 +195,6 @@ def differing(case: typed.Case, name: str, found: list) -> list[str]:
         row = wrong[0]
         problems.append(f"column {name!r} differs from {judge}'s in {len(wrong)} rows, first in row {row}: {found[row]!r} instead of {expected[row]!r}"[:700])
     return problems[:1]
-
-
-def condition(rng: random.Random, case: typed.Case, name: str) -> list[tuple[str, str, int]]:
-    """A predicate over a column whose answer the judge's values tell: statistics must not lie about it."""
-    values = next(iter(case.judges.values()))[name]
-    some = [value for value in values if value is not None]
-    if not some or case.loose:
-        return []
-    value = rng.choice(some)
-    if any(type(other) is not type(value) for other in some):
-        return []
-    column = quoted(name)
-    made = [(name, f"{column} is null", len(values) - len(some))]
-    if isinstance(value, str) and "\0" not in value:
-        literal = "'" + value.replace("'", "''") + "'"
-        order = lambda text: text.encode()
-    elif isinstance(value, int) and not isinstance(value, bool):
-        literal, order = str(value), lambda number: number
-    else:
-        return made
-    made.append((name, f"{column} = {literal}", sum(other == value for other in some)))
-    made.append((name, f"{column} > {literal}", sum(order(other) > order(value) for other in some)))
-    return made
 
 
 if __name__ == "__main__":

@@ -305,3 +305,22 @@ def sets(rng: random.Random, folder: Path, number: int) -> Case:
         total += rows
     # A number is the same whatever its width.
     return Case(home, f"{form} files of {kinds}", judges={"made": expected}, loose=True)
+
+
+def large(tessera, folder: Path) -> list[str]:
+    """Problems with a row group of more than 2 GB of strings, plain and in a list, whose file takes little room."""
+    size, rows = 1 << 20, 2_300
+    one = pa.array(["x" * size], pa.large_string())
+    texts = pa.chunked_array([one] * rows)
+    lists = pa.chunked_array([pa.LargeListArray.from_arrays(pa.array([0, 1], pa.int64()), one)] * rows)
+    problems = []
+    for name, column, text in [("plain", texts, "s"), ("list", lists, "s[1]")]:
+        path, out = folder / f"large-{name}.parquet", folder / f"large-{name}.arrow"
+        options = {"row_group_size": 10**9, "compression": "zstd", "use_dictionary": False, "data_page_size": 8 << 20, "write_batch_size": 8}
+        pq.write_table(pa.table({"i": range(rows), "s": column}), path, **options)
+        sql = f"copy (select count(*) n, sum(length({text})) l, sum(i) i from '{path}') to '{out}'"
+        _, said = tessera.run([sql], "--memory", "3GB", seconds=600)
+        found = columns_of(read_ipc(out)) if out.exists() else None
+        if found != {"n": [rows], "l": [rows * size], "i": [rows * (rows - 1) // 2]}:
+            problems.append(f"more than 2 GB of strings in one row group, {name}: {found}: {said[:500]}")
+    return problems

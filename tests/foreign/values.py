@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import struct
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 WORDS = ["", "a", "A", "null", "ab", "Zürich", "日本", "\U0001f600", "it's", 'a "quoted" word', "two\nlines", "a,b;c|d\te", "x" * 12,
          "y" * 13, "a longer text than sixteen bytes", "tail\r", " spaces ", "\\N", "0", "%"]
+# Python's own context rounds to 28 digits.
+EXACT = Context(prec=80)
 UNITS = ["s", "ms", "us", "ns"]
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
@@ -211,7 +213,7 @@ def plain(array: pa.Array | pa.ChunkedArray) -> list:
 def number(value: Decimal) -> object:
     """A decimal, as an int where it is whole."""
     whole = int(value)
-    return whole if whole == value else value.normalize()
+    return whole if whole == value else EXACT.normalize(value)
 
 
 def same(left: object, right: object) -> bool:

@@ -252,15 +252,20 @@ impl SortKey {
         let bad = || wrong(name, "sort keys: {field = a, descending = true, nulls_first = false}");
         let Value::Record(entries) = value else { return Err(bad()) };
         let mut key = SortKey { field: "".into(), descending: false, nulls_first: false };
+        // A column may well have the empty name.
+        let mut is_named = false;
         for (entry, value) in entries {
             match (&**entry, value) {
-                ("field", Value::Expr(Expr::Field(field))) => key.field = field.clone(),
+                ("field", Value::Expr(Expr::Field(field))) => {
+                    is_named = true;
+                    key.field = field.clone();
+                }
                 ("descending", Value::Boolean(flag)) => key.descending = *flag,
                 ("nulls_first", Value::Boolean(flag)) => key.nulls_first = *flag,
                 _ => return Err(bad()),
             }
         }
-        if key.field.is_empty() { Err(bad()) } else { Ok(key) }
+        if is_named { Ok(key) } else { Err(bad()) }
     }
 
     /// The key as a parameter's value.

@@ -63,7 +63,7 @@ impl<'a> Texts<'a> {
         let form = match array.data_type() {
             DataType::Utf8View => Form::Strings,
             DataType::BinaryView => Form::Bytes,
-            DataType::Interval(_) | DataType::Date32 => {
+            DataType::Interval(_) | DataType::Duration(_) | DataType::Date32 => {
                 Form::Cast(format_array(array, &Atom::from_arrow(array.data_type())?)?)
             }
             DataType::Float32 => Form::Singles,
