@@ -24,13 +24,19 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-
 from foreign import damage, handmade, questions, text, typed
 from foreign.questions import quoted
 from foreign.values import same
 
-MAKERS = {"parquet": typed.parquet, "arrow": typed.arrow, "handmade": handmade.parquet, "csv": text.csv, "json": text.json_lines, "sets": typed.sets}
-ADDRESS_SPACE = 8 << 30
+MAKERS = {
+    "parquet": typed.parquet,
+    "arrow": typed.arrow,
+    "handmade": handmade.parquet,
+    "csv": text.csv,
+    "json": text.json_lines,
+    "sets": typed.sets,
+}
+ADDRESS_SPACE = 4 << 30
 TRIES = 50
 
 
@@ -40,14 +46,22 @@ class Tessera:
     def __init__(self, program: str) -> None:
         self.program = program
 
-    def run(self, statements: list[str], *options: str, limit: int | None = None, seconds: int = 120) -> tuple[int, str]:
+    def run(
+        self, statements: list[str], *options: str, limit: int | None = None, seconds: int = 120
+    ) -> tuple[int, str]:
         """Its exit code and what it says; a failed statement does not end the others."""
         bound = (lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))) if limit else None
         command = [self.program, "--statistics-cache", "off", "--code-cache", "off", *options]
         try:
             ended = subprocess.run(
-                command, input="".join(f"{sql};\n" for sql in statements), capture_output=True, text=True, errors="replace",
-                preexec_fn=bound, timeout=seconds, check=False,
+                command,
+                input="".join(f"{sql};\n" for sql in statements),
+                capture_output=True,
+                text=True,
+                errors="replace",
+                preexec_fn=bound,
+                timeout=seconds,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return -1, f"no end within {seconds} s"
@@ -62,18 +76,27 @@ def main() -> int:
     parser.add_argument("--format", choices=sorted(MAKERS), action="append")
     parser.add_argument("--only", type=int, help="one case of each format")
     parser.add_argument("--damage", type=int, default=6, help="of every so many files, one is damaged; 0: none")
-    parser.add_argument("--large", action="store_true", help="also a row group of more than 2 GB of strings, in a small file")
+    parser.add_argument(
+        "--large", action="store_true", help="also a row group of more than 2 GB of strings, in a small file"
+    )
     parser.add_argument("--keep", type=Path, help="a folder in which failing files stay")
     options = parser.parse_args()
     tessera = Tessera(options.tessera)
-    cases = [(form, number) for form in options.format or sorted(MAKERS) for number in ([options.only] if options.only is not None else range(options.files))]
+    cases = [
+        (form, number)
+        for form in options.format or sorted(MAKERS)
+        for number in ([options.only] if options.only is not None else range(options.files))
+    ]
     failed = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         run = lambda case: check(tessera, Path(folder), options, *case)
         for (form, number), problems in zip(cases, pool.map(run, cases), strict=True):
             for problem in problems:
                 failed += 1
-                print(f"FAILED: {problem}\n  again: tests/files.py --tessera {options.tessera} --seed {options.seed} --format {form} --only {number}", flush=True)
+                print(
+                    f"FAILED: {problem}\n  again: tests/files.py --tessera {options.tessera} --seed {options.seed} --format {form} --only {number}",
+                    flush=True,
+                )
         if options.large:
             for problem in typed.large(tessera, Path(folder)):
                 failed += 1
@@ -160,7 +183,9 @@ def compared(tessera: Tessera, case: typed.Case, folder: Path, rng: random.Rando
         got = answer(out / f"q{position}.arrow")
         rows_got = None if got is None else [*zip(*got.values(), strict=True)]
         if rows_got is None or not same(tuple(rows_got), tuple(question.rows)):
-            problems.append(f"{rows_got} instead of {question.rows}: select {question.select} … {question.rest}: {said[:300]}"[:900])
+            problems.append(
+                f"{rows_got} instead of {question.rows}: select {question.select} … {question.rest}: {said[:300]}"[:900]
+            )
     for name in case.lacking:
         if not re.search(r"cannot be read|not supported|unsupported", said):
             problems.append(f"column {name!r} is of a type that is not offered, and no error says so: {said[:300]}")
@@ -193,7 +218,11 @@ def differing(case: typed.Case, name: str, found: list) -> list[str]:
         if not wrong:
             return []
         row = wrong[0]
-        problems.append(f"column {name!r} differs from {judge}'s in {len(wrong)} rows, first in row {row}: {found[row]!r} instead of {expected[row]!r}"[:700])
+        problems.append(
+            f"column {name!r} differs from {judge}'s in {len(wrong)} rows, first in row {row}: {found[row]!r} instead of {expected[row]!r}"[
+                :700
+            ]
+        )
     return problems[:1]
 
 

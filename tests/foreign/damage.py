@@ -16,7 +16,9 @@ def check(tessera, case, folder: Path, rng: random.Random, space: int) -> list[s
     copies = folder / "damaged"
     copies.mkdir()
     suffix = "".join(case.path.suffixes)
-    made: list[tuple[str, bytes]] = [(f"cut at {len(whole) * part // 50}", whole[: len(whole) * part // 50]) for part in range(50)]
+    made: list[tuple[str, bytes]] = [
+        (f"cut at {len(whole) * part // 50}", whole[: len(whole) * part // 50]) for part in range(50)
+    ]
     for _ in range(40):
         flipped = bytearray(whole)
         places = [rng.randrange(len(whole)) for _ in range(rng.choice([1, 1, 1, 4]))] if whole else []
@@ -37,7 +39,9 @@ def check(tessera, case, folder: Path, rng: random.Random, space: int) -> list[s
     # Which copy it was is found one by one.
     problems = []
     for position, (what, _) in enumerate(made):
-        code, said = tessera.run(statements[2 * position : 2 * position + 2], "--memory", "256MB", "--threads", "2", limit=space, seconds=60)
+        code, said = tessera.run(
+            statements[2 * position : 2 * position + 2], "--memory", "256MB", "--threads", "2", limit=space, seconds=60
+        )
         if code not in (0, 1) or "panicked" in said or "internal" in said:
             problems.append(f"a copy with {what} ended with {code}: {said[:500]}")
     return problems[:3] or [f"damaged copies, read one after the other, ended with {code}: {said[-500:]}"]

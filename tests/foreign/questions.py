@@ -43,8 +43,12 @@ def about(rng: random.Random, case, name: str) -> list[Question]:
     if literal is None or any(order(other) is None for other in some):
         return asked
     operators = {
-        "=": lambda a, b: a == b, "<>": lambda a, b: a != b, "<": lambda a, b: a < b,
-        "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+        "=": lambda a, b: a == b,
+        "<>": lambda a, b: a != b,
+        "<": lambda a, b: a < b,
+        "<=": lambda a, b: a <= b,
+        ">": lambda a, b: a > b,
+        ">=": lambda a, b: a >= b,
     }
     for sign in rng.sample(sorted(operators), 3):
         holds = operators[sign]
@@ -58,7 +62,9 @@ def about(rng: random.Random, case, name: str) -> list[Question]:
     if isinstance(value, (int, str, Decimal)) and not isinstance(value, bool):
         ascending = sorted(some, key=order)
         first = ascending + [None] * (len(values) - len(some))
-        asked.append(Question(f"min({column}), max({column}), count({column})", "", [(ascending[0], ascending[-1], len(some))]))
+        asked.append(
+            Question(f"min({column}), max({column}), count({column})", "", [(ascending[0], ascending[-1], len(some))])
+        )
         asked.append(Question(column, f"order by {column} limit 3", [(found,) for found in first[:3]]))
         last = [None] * (len(values) - len(some)) + ascending[::-1]
         asked.append(Question(column, f"order by {column} desc limit 3", [(found,) for found in last[:3]]))
@@ -66,7 +72,9 @@ def about(rng: random.Random, case, name: str) -> list[Question]:
 
 
 def is_one_kind(some: list) -> bool:
-    kinds = {"number" if isinstance(value, (int, Decimal)) and not isinstance(value, bool) else type(value) for value in some}
+    kinds = {
+        "number" if isinstance(value, (int, Decimal)) and not isinstance(value, bool) else type(value) for value in some
+    }
     return len(kinds) == 1
 
 
@@ -78,7 +86,14 @@ def order(value: object) -> object:
         # NaN is above all numbers, and equal to itself.
         return (1, 0.0) if value != value else (0, value + 0.0)
     if isinstance(value, tuple):
-        return value[1] if value and value[0] in ("date", "timestamp", "time") and len(value) in (2, 3) and isinstance(value[1], int) else None
+        return (
+            value[1]
+            if value
+            and value[0] in ("date", "timestamp", "time")
+            and len(value) in (2, 3)
+            and isinstance(value[1], int)
+            else None
+        )
     return value
 
 

@@ -17,10 +17,27 @@ import duckdb
 import polars
 import pyarrow as pa
 import pyarrow.csv
-
 from foreign import typed, values
 
-TEXTS = ["x", "Zürich", "日本", "\U0001f600", "it's", "a b", " padded ", "NULL", "-", "1 000", "2024-13-01", "x=1", "#", "\\", "0x1F", "1_000", "12:99"]
+TEXTS = [
+    "x",
+    "Zürich",
+    "日本",
+    "\U0001f600",
+    "it's",
+    "a b",
+    " padded ",
+    "NULL",
+    "-",
+    "1 000",
+    "2024-13-01",
+    "x=1",
+    "#",
+    "\\",
+    "0x1F",
+    "1_000",
+    "12:99",
+]
 AWKWARD = ["a,b", "a;b", "a|b", "a\tb", 'say "hi"', "two\nlines", "two\r\nlines", 'ends"', "", '"', "a\rb"]
 HEADERS = ["a", "b", "c c", "A", "é", "it's", "Länge", "x.y"]
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -29,7 +46,23 @@ EPOCH = datetime.datetime(1970, 1, 1)
 def csv_column(rng: random.Random, rows: int) -> tuple[list[str | None], list[object], bool]:
     """Texts of a column, what they mean, and whether they are text."""
     nulls = rng.choice([0, 0, 0.3])
-    kind = rng.choice(["int", "wide", "float", "bool", "date", "time", "timestamp", "zoned", "text", "awkward", "code", "plus", "mixed"])
+    kind = rng.choice(
+        [
+            "int",
+            "wide",
+            "float",
+            "bool",
+            "date",
+            "time",
+            "timestamp",
+            "zoned",
+            "text",
+            "awkward",
+            "code",
+            "plus",
+            "mixed",
+        ]
+    )
     texts: list[str | None] = []
     meant: list[object] = []
     for _ in range(rows):
@@ -59,12 +92,35 @@ def csv_value(rng: random.Random, kind: str) -> tuple[str, object]:
             number = rng.choice([2**63, -(2**63) - 1, 10**37, rng.randint(-(10**30), 10**30), 5])
             return str(number), number
         case "float":
-            text = rng.choice(["1.5", "-0.25", "1e3", "1E-7", ".5", "5.", "inf", "-Infinity", "NaN", "0.1", "1.7976931348623157e308", "4.9e-324", repr(rng.uniform(-1e6, 1e6))])
+            text = rng.choice(
+                [
+                    "1.5",
+                    "-0.25",
+                    "1e3",
+                    "1E-7",
+                    ".5",
+                    "5.",
+                    "inf",
+                    "-Infinity",
+                    "NaN",
+                    "0.1",
+                    "1.7976931348623157e308",
+                    "4.9e-324",
+                    repr(rng.uniform(-1e6, 1e6)),
+                ]
+            )
             return text, float(text)
         case "bool":
             return rng.choice([("true", True), ("false", False), ("TRUE", True), ("False", False)])
         case "date":
-            day = rng.choice([datetime.date(1970, 1, 1), datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date.fromordinal(rng.randint(1, 3_000_000))])
+            day = rng.choice(
+                [
+                    datetime.date(1970, 1, 1),
+                    datetime.date(1, 1, 1),
+                    datetime.date(9999, 12, 31),
+                    datetime.date.fromordinal(rng.randint(1, 3_000_000)),
+                ]
+            )
             return day.isoformat(), ("date", (day - EPOCH.date()).days)
         case "time":
             second, micro = rng.randrange(86_400), rng.choice([0, 500_000, rng.randrange(10**6)])
@@ -72,7 +128,9 @@ def csv_value(rng: random.Random, kind: str) -> tuple[str, object]:
             fraction = f"{micro:06}".rstrip("0") if micro else ""
             return text + ("." + fraction if fraction else ""), ("time", (second * 10**6 + micro) * 1000, False)
         case "timestamp" | "zoned":
-            moment = EPOCH + datetime.timedelta(seconds=rng.randint(-(10**9), 4 * 10**9), microseconds=rng.choice([0, 0, 120_000, rng.randrange(10**6)]))
+            moment = EPOCH + datetime.timedelta(
+                seconds=rng.randint(-(10**9), 4 * 10**9), microseconds=rng.choice([0, 0, 120_000, rng.randrange(10**6)])
+            )
             text = moment.isoformat(sep=rng.choice("T "))
             micros = (moment - EPOCH) // datetime.timedelta(microseconds=1)
             if kind == "timestamp":
@@ -140,7 +198,9 @@ def csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
     judge = {name: meant for name, (_, meant, _) in zip(unique, columns, strict=True)}
     judges = {"made": judge}
     made = f"CSV by hand: delimiter {delimiter!r}, line ends {end!r}, header {header}, {rows} rows, start {raw[:120]!r}"
-    return typed.Case(path, made, reader, judges=judges, options="".join(f", {option}" for option in options), loose=True)
+    return typed.Case(
+        path, made, reader, judges=judges, options="".join(f", {option}" for option in options), loose=True
+    )
 
 
 def compressed(rng: random.Random, raw: bytes) -> tuple[str, bytes]:
@@ -189,7 +249,13 @@ def broken_csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
     path = folder / f"t{number}.csv"
     path.write_bytes(b"".join(line + b"\n" for line in raw))
     says = {"few": "too few fields", "many": "too many fields", "latin": "UTF-8"}[kind]
-    return typed.Case(path, f"a CSV file whose line {at + 1} is {raw[at]!r}", refused=rf"line {at + 1}: .*{says}", judges={"made": {"a": [], "b": []}}, loose=True)
+    return typed.Case(
+        path,
+        f"a CSV file whose line {at + 1} is {raw[at]!r}",
+        refused=rf"line {at + 1}: .*{says}",
+        judges={"made": {"a": [], "b": []}},
+        loose=True,
+    )
 
 
 def csv_of_library(rng: random.Random, folder: Path, number: int) -> typed.Case:
@@ -216,7 +282,11 @@ def csv_of_library(rng: random.Random, folder: Path, number: int) -> typed.Case:
 
 def connection_text(path: Path) -> dict[str, list]:
     """A file's values as text, as DuckDB reads them."""
-    return typed.columns_of(typed.ask_duckdb(f"select * from read_csv('{path}', all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"', max_line_size = 10000000)"))
+    return typed.columns_of(
+        typed.ask_duckdb(
+            f"select * from read_csv('{path}', all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"', max_line_size = 10000000)"
+        )
+    )
 
 
 def alike(found: object, expected: object) -> bool:
@@ -265,7 +335,7 @@ def sql_text(text: str) -> str:
 def json_lines(rng: random.Random, folder: Path, number: int) -> typed.Case:
     """Records one a line, in one list, or one after the other."""
     rows = rng.choice([0, 1, 2, 10, 200, 3000])
-    names = rng.sample(["a", "b", "A", "c c", "é", "a\"b", "x\\y", "n\nl"], rng.randint(1, 5))
+    names = rng.sample(["a", "b", "A", "c c", "é", 'a"b', "x\\y", "n\nl"], rng.randint(1, 5))
     kinds = {name: json_kind(rng, 2) for name in names}
     missing = {name: rng.choice([0, 0, 0.3]) for name in names}
     records, meant = [], {name: [] for name in names}
@@ -303,7 +373,14 @@ def json_lines(rng: random.Random, folder: Path, number: int) -> typed.Case:
     judges = {"made": {name: judge[name] for name in order}}
     made = f"JSON by hand: {form}, line ends {end!r}, kinds {kinds}, start {raw[:160]!r}"
     empty = not rows
-    return typed.Case(path, made, "read_json" if extension == "txt" else "", judges=judges, loose=True, refused="empty|no records|no columns|holds no" if empty else "")
+    return typed.Case(
+        path,
+        made,
+        "read_json" if extension == "txt" else "",
+        judges=judges,
+        loose=True,
+        refused="empty|no records|no columns|holds no" if empty else "",
+    )
 
 
 def json_order(records: list[str]) -> list[str]:

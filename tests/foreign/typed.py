@@ -11,7 +11,6 @@ import polars
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
-
 from foreign import values
 
 NAMES = ["a", "b", "A", "c d", 'q"uote', "new\nline", "é", "select", "x.y", "_1", "", "it's", "A b", "column0"]
@@ -112,7 +111,9 @@ def write_pyarrow(rng: random.Random, table: pa.Table, path: Path) -> str:
     }
     if not dictionary and rng.random() < 0.7:
         encodings = {name: rng.choice(encodings_of(table.schema.field(name).type)) for name in plain}
-        options["column_encoding"] = {name: encoding for name, encoding in encodings.items() if encoding and "." not in name}
+        # A dot in a name is one of a path there.
+        told = {name: encoding for name, encoding in encodings.items() if encoding and "." not in name}
+        options["column_encoding"] = told
     while True:
         try:
             pq.write_table(table, path, **options)
@@ -170,14 +171,15 @@ DUCKDB_COLUMNS = {
 
 def write_duckdb(rng: random.Random, path: Path) -> tuple[None, str]:
     rows = rng.choice([0, 1, 10, 3000])
-    columns = [
-        f"CASE WHEN i % {rng.randint(2, 9)} = 1 THEN NULL ELSE {sql} END AS {name}" if rng.random() < 0.5 else f"{sql} AS {name}"
-        for name, sql in rng.sample(sorted(DUCKDB_COLUMNS.items()), 5)
-    ]
+    columns = []
+    for name, sql in rng.sample(sorted(DUCKDB_COLUMNS.items()), 5):
+        some = f"CASE WHEN i % {rng.randint(2, 9)} = 1 THEN NULL ELSE {sql} END"
+        columns.append(f"{some if rng.random() < 0.5 else sql} AS {name}")
     codec = rng.choice(["uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw"])
     version = rng.choice(["v1", "v2"])
     sql = f"select {', '.join(columns)} from range({rows}) t(i)"
-    copy = f"copy ({sql}) to '{path}' (format parquet, codec '{codec}', parquet_version {version}, row_group_size {rng.choice([2048, 100000])})"
+    options = f"format parquet, codec '{codec}', parquet_version {version}, row_group_size {rng.choice([2048, 100000])}"
+    copy = f"copy ({sql}) to '{path}' ({options})"
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'")
         connection.execute(copy)
@@ -198,10 +200,15 @@ def write_polars(rng: random.Random, table: pa.Table, path: Path, form: str) -> 
     if not frame.columns:
         frame = polars.DataFrame({"a": [1, None, 3]})
     if form == "parquet":
-        options = {"compression": rng.choice(["uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4"]), "statistics": rng.choice([True, False, "full"]), "row_group_size": rng.choice([10, 100, 5000])}
+        options = {
+            "compression": rng.choice(["uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4"]),
+            "statistics": rng.choice([True, False, "full"]),
+            "row_group_size": rng.choice([10, 100, 5000]),
+        }
         frame.write_parquet(path, **options)
     else:
-        options = {"compression": rng.choice(["uncompressed", "lz4", "zstd"]), "compat_level": rng.choice([polars.CompatLevel.oldest(), polars.CompatLevel.newest()])}
+        levels = [polars.CompatLevel.oldest(), polars.CompatLevel.newest()]
+        options = {"compression": rng.choice(["uncompressed", "lz4", "zstd"]), "compat_level": rng.choice(levels)}
         (frame.write_ipc if rng.random() < 0.5 else frame.write_ipc_stream)(path, **options)
     return f"polars {frame.schema} {options}"
 
@@ -214,7 +221,9 @@ def arrow(rng: random.Random, folder: Path, number: int) -> Case:
     else:
         made = write_ipc(rng, random_table(rng, arrow=True), path)
     table = read_ipc(path)
-    return Case(path, made, judges={"pyarrow": columns_of(table)}, lacking={f.name for f in table.schema if lacks(f.type)})
+    return Case(
+        path, made, judges={"pyarrow": columns_of(table)}, lacking={f.name for f in table.schema if lacks(f.type)}
+    )
 
 
 def write_ipc(rng: random.Random, table: pa.Table, path: Path) -> str:
@@ -228,10 +237,10 @@ def write_ipc(rng: random.Random, table: pa.Table, path: Path) -> str:
     cut = rng.choice([1, 7, 100, 5000]) if len(table) < 500 else rng.choice([100, 5000])
     batches = table.to_batches(max_chunksize=cut)
     if rng.random() < 0.3:
-        batches.insert(rng.randint(0, len(batches)), table.slice(0, 0).combine_chunks().to_batches()[0] if table.slice(0, 0).to_batches() else pa.RecordBatch.from_arrays([pa.array([], f.type) if not pa.types.is_run_end_encoded(f.type) else values.random_array(rng, f.type, 0, 0) for f in table.schema], schema=table.schema))
+        batches.insert(rng.randint(0, len(batches)), drawn(rng, table.schema, 0))
     if stream and rng.random() < 0.5:
         # Other dictionaries in later batches: replacements, or deltas.
-        batches += [redrawn(rng, batch) for batch in batches[:3]]
+        batches += [drawn(rng, table.schema, len(batch)) for batch in batches[:3]]
     maker = pa.ipc.new_stream if stream else pa.ipc.new_file
     with maker(path, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -239,9 +248,10 @@ def write_ipc(rng: random.Random, table: pa.Table, path: Path) -> str:
     return f"pyarrow {'stream' if stream else 'file'} {table.schema.to_string(show_schema_metadata=False)!r} {options} in {len(batches)} batches"
 
 
-def redrawn(rng: random.Random, batch: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [values.random_array(rng, f.type, len(batch), 0.2 if f.nullable else 0) for f in batch.schema]
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+def drawn(rng: random.Random, schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """A batch of new values."""
+    columns = [values.random_array(rng, f.type, rows, 0.2 if f.nullable else 0) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def read_ipc(path: Path) -> pa.Table:
@@ -279,9 +289,19 @@ def sets(rng: random.Random, folder: Path, number: int) -> Case:
     for old in home.iterdir():
         old.unlink()
     pairs = [
-        (pa.int8(), pa.int64()), (pa.int16(), pa.int32()), (pa.uint8(), pa.int32()), (pa.uint32(), pa.int64()), (pa.float32(), pa.float64()),
-        (pa.decimal128(5, 2), pa.decimal128(12, 4)), (pa.string(), pa.large_string()), (pa.null(), pa.string()), (pa.int32(), pa.float64()),
-        (pa.date32(), pa.date32()), (pa.timestamp("ms"), pa.timestamp("us")), (pa.binary(), pa.binary()), (pa.list_(pa.int32()), pa.list_(pa.int64())),
+        (pa.int8(), pa.int64()),
+        (pa.int16(), pa.int32()),
+        (pa.uint8(), pa.int32()),
+        (pa.uint32(), pa.int64()),
+        (pa.float32(), pa.float64()),
+        (pa.decimal128(5, 2), pa.decimal128(12, 4)),
+        (pa.string(), pa.large_string()),
+        (pa.null(), pa.string()),
+        (pa.int32(), pa.float64()),
+        (pa.date32(), pa.date32()),
+        (pa.timestamp("ms"), pa.timestamp("us")),
+        (pa.binary(), pa.binary()),
+        (pa.list_(pa.int32()), pa.list_(pa.int64())),
     ]
     names = rng.sample(["a", "b", "A", "c d"], rng.randint(2, 4))
     kinds = {name: rng.choice(pairs) for name in names}
@@ -316,7 +336,13 @@ def large(tessera, folder: Path) -> list[str]:
     problems = []
     for name, column, text in [("plain", texts, "s"), ("list", lists, "s[1]")]:
         path, out = folder / f"large-{name}.parquet", folder / f"large-{name}.arrow"
-        options = {"row_group_size": 10**9, "compression": "zstd", "use_dictionary": False, "data_page_size": 8 << 20, "write_batch_size": 8}
+        options = {
+            "row_group_size": 10**9,
+            "compression": "zstd",
+            "use_dictionary": False,
+            "data_page_size": 8 << 20,
+            "write_batch_size": 8,
+        }
         pq.write_table(pa.table({"i": range(rows), "s": column}), path, **options)
         sql = f"copy (select count(*) n, sum(length({text})) l, sum(i) i from '{path}') to '{out}'"
         _, said = tessera.run([sql], "--memory", "3GB", seconds=600)

@@ -9,8 +9,28 @@ from decimal import Context, Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-WORDS = ["", "a", "A", "null", "ab", "Zürich", "日本", "\U0001f600", "it's", 'a "quoted" word', "two\nlines", "a,b;c|d\te", "x" * 12,
-         "y" * 13, "a longer text than sixteen bytes", "tail\r", " spaces ", "\\N", "0", "%"]
+WORDS = [
+    "",
+    "a",
+    "A",
+    "null",
+    "ab",
+    "Zürich",
+    "日本",
+    "\U0001f600",
+    "it's",
+    'a "quoted" word',
+    "two\nlines",
+    "a,b;c|d\te",
+    "x" * 12,
+    "y" * 13,
+    "a longer text than sixteen bytes",
+    "tail\r",
+    " spaces ",
+    "\\N",
+    "0",
+    "%",
+]
 # Python's own context rounds to 28 digits.
 EXACT = Context(prec=80)
 UNITS = ["s", "ms", "us", "ns"]
@@ -34,13 +54,24 @@ def random_type(rng: random.Random, depth: int = 2, arrow: bool = False) -> pa.D
         lambda: pa.timestamp(rng.choice(UNITS), rng.choice([None, None, "UTC", "Europe/Berlin", "+05:30"])),
         lambda: pa.timestamp(rng.choice(UNITS)),
         lambda: random_decimal(rng),
-        lambda: pa.dictionary(rng.choice([pa.int8(), pa.int16(), pa.int32()]), rng.choice([pa.string(), pa.string(), pa.int64(), pa.binary()])),
+        lambda: pa.dictionary(
+            rng.choice([pa.int8(), pa.int16(), pa.int32()]),
+            rng.choice([pa.string(), pa.string(), pa.int64(), pa.binary()]),
+        ),
         lambda: rng.choice([pa.null(), pa.duration(rng.choice(UNITS))]),
     ]
     if arrow:
         kinds += [
-            lambda: pa.run_end_encoded(rng.choice([pa.int16(), pa.int32(), pa.int64()]), rng.choice([pa.string(), pa.int64(), pa.float64()])),
-            lambda: rng.choice([pa.month_day_nano_interval(), pa.dictionary(pa.uint8(), pa.string()), pa.dictionary(pa.int64(), pa.float64())]),
+            lambda: pa.run_end_encoded(
+                rng.choice([pa.int16(), pa.int32(), pa.int64()]), rng.choice([pa.string(), pa.int64(), pa.float64()])
+            ),
+            lambda: rng.choice(
+                [
+                    pa.month_day_nano_interval(),
+                    pa.dictionary(pa.uint8(), pa.string()),
+                    pa.dictionary(pa.int64(), pa.float64()),
+                ]
+            ),
             lambda: rng.choice([pa.decimal32(9, 2), pa.decimal64(18, 3), pa.decimal256(38, 4), pa.decimal256(60, 4)]),
         ]
     return rng.choice(kinds)()
@@ -60,7 +91,10 @@ def nested_type(rng: random.Random, depth: int, arrow: bool) -> pa.DataType:
         case 2:
             return pa.large_list(pa.field("element", inner, nullable))
         case 3:
-            fields = [pa.field(name, random_type(rng, depth, arrow), rng.random() < 0.8) for name in rng.sample(["x", "y", "Z z", "item"], 2)]
+            fields = [
+                pa.field(name, random_type(rng, depth, arrow), rng.random() < 0.8)
+                for name in rng.sample(["x", "y", "Z z", "item"], 2)
+            ]
             return pa.struct(fields)
         case 4:
             return pa.map_(rng.choice([pa.string(), pa.int64()]), pa.field("value", inner, nullable))
@@ -110,7 +144,9 @@ def random_array(rng: random.Random, kind: pa.DataType, rows: int, nulls: float)
         child = random_array(rng, kind.value_type, 7, nulls if kind.value_field.nullable else 0)
         starts = [rng.randint(0, 6) for _ in range(rows)]
         sizes = [rng.randint(0, 7 - start) for start in starts]
-        return pa.ListViewArray.from_arrays(pa.array(starts, pa.int32()), pa.array(sizes, pa.int32()), child, type=kind, mask=pa.array(mask, pa.bool_()))
+        return pa.ListViewArray.from_arrays(
+            pa.array(starts, pa.int32()), pa.array(sizes, pa.int32()), child, type=kind, mask=pa.array(mask, pa.bool_())
+        )
     if pa.types.is_struct(kind):
         children = [random_array(rng, field.type, rows, nulls if field.nullable else 0) for field in kind]
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array(mask, pa.bool_()))
@@ -136,7 +172,19 @@ def random_value(rng: random.Random, kind: pa.DataType) -> object:
         low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(kind) else (0, 2**bits - 1)
         return rng.choice([low, high, 0, 1, high - 1, rng.randint(low, high), max(low, min(high, rng.randint(-5, 50)))])
     if pa.types.is_floating(kind):
-        value = rng.choice([0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1.5, -2.25, rng.uniform(-9, 9), rng.uniform(-1, 1) * 10 ** rng.randint(-4, 4)])
+        value = rng.choice(
+            [
+                0.0,
+                -0.0,
+                float("inf"),
+                float("-inf"),
+                float("nan"),
+                1.5,
+                -2.25,
+                rng.uniform(-9, 9),
+                rng.uniform(-1, 1) * 10 ** rng.randint(-4, 4),
+            ]
+        )
         return struct.unpack("e", struct.pack("e", value))[0] if pa.types.is_float16(kind) else value
     if pa.types.is_decimal(kind):
         digits = rng.choice([1, kind.precision, rng.randint(1, kind.precision)])
@@ -145,7 +193,11 @@ def random_value(rng: random.Random, kind: pa.DataType) -> object:
     if pa.types.is_fixed_size_binary(kind):
         return rng.randbytes(kind.byte_width)
     if is_text(kind):
-        return rng.choice(WORDS) if rng.random() < 0.9 else "".join(rng.choice("abcdé") for _ in range(rng.randint(0, 200)))
+        return (
+            rng.choice(WORDS)
+            if rng.random() < 0.9
+            else "".join(rng.choice("abcdé") for _ in range(rng.randint(0, 200)))
+        )
     if is_bytes(kind):
         return rng.choice([b"", b"\x00", b"\xff\xfe", rng.randbytes(rng.randint(0, 30))])
     if pa.types.is_interval(kind):
@@ -166,7 +218,12 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_bytes(kind: pa.DataType) -> bool:
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind)
+    return (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> list:
@@ -188,7 +245,10 @@ def plain(array: pa.Array | pa.ChunkedArray) -> list:
         rows = [tuple((kind.field(i).name, fields[i][row]) for i in range(len(fields))) for row in range(len(array))]
         return [row if valid else None for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
     if pa.types.is_map(kind):
-        return [None if not value.is_valid else tuple(tuple(v for _, v in pair) for pair in plain(value.values)) for value in array]
+        return [
+            None if not value.is_valid else tuple(tuple(v for _, v in pair) for pair in plain(value.values))
+            for value in array
+        ]
     if pa.types.is_nested(kind):
         return [None if not value.is_valid else tuple(plain(value.values)) for value in array]
     if pa.types.is_decimal(kind):
@@ -196,11 +256,16 @@ def plain(array: pa.Array | pa.ChunkedArray) -> list:
     if pa.types.is_floating(kind):
         return [None if value is None else float(value) for value in array.to_pylist()]
     if pa.types.is_interval(kind):
-        return [None if value is None else ("interval", value.months, value.days, value.nanoseconds) for value in array.to_pylist()]
+        return [
+            None if value is None else ("interval", value.months, value.days, value.nanoseconds)
+            for value in array.to_pylist()
+        ]
     if pa.types.is_date32(kind):
         return [None if value is None else ("date", value) for value in array.view(pa.int32()).to_pylist()]
     if pa.types.is_date64(kind):
-        return [None if value is None else ("date", value // 86_400_000) for value in array.view(pa.int64()).to_pylist()]
+        return [
+            None if value is None else ("date", value // 86_400_000) for value in array.view(pa.int64()).to_pylist()
+        ]
     if pa.types.is_temporal(kind):
         width = pa.int32() if kind.bit_width == 32 else pa.int64()
         name = "time" if pa.types.is_time(kind) else "duration" if pa.types.is_duration(kind) else "timestamp"
