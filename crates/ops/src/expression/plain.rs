@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, ListArray, MapArray, StructArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, ListArray, MapArray, PrimitiveArray, StructArray,
+};
 use arrow::compute::{CastOptions, cast_with_options, take};
-use arrow::datatypes::{DataType, FieldRef, Fields, IntervalMonthDayNano, IntervalUnit};
+use arrow::datatypes::{
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef, Fields,
+    IntervalMonthDayNano, IntervalUnit,
+};
 use tessera_types::{Atom, Error, Result};
 
 /// Bytes of an interval in Parquet: months, days and milliseconds, each unsigned and 32-bit.
@@ -68,6 +73,7 @@ pub(crate) fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef>
             DataType::FixedSizeBinary(PARQUET_INTERVAL_BYTES),
             DataType::Interval(IntervalUnit::MonthDayNano),
         ) => parquet_intervals(&array),
+        (from, to) if is_decimal(from) && is_decimal(to) => cast(&sound_decimals(&array)?, data_type),
         _ => cast(&array, data_type),
     }
 }
@@ -75,6 +81,36 @@ pub(crate) fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef>
 fn cast(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: false, ..Default::default() };
     cast_with_options(array, data_type, &options).map_err(Error::from)
+}
+
+fn is_decimal(data_type: &DataType) -> bool {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    matches!(data_type, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..))
+}
+
+/// Decimals that Arrow's casts can take: none has more digits than its type says, and zeros stand where values
+/// are NULL, which a file may have left anything at. The casts look at both and panic.
+fn sound_decimals(array: &ArrayRef) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Decimal32(precision, _) => sound::<Decimal32Type>(array, *precision),
+        DataType::Decimal64(precision, _) => sound::<Decimal64Type>(array, *precision),
+        DataType::Decimal128(precision, _) => sound::<Decimal128Type>(array, *precision),
+        DataType::Decimal256(precision, _) => sound::<Decimal256Type>(array, *precision),
+        _ => Ok(array.clone()),
+    }
+}
+
+fn sound<T: DecimalType>(array: &ArrayRef, precision: u8) -> Result<ArrayRef> {
+    let decimals = array.as_primitive::<T>();
+    if decimals.validate_decimal_precision(precision).is_err() {
+        return Err(Error::data(format!("a decimal of more than {precision} digits, which its type allows")));
+    }
+    if decimals.null_count() == 0 {
+        return Ok(array.clone());
+    }
+    let values = decimals.iter().map(Option::unwrap_or_default).collect::<Vec<_>>();
+    let zeroed = PrimitiveArray::<T>::try_new(values.into(), decimals.nulls().cloned())?;
+    Ok(Arc::new(zeroed.with_data_type(array.data_type().clone())))
 }
 
 fn same_names(from: &Fields, to: &Fields) -> bool {
@@ -179,6 +215,20 @@ mod tests {
         let atom = Atom::from_arrow(map.data_type()).unwrap();
         let plain = to_plain(Arc::new(map), &atom).unwrap();
         assert_eq!(texts(plain.as_map().values()), expected);
+    }
+
+    #[test]
+    fn decimals_of_more_digits_than_their_type_has() {
+        let decimals = |nulls: Vec<bool>| -> ArrayRef {
+            let values = vec![1_i128, i128::MAX, 999];
+            let array = PrimitiveArray::<Decimal128Type>::new(values.into(), Some(NullBuffer::from(nulls)));
+            Arc::new(array.with_precision_and_scale(3, 1).unwrap())
+        };
+        let plain = to_plain(decimals(vec![true, false, true]), &Atom::Decimal(3, 1)).unwrap();
+        let plain = plain.as_primitive::<Decimal64Type>();
+        assert_eq!(plain.iter().collect::<Vec<_>>(), [Some(1), None, Some(999)]);
+        let error = to_plain(decimals(vec![true, true, true]), &Atom::Decimal(3, 1)).unwrap_err();
+        assert!(error.message().contains("more than 3 digits"), "{error}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 
 use crate::context::{Context, RangeReader, Read, Reservation, Run};
+use crate::guard::guarded;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use crate::scan::file::{
     self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, convert, filter_and_project,
@@ -313,7 +314,10 @@ impl Reader for IpcReader {
                 },
             };
             if let Some(batch) = batch {
-                self.decoded = Some(self.decoded(&batch)?);
+                // Arrow may panic on values that no writer makes; that is the file's fault.
+                let decoded = guarded(|| self.decoded(&batch));
+                let wrong = || damaged(self.source.path(), "a record batch cannot be converted");
+                self.decoded = Some(decoded.ok_or_else(wrong)??);
             }
         }
     }
