@@ -567,7 +567,7 @@ mod tests {
         assert_eq!(time("23:59:59.9999999"), DAY_MICROSECONDS);
         assert_eq!(time("24:00"), DAY_MICROSECONDS);
         assert_eq!(time("12:30 AM"), 30 * 60_000_000);
-        assert_eq!(time("040506"), 14_706_000_000);
+        assert!(matches!(read_time("040506"), Ok(Told::Moment { time: Some(14_706_000_000), .. })));
         assert_eq!(read("2024-01-01 10:00+16").err(), Some(Failure::Zone));
     }
 }

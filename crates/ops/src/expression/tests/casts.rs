@@ -71,12 +71,7 @@ fn conversions() {
         ("string", "Infinity", "float64", "Infinity: float64"),
         ("string", "2024-02-30", "date", "Overflow"),
         ("string", "24:00", "time(us)", "24:00:00: time(us)"),
-        (
-            "string",
-            "1 year 2 months 3 days 04:05:06",
-            "interval",
-            "1 year 2 months 3 days 04:05:06: interval",
-        ),
+        ("string", "1 year 2 months 3 days 04:05:06", "interval", "1 year 2 mons 3 days 04:05:06: interval"),
         ("string", "soon", "interval", "Data"),
         ("string", "\\x6162", "bytes", "\\x6162: bytes"),
         ("bytes", "ab", "string", "\\x6162: string"),

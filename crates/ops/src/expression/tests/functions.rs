@@ -84,7 +84,8 @@ fn patterns() {
     assert_eq!(f("like", Expr::null(Atom::String)), vec![Scalar::Null; 4]);
     let escaped = call("like", [Expr::string("50%"), Expr::string("50!%"), Expr::string("!")]);
     assert_eq!(constant(&escaped).unwrap(), b(true));
-    assert_eq!(code(constant(&call("like", [Expr::string("a"), Expr::string("a\\")]))), Code::Data);
+    assert_eq!(code(constant(&call("like", [Expr::string("ab"), Expr::string("a\\")]))), Code::Data);
+    assert_eq!(constant(&call("like", [Expr::string("a"), Expr::string("a\\")])).unwrap(), b(false));
     assert_eq!(code(constant(&call("regex", [Expr::string("a"), Expr::string("(")]))), Code::Data);
 }
 
