@@ -77,7 +77,7 @@ fn conversions() {
         ("bytes", "ab", "string", "\\x6162: string"),
         ("date", "2024-01-01", "int32", "Semantic"),
         ("boolean", "true", "date", "Semantic"),
-        ("float64", "1", "boolean", "Semantic"),
+        ("float64", "0.5", "boolean", "true: boolean"),
         ("interval", "1 day", "int32", "Semantic"),
     ] {
         let expr = value(from, text).cast(to.parse().unwrap());
