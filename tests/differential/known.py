@@ -20,24 +20,6 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
         r"order by .*\bc\d",
         r"column s\d+\.c\d is ambiguous",
     ),
-    (
-        "date_trunc passes through nanoseconds, which end in 1677 and 2262",
-        (),
-        "date_trunc",
-        r"out of range for type timestamp\(ns\)|date_trunc: Timestamp|date_trunc.*out of range",
-    ),
-    (
-        "ceil, floor and round of decimals with many digits overflow in the library's functions",
-        (),
-        r"\b(ceil|ceiling|floor|round|trunc)\(",
-        r"function (ceil|ceiling|floor|round|trunc): Decimal overflow",
-    ),
-    (
-        "= ANY of a list of decimals wants the precision of the list",
-        (),
-        r"= any\(array\[",
-        r"satisfy a call to 'array_has' function: coercion from List\(Decimal",
-    ),
 ]
 
 
