@@ -171,7 +171,7 @@ pub(super) fn from_epoch(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         }
         let micros = ((seconds - TO_2000 as f64) * 1e6).round_ties_even();
         let moment =
-            (micros.abs() < 9.2e18).then(|| micros as i64).and_then(|m| m.checked_add(TO_2000 * 1_000_000));
+            (micros.abs() < 9.2e18).then_some(micros as i64).and_then(|m| m.checked_add(TO_2000 * 1_000_000));
         moment.map(Out::Whole).ok_or_else(|| out_of_range(&format!("timestamp {seconds} is")))
     }))
 }

@@ -92,7 +92,7 @@ impl Series {
                 true => moment < stop,
                 false => moment > stop,
             };
-            if !within && !(self.inclusive && moment == stop) {
+            if !(within || self.inclusive && moment == stop) {
                 return Ok(());
             }
             every.pass();
