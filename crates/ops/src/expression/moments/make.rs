@@ -122,10 +122,11 @@ pub(super) fn timestamp(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
 
 fn named_zone(name: &str) -> Result<Tz> {
     // `+2` as `+02:00`.
-    let (sign, digits) = name.split_at(name.len().min(1));
-    let short = matches!(sign, "+" | "-") && digits.len() <= 2 && digits.parse::<u8>().is_ok();
-    if short {
-        return Ok(Tz::from_str(&format!("{sign}{digits:0>2}:00"))?);
+    if let Some(digits) = name.strip_prefix(['+', '-'])
+        && digits.len() <= 2
+        && digits.parse::<u8>().is_ok()
+    {
+        return Ok(Tz::from_str(&format!("{}{digits:0>2}:00", &name[..1]))?);
     }
     zone_named(name)
 }

@@ -485,7 +485,7 @@ fn offset(text: &str) -> Result<i64, Failure> {
         _ => return Err(Failure::Invalid),
     };
     let (hours, minutes, seconds) = match digits.split(':').collect::<Vec<_>>()[..] {
-        [whole] if whole.len() > 2 => {
+        [whole] if whole.len() > 2 && whole.is_ascii() => {
             let (hours, minutes) = whole.split_at(whole.len() - 2);
             (number(hours)?, number(minutes)?, 0)
         }

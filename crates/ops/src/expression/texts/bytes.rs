@@ -8,9 +8,8 @@ use crate::expression::types::{Arg, Resolved};
 
 /// `substr(bytes, start [, length])`.
 pub(super) fn part(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
-    let mut wanted = vec![Atom::Bytes];
-    wanted.extend(args.iter().skip(1).map(|_| Atom::Int64));
-    wanted.truncate(3);
+    let mut wanted = vec![Atom::Bytes, Atom::Int64];
+    wanted.extend((args.len() > 2).then_some(Atom::Int64));
     let casts = signature(name, args, &wanted)?;
     Ok(strict(Atom::Bytes, args, casts, |given| {
         let length = given.get(2).map(|length| length.whole());
@@ -40,9 +39,8 @@ pub(super) fn position(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
 
 /// `overlay(bytes placing other from start [for length])`.
 pub(super) fn overlay(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
-    let mut wanted = vec![Atom::Bytes, Atom::Bytes];
-    wanted.extend(args.iter().skip(2).map(|_| Atom::Int64));
-    wanted.truncate(4);
+    let mut wanted = vec![Atom::Bytes, Atom::Bytes, Atom::Int64];
+    wanted.extend((args.len() > 3).then_some(Atom::Int64));
     let casts = signature(name, args, &wanted)?;
     Ok(strict(Atom::Bytes, args, casts, |given| {
         let (bytes, other, start) = (given[0].bytes(), given[1].bytes(), given[2].whole());

@@ -5,6 +5,7 @@ mod characters;
 mod format;
 mod keywords;
 mod matches;
+mod pad;
 mod quote;
 pub(super) mod regexes;
 mod split;
@@ -28,6 +29,7 @@ pub(crate) const NAMES: &[&str] = &[
     "format",
     "get_bit",
     "get_byte",
+    "lpad",
     "ltrim",
     "overlay",
     "quote_ident",
@@ -43,6 +45,7 @@ pub(crate) const NAMES: &[&str] = &[
     "regexp_replace",
     "regexp_split_to_array",
     "regexp_substr",
+    "rpad",
     "rtrim",
     "set_bit",
     "set_byte",
@@ -77,6 +80,7 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
         "set_byte" | "set_bit" => bytes::set(name, args),
         "format" => format::resolve(name, args),
         "quote_ident" | "quote_literal" | "quote_nullable" => quote::resolve(name, args),
+        "lpad" | "rpad" => pad::resolve(name, args),
         "split_part" => split::part(name, args),
         "string_to_array" => split::to_list(name, args),
         "string_split" => split::pieces(name, args),
