@@ -38,11 +38,14 @@ for mpi in mpich openmpi; do
             check --tuples 20000 --skew 90 --build-copies 3 --probe-copies 5 --buffers 1 --put-bytes 512 --seed 7 $way
         done
     done
-    ranks=2
-    if refused=$(with_mpi "$mpi" mpiexec -n 2 "$target/$mpi/monolith" --tuples 99999999999 --compress --network-bits 1 2>&1 >/dev/null); then
-        say "$mpi: what does not fit a word was compressed" >&2
-        exit 1
-    fi
-    [[ $refused = *"do not fit one word"* ]] || { say "$mpi: another error than that it does not fit a word:" "$refused" >&2; exit 1; }
+    # One rank says what is wrong. Open MPI ends it where another one has ended before, so that it is asked until it comes to that.
+    for try in {1..20}; do
+        if refused=$(with_mpi "$mpi" mpiexec -n 2 "$target/$mpi/monolith" --tuples 99999999999 --compress --network-bits 1 2>&1 >/dev/null); then
+            say "$mpi: what does not fit a word was compressed" >&2
+            exit 1
+        fi
+        [[ $refused != *"do not fit one word"* ]] || break
+        [ "$try" != 20 ] || { say "$mpi: another error than that it does not fit a word:" "$refused" >&2; exit 1; }
+    done
 done
 say "$runs runs of the monolithic join, all right"
