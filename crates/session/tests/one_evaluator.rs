@@ -4,6 +4,7 @@
 //! The calls are found by trying: a function takes part with the types of arguments that it is planned for. Left out are
 //! functions without arguments, which have no columns to read, volatile ones, and calls that are refused because of their types.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -334,9 +335,12 @@ fn literals_and_columns_agree() {
     let library = Arc::new(Library::new());
     let files = TempDir::new().unwrap();
     let names = library.scalar_names();
-    let names: Vec<String> = names.into_iter().filter(|name| !library.is_volatile(name)).collect();
+    // What is said of Arrow's types is not the same: a literal that is not NULL has a type that cannot be.
+    let is_of_values = |name: &String| !library.is_volatile(name) && !name.starts_with("arrow_");
+    let names: Vec<String> = names.into_iter().filter(is_of_values).collect();
     let next = AtomicUsize::new(0);
-    let (found, tested, untried) = (Mutex::new(Vec::new()), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let found: Mutex<BTreeMap<String, Vec<String>>> = Mutex::default();
+    let (tested, untried) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = |thread: usize| {
         let directory = TempDir::new_in(files.path()).unwrap();
         let mut sessions = [session(Tier::Vectorized, &directory), session(Tier::Compiled, &directory)];
@@ -344,7 +348,9 @@ fn literals_and_columns_agree() {
             for case in cases {
                 let number = tested.fetch_add(1, Ordering::Relaxed);
                 let different = differences(sessions, &case, number);
-                found.lock().unwrap().extend(different);
+                if !different.is_empty() {
+                    found.lock().unwrap().entry(case.text).or_default().extend(different);
+                }
             }
         };
         if thread == 0 {
@@ -370,5 +376,8 @@ fn literals_and_columns_agree() {
     let tested = tested.into_inner();
     println!("{tested} calls of {} functions; without columns: {untried:?}", names.len() - untried.len());
     assert!(tested > 2_000, "only {tested} calls were found");
-    assert!(found.is_empty(), "{} differences:\n{}", found.len(), found[..found.len().min(100)].join("\n"));
+    // The first of each kind: what one function does wrong it does for many types.
+    let kinds = found.iter().map(|(text, all)| format!("{text}, {} times: {}", all.len(), all[0]));
+    let kinds = kinds.collect::<Vec<_>>().join("\n");
+    assert!(found.is_empty(), "{} functions and forms differ:\n{kinds}", found.len());
 }
