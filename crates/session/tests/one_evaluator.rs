@@ -242,7 +242,12 @@ fn over_same(session: &mut Session, case: &Case, row: usize, expected: &Outcome)
 fn differences(sessions: &mut [Session; 2], case: &Case, number: usize) -> Vec<String> {
     let mut found = Vec::new();
     let expected = over_literals(&mut sessions[0], case);
-    if expected.iter().all(|outcome| matches!(outcome, Err(Code::Semantic | Code::Unsupported))) {
+    // A cast that there is not is folded where its value is NULL.
+    let is_refused = |outcome: &Outcome| match outcome {
+        Err(code) => matches!(code, Code::Semantic | Code::Unsupported),
+        Ok(value) => value == "NULL",
+    };
+    if expected.iter().all(is_refused) && expected.iter().any(Result::is_err) {
         return found;
     }
     for session in sessions {
@@ -330,7 +335,7 @@ fn forms(session: &mut Session) -> Vec<Case> {
 }
 
 #[test]
-#[ignore = "some minutes; run with --include-ignored"]
+#[ignore = "some minutes, and a dozen functions still differ; run with --include-ignored"]
 fn literals_and_columns_agree() {
     let library = Arc::new(Library::new());
     let files = TempDir::new().unwrap();
