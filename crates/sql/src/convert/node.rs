@@ -548,16 +548,33 @@ impl Converter<'_> {
     fn distinct_on(&mut self, node: &DistinctOn, outer: Option<&Scope<'_>>) -> Result<Converted> {
         let Converted { mut relation, names } = self.node(&node.input, outer)?;
         let scope = Scope { schema: node.input.schema(), names: &names, outer };
-        let order_by = self.keys(node.sort_expr.as_deref().unwrap_or(&[]), scope, &mut relation)?;
         let mut keys = Vec::new();
         for expr in &node.on_expr {
             let value = self.expr(expr, scope, &mut relation)?;
             let atom = self.atom_of(&value)?;
             keys.push((self.fresh(&expr.qualified_name().1, atom), value));
         }
+        // What stands as a key is not made again: a subquery, or a volatile value, would be another one.
+        let key_of = |expr: &Logical| {
+            let at = node.on_expr.iter().position(|key| key.clone().unalias() == expr.clone().unalias())?;
+            keys.get(at).map(|(_, value)| value.clone())
+        };
+        let mut order_by = Vec::new();
+        for sort in node.sort_expr.iter().flatten() {
+            match key_of(&sort.expr) {
+                Some(Expr::Constant(..)) => {}
+                Some(expr) => {
+                    order_by.push(Key { expr, descending: !sort.asc, nulls_first: sort.nulls_first });
+                }
+                None => order_by.extend(self.keys(std::slice::from_ref(sort), scope, &mut relation)?),
+            }
+        }
         let mut calls = Vec::new();
         for expr in &node.select_expr {
-            let value = self.expr(expr, scope, &mut relation)?;
+            let value = match key_of(expr) {
+                Some(value) => value,
+                None => self.expr(expr, scope, &mut relation)?,
+            };
             let atom = self.atom_of(&value)?;
             let name = self.fresh(&expr.qualified_name().1, atom);
             let call = Call {
