@@ -98,7 +98,7 @@ def order(value: object) -> object:
 
 
 def literal_of(value: object) -> str | None:
-    """A value as SQL; nothing where there is no plain way to write it."""
+    """A value as an SQL literal, or None where it cannot be written as one."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, Decimal)):

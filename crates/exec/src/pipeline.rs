@@ -165,8 +165,8 @@ impl PipelineState {
         self.output = None;
     }
 
-    /// Drops the input of a pipeline that has enough, once no job reads it: a pipeline that writes it while this one runs
-    /// waits until it is read or dropped. Asked after each job, so that whoever ends last drops it.
+    /// Drops the input of a pipeline that has enough, once no job reads it. The pipeline that writes this input may still
+    /// run: it waits until somebody reads its output or drops it. Called after each job, so that the last job drops it.
     pub(crate) fn drop_unwanted_input(&mut self) {
         if self.phase == Phase::Running && self.satisfied && self.active == 0 && self.parked.is_empty() {
             self.drop_input();

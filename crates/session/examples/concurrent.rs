@@ -117,7 +117,7 @@ fn beside_hogs(first: &Session, sql: &str, hogs: usize) -> Vec<f64> {
         let times = (0..SHORT_RUNS).map(|_| milliseconds(run(&mut session, sql).1)).collect();
         for (hog, cancel) in cancels {
             cancel.cancel();
-            // One that has ended by itself kept nobody busy.
+            // A hog that ended by itself did not load the workers until the end of the measurement.
             let ended = hog.join().expect("a hog");
             assert!(matches!(ended, Err(Code::Cancelled)), "a hog was not there until the end");
         }

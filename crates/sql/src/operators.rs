@@ -1,9 +1,8 @@
 //! Operators of one operand, and comparisons with lists, as calls of the library's functions; the signs of literals.
 
-use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Ident, ObjectName, UnaryOperator, Value,
-};
+use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value};
+
+use crate::precision::call_of;
 
 /// The function behind the sign `-`, which no identifier of a user's spells by accident.
 pub(crate) const NEGATIVE: &str = "negative of";
@@ -26,21 +25,7 @@ pub(crate) fn call(op: UnaryOperator, operand: &Expr) -> Option<Expr> {
 }
 
 fn function_call(function: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::with_quote('"', function)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    call_of(Ident::with_quote('"', function), args)
 }
 
 /// `value = ANY (list)` or `ALL` as `IN` where the list is written out, else as a call; none for subqueries.

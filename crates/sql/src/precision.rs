@@ -5,8 +5,7 @@
 
 use sqlparser::ast::{
     BinaryOperator, CastKind, CharacterLength, DataType, DateTimeField, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Interval, IntervalFields, ObjectName,
-    TimezoneInfo, Value,
+    FunctionArgExpr, FunctionArguments, Ident, Interval, IntervalFields, ObjectName, TimezoneInfo, Value,
 };
 
 /// A cast, a typed literal or a call in the form that the planner takes, where it is one of those.
@@ -200,18 +199,13 @@ fn literal(expr: &Expr) -> Option<&str> {
 
 /// A call of a function on expressions.
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
+    call_of(Ident::new(name), args)
+}
+
+/// The same, of a function whose name may have to be quoted.
+pub(crate) fn call_of(name: Ident, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(args),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    crate::table_functions::call(ObjectName::from(vec![name]), args)
 }
 
 fn cast(kind: &CastKind, expr: Expr, data_type: DataType) -> Expr {

@@ -70,7 +70,8 @@ fn series(name: &ObjectName) -> Option<Ident> {
     SERIES.contains(&normalised(ident).as_str()).then(|| ident.clone())
 }
 
-fn call(name: ObjectName, args: Vec<FunctionArg>) -> Expr {
+/// A call of a function, with nothing besides its arguments.
+pub(crate) fn call(name: ObjectName, args: Vec<FunctionArg>) -> Expr {
     let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
     Expr::Function(Function {
         name,

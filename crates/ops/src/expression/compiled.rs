@@ -91,8 +91,7 @@ impl Inputs {
                 (None, None) => None,
             };
             let (place, raw) = input?;
-            let nullable = code.nullable && !is_all_valid(&raw);
-            found.push(InputCode { place, nullable, ..*code });
+            found.push(InputCode { place, ..*code });
             all.push(raw);
         }
         Some((found, Inputs { raw: all, _buffers: Vec::new(), _arrays: arrays }))
@@ -161,16 +160,11 @@ impl<T: ?Sized> Variants<T> {
         asked.iter().any(|(_, promise)| is_there(promise))
     }
 
-    /// The codes of inputs in columns; those without a NULL in a chunk read no validity.
-    fn narrowed(&self, (origins, codes): (&[Origin], &[InputCode]), chunk: &Chunk) -> Vec<InputCode> {
-        let narrowed = origins.iter().zip(codes).map(|(origin, code)| {
-            let has_nulls = || match origin {
-                Origin::Field(field) if !chunk.is_lying() => chunk.stored()[*field].has_nulls(),
-                _ => true,
-            };
-            InputCode { nullable: code.nullable && has_nulls(), ..*code }
-        });
-        let narrowed: Vec<_> = narrowed.collect();
+    /// The codes of the inputs of a chunk; those that have no NULL there read no validity, while there are few such codes.
+    fn narrowed(&self, codes: &[InputCode], has_nulls: impl Fn(usize) -> bool) -> Vec<InputCode> {
+        let narrow =
+            |(at, code): (usize, &InputCode)| InputCode { nullable: code.nullable && has_nulls(at), ..*code };
+        let narrowed: Vec<_> = codes.iter().enumerate().map(narrow).collect();
         let asked = lock(&self.0);
         match asked.len() < VARIANTS_MAX || asked.iter().any(|(others, _)| *others == narrowed) {
             true => narrowed,
@@ -194,12 +188,16 @@ impl<T: ?Sized> Variants<T> {
         if reads_lists
             && chunk.is_lying()
             && let Some((codes, inputs)) = Inputs::lying(origins, codes, chunk)
+            && let codes = self.narrowed(&codes, |at| !is_all_valid(&inputs.raw[at]))
             && let Some(promise) = self.promise(&codes, &ask)
             && promise.get(rows)?.is_some()
         {
             return Ok(Some((promise, inputs)));
         }
-        let narrowed = self.narrowed((origins, codes), chunk);
+        let narrowed = self.narrowed(codes, |at| match &origins[at] {
+            Origin::Field(field) if !chunk.is_lying() => chunk.stored()[*field].has_nulls(),
+            _ => true,
+        });
         let Some(promise) = self.promise(&narrowed, &ask) else { return Ok(None) };
         if promise.get(rows)?.is_none() {
             return Ok(None);

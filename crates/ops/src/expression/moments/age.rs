@@ -72,17 +72,21 @@ pub(super) fn justified(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     }))
 }
 
+/// Days, and less than one day besides, with the sign of the days.
+fn of_one_sign(days: i32, nanos: i64) -> (i32, i64) {
+    if days > 0 && nanos < 0 {
+        (days - 1, nanos + DAY_NANOS)
+    } else if days < 0 && nanos > 0 {
+        (days + 1, nanos - DAY_NANOS)
+    } else {
+        (days, nanos)
+    }
+}
+
 /// 24 hours become a day.
 pub(crate) fn justify_hours(value: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
-    let mut days = value.days.checked_add(i32::try_from(value.nanoseconds / DAY_NANOS).ok()?)?;
-    let mut nanos = value.nanoseconds % DAY_NANOS;
-    if days > 0 && nanos < 0 {
-        nanos += DAY_NANOS;
-        days -= 1;
-    } else if days < 0 && nanos > 0 {
-        nanos -= DAY_NANOS;
-        days += 1;
-    }
+    let days = value.days.checked_add(i32::try_from(value.nanoseconds / DAY_NANOS).ok()?)?;
+    let (days, nanos) = of_one_sign(days, value.nanoseconds % DAY_NANOS);
     Some(IntervalMonthDayNano::new(value.months, days, nanos))
 }
 
@@ -118,13 +122,7 @@ fn justify_interval(value: IntervalMonthDayNano) -> Option<IntervalMonthDayNano>
         days -= 30;
         months += 1;
     }
-    if days > 0 && nanos < 0 {
-        nanos += DAY_NANOS;
-        days -= 1;
-    } else if days < 0 && nanos > 0 {
-        nanos -= DAY_NANOS;
-        days += 1;
-    }
+    let (days, nanos) = of_one_sign(days, nanos);
     Some(IntervalMonthDayNano::new(months, days, nanos))
 }
 

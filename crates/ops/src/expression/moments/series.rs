@@ -70,7 +70,7 @@ impl Kernel for Series {
             valid.push(known);
         }
         let DataType::List(field) = self.atom.arrow() else {
-            return Err(Error::internal("a series that is no list"));
+            return Err(Error::internal("the result of generate_series is not planned as a list"));
         };
         let values = PrimitiveArray::<TimestampMicrosecondType>::from_iter_values(values);
         let values = Arc::new(values.with_data_type(field.data_type().clone()));
