@@ -23,6 +23,7 @@ use crate::stream_util::{Packer, pairs_with_row};
 /// * Inputs: the side `R`, and `L`. Output by `join` as in `docs/sub-operators.md`, traits those of `L`. Promises no order. Does not
 ///   block; `right`, `full`, `build_semi` and `build_anti` yield tuples of `R` after the last of `L`.
 /// * `predicate`: a condition over the fields of `L` and `R`; every pair matches without one.
+/// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a pair of which the condition is NULL may be a match.
 /// * Of each pair of chunks the shorter one is repeated tuple by tuple, as constants: conditions run on whole chunks and nothing
 ///   is copied before it matches.
 /// * Memory: its side; where build tuples are marked, one bit for each.
@@ -34,6 +35,8 @@ pub struct NestedLoop;
 #[derive(Debug)]
 struct LoopStream {
     predicate: Option<Bound>,
+    /// Whether the condition is unknown, where that makes a difference.
+    unknown: Option<Bound>,
     kind: JoinKind,
     stream: Tuple,
     build: Tuple,
@@ -47,6 +50,8 @@ struct LoopRun {
 #[derive(Debug)]
 struct Shared {
     predicate: Option<Bound>,
+    /// Whether the condition is unknown, where that makes a difference.
+    unknown: Option<Bound>,
     kind: JoinKind,
     stream: Tuple,
     build: Tuple,
@@ -61,6 +66,8 @@ struct LoopWorker {
     shared: Arc<Shared>,
     input: Option<Chunk>,
     found: Vec<bool>,
+    /// Tuples of the stream that may have a match.
+    possible: Vec<bool>,
     /// The chunk of the side, and the next tuple of the shorter one of the two chunks.
     chunk: usize,
     row: usize,
@@ -71,7 +78,7 @@ impl Descriptor for NestedLoop {
     crate::describe!(
         "nested_loop",
         "Joins a stream with a side on any condition, by trying every pair.",
-        ["join", "predicate", "mark"],
+        ["join", "predicate", "mark", "null_aware"],
         2,
         2
     );
@@ -82,6 +89,7 @@ impl Descriptor for NestedLoop {
         };
         describe::wants_all(side, 0)?;
         let kind = JoinKind::of(node, &[])?;
+        kind.check_null_aware(node)?;
         let both = stream.tuple.concat(&side.tuple);
         both.check()?;
         if let Some(predicate) = node.params.expr_opt("predicate")? {
@@ -104,9 +112,12 @@ impl SubOperator for NestedLoop {
         let (build, stream) = (lowering.inputs[0].tuple.clone(), lowering.inputs[1].tuple.clone());
         let both = stream.concat(&build);
         let bind = |expr: &Expr| Bound::new(expr, &both, lowering.parameters, lowering.library);
-        let predicate = node.params.expr_opt("predicate")?.map(bind).transpose()?;
+        let asked = node.params.expr_opt("predicate")?;
+        let predicate = asked.map(bind).transpose()?;
+        let unknown = asked.filter(|_| node.params.flag("null_aware").unwrap_or(false));
+        let unknown = unknown.map(|expr| bind(&Expr::IsNull(Box::new(expr.clone())))).transpose()?;
         let kind = JoinKind::of(node, &[])?;
-        Ok(Operator::Stream(Arc::new(LoopStream { predicate, kind, stream, build })))
+        Ok(Operator::Stream(Arc::new(LoopStream { predicate, unknown, kind, stream, build })))
     }
 }
 
@@ -126,6 +137,7 @@ impl Stream for LoopStream {
         reservation.grow(Matched::bytes(marked))?;
         let shared = Shared {
             predicate: self.predicate.clone(),
+            unknown: self.unknown.clone(),
             kind: self.kind,
             stream: self.stream.clone(),
             build: self.build.clone(),
@@ -144,6 +156,7 @@ impl StreamRun for LoopRun {
             shared: self.shared.clone(),
             input: None,
             found: Vec::new(),
+            possible: Vec::new(),
             chunk: 0,
             row: 0,
             packer: Packer::new(self.shared.run.context.chunk_rows()),
@@ -158,8 +171,10 @@ impl StreamRun for LoopRun {
 
 impl StreamWorker for LoopWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        self.found.clear();
-        self.found.resize(chunk.rows(), false);
+        for known in [&mut self.found, &mut self.possible] {
+            known.clear();
+            known.resize(chunk.rows(), false);
+        }
         self.input = Some(chunk.compact()?);
         (self.chunk, self.row) = (0, 0);
         Ok(())
@@ -204,6 +219,11 @@ impl LoopWorker {
             (self.chunk, self.row) = (self.chunk + 1, 0);
         }
         let pairs = pairs_with_row(input, side, repeat_stream, row)?;
+        let stream_row = |place: usize| if repeat_stream { row } else { place };
+        if let Some(unknown) = &shared.unknown {
+            let possible = unknown.select(pairs.clone(), &shared.run)?;
+            each_place(&possible, |place| self.possible[stream_row(place)] = true);
+        }
         let pairs = match &shared.predicate {
             Some(predicate) => predicate.select(pairs, &shared.run)?,
             None => pairs,
@@ -218,14 +238,9 @@ impl LoopWorker {
                 shared.matched.set(build);
             }
         };
-        let mut at = |place: usize| match repeat_stream {
-            true => pair(row, first + place as u64),
-            false => pair(place, first + row as u64),
-        };
-        match pairs.selection() {
-            None => (0..pairs.rows()).for_each(&mut at),
-            Some(selection) => selection.values().iter().for_each(|place| at(*place as usize)),
-        }
+        each_place(&pairs, |place| {
+            pair(stream_row(place), first + if repeat_stream { place } else { row } as u64);
+        });
         shared.kind.check_repeated(repeated)?;
         if shared.kind.yields_pairs() { self.packer.push(pairs) } else { Ok(()) }
     }
@@ -235,15 +250,17 @@ impl LoopWorker {
         let kind = self.shared.kind;
         if kind == JoinKind::Mark {
             let mut columns = input.stored().to_vec();
-            columns.push(Column::Plain(Arc::new(BooleanArray::from(self.found.clone()))));
+            let known = self.found.iter().zip(&self.possible);
+            let marks = known.map(|(found, possible)| (*found || !possible).then_some(*found));
+            columns.push(Column::Plain(Arc::new(marks.collect::<BooleanArray>())));
             return self.packer.push(input.with_stored(columns));
         }
         if !kind.keeps_stream() && !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
             return Ok(());
         }
         let wanted = kind == JoinKind::Semi;
-        let positions: Vec<u32> =
-            (0..input.rows()).filter(|p| self.found[*p] == wanted).map(|p| p as u32).collect();
+        let is_kept = |row: &usize| self.found[*row] == wanted && (wanted || !self.possible[*row]);
+        let positions: Vec<u32> = (0..input.rows()).filter(is_kept).map(|row| row as u32).collect();
         if positions.is_empty() {
             return Ok(());
         }
@@ -254,6 +271,14 @@ impl LoopWorker {
         let mut columns = chunk.stored().to_vec();
         columns.extend(null_columns(&self.shared.build, chunk.rows_stored())?);
         self.packer.push(chunk.with_stored(columns))
+    }
+}
+
+/// Calls `at` with the place of each tuple of a chunk among those that are stored.
+fn each_place(chunk: &Chunk, mut at: impl FnMut(usize)) {
+    match chunk.selection() {
+        None => (0..chunk.rows()).for_each(at),
+        Some(selection) => selection.values().iter().for_each(|place| at(*place as usize)),
     }
 }
 

@@ -116,9 +116,7 @@ impl Descriptor for Probe {
         if names.is_empty() {
             return Err(Error::semantic("parameter keys must name at least one field"));
         }
-        if node.params.flag("null_aware")? && !matches!(kind, JoinKind::Anti | JoinKind::Mark) {
-            return Err(Error::semantic("null_aware has a meaning only with join = anti and join = mark"));
-        }
+        kind.check_null_aware(node)?;
         if let Some(residual) = node.params.expr_opt("residual")? {
             let both = stream.tuple.concat(&table.tuple);
             both.check()?;

@@ -84,6 +84,17 @@ impl JoinKind {
         matches!(self, Right | Full | BuildSemi | BuildAnti)
     }
 
+    /// Rejects a parameter `null_aware` where it has no meaning.
+    ///
+    /// # Errors
+    /// The join is neither `anti` nor `mark`, or the parameter is no flag.
+    pub(crate) fn check_null_aware(self, node: &Node) -> Result<()> {
+        if node.params.flag("null_aware")? && !matches!(self, JoinKind::Anti | JoinKind::Mark) {
+            return Err(Error::semantic("null_aware has a meaning only with join = anti and join = mark"));
+        }
+        Ok(())
+    }
+
     /// Rejects a second match where one is the most: `repeated` says that there was one.
     ///
     /// # Errors

@@ -303,18 +303,31 @@ fn not_in_has_its_three_answers() {
 fn nested_loops_agree_with_the_reference() {
     let mut random = Random(11);
     for (_, kind) in KINDS {
-        for keys in [0, 1] {
-            for (l, r) in [(0, 4), (4, 0), (30, 7), (7, 30), (1, 1)] {
+        let aware = matches!(kind, JoinKind::Anti | JoinKind::Mark);
+        for (keys, residual_too, null_aware) in
+            [(0, true, false), (1, true, false), (1, false, true), (1, false, false)]
+        {
+            if null_aware && !aware {
+                continue;
+            }
+            for (l, r) in [(0, 4), (4, 0), (30, 7), (7, 30), (1, 1), (5, 1)] {
                 let (left, right) = (random.rows(l, 5, 1), random.rows(r, 5, 1));
-                let case = Case { kind, keys, residual: true, null_equal: false, null_aware: false };
+                let case = Case { kind, keys, residual: residual_too, null_equal: false, null_aware };
                 let mut plan = TestPlan::new();
                 let (l, r) = sides(&mut plan, &left, &right, "int64");
-                let mut conjuncts = vec![residual()];
+                let mut conjuncts = Vec::new();
                 if keys > 0 {
-                    conjuncts.insert(0, Expr::call("eq", vec![Expr::field("la"), Expr::field("ra")]));
+                    conjuncts.push(Expr::call("eq", vec![Expr::field("la"), Expr::field("ra")]));
                 }
-                let params = Params::new().with("join", Value::name(name_of(kind)));
-                let root = plan.add("nested_loop", &[r, l], params.with("predicate", Expr::all(conjuncts)));
+                if residual_too {
+                    conjuncts.push(residual());
+                }
+                let mut params = Params::new().with("join", Value::name(name_of(kind)));
+                params.set("predicate", Expr::all(conjuncts));
+                if null_aware {
+                    params.set("null_aware", true);
+                }
+                let root = plan.add("nested_loop", &[r, l], params);
                 check(&plan, root, &reference(&left, &right, case), &format!("{case:?} {left:?} {right:?}"));
             }
         }

@@ -174,7 +174,6 @@ pub(super) fn nested_loop(level: &mut Level, side: &Made, stream: &Made, name: &
     let mut params = Params::new().with("join", Value::name(name));
     params.set("predicate", Expr::all(join.conditions.clone()));
     set_mark(&mut params, join);
-    // The operator takes the meaning of NULL from the mark's own parameter.
     let tuple = joined_tuple(name, &stream.tuple, &side.tuple, join);
     add(level, "nested_loop", &[side.id, stream.id], params, tuple)
 }
