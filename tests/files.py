@@ -182,7 +182,8 @@ def compared(tessera: Tessera, case: typed.Case, folder: Path, rng: random.Rando
     for position, question in enumerate(asked):
         got = answer(out / f"q{position}.arrow")
         rows_got = None if got is None else [*zip(*got.values(), strict=True)]
-        if rows_got is None or not same(tuple(rows_got), tuple(question.rows)):
+        alike = text.alike if case.loose else same
+        if rows_got is None or not alike(tuple(rows_got), tuple(question.rows)):
             problems.append(
                 f"{rows_got} instead of {question.rows}: select {question.select} … {question.rest}: {said[:300]}"[:900]
             )

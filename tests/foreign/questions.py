@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import random
+from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 
 from foreign.values import same
 
+MOMENTS = ("date", "timestamp", "time", "duration", "interval")
 EPOCH = datetime.datetime(1970, 1, 1)
 # The years that literals are written for.
 FIRST, LAST = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)
@@ -28,20 +30,31 @@ def quoted(name: str) -> str:
 
 
 def about(rng: random.Random, case, name: str) -> list[Question]:
-    """Questions about a column: NULLs, comparisons with one of its values, the smallest and the largest, the first ones."""
+    """Questions about a column whose values the judges agree on."""
     readings = [judge[name] for judge in case.judges.values() if name in judge]
     values = readings[0]
-    if any(not same(tuple(values), tuple(other)) for other in readings[1:]):
+    if case.as_text or any(not same(tuple(values), tuple(other)) for other in readings[1:]):
         return []
     some = [value for value in values if value is not None]
     column = quoted(name)
     asked = [Question("count(*)", f"where {column} is null", [(len(values) - len(some),)])]
-    if not some or case.loose or not is_one_kind(some):
-        return [] if case.loose else asked
+    asked += parts(rng, column, values)
+    skipped = rng.choice([0, 1, len(values) // 2])
+    first = [(value,) for value in values[skipped : skipped + 3]]
+    asked.append(Question(column, f"limit 3 offset {skipped}", first))
+    if not some or not is_one_kind(some) or any(order(value) is None for value in some):
+        return asked
+    asked += groups(column, values, some)
+    return asked + compared(rng, column, values, some) + sorted_ones(column, values, some)
+
+
+def compared(rng: random.Random, column: str, values: list, some: list) -> list[Question]:
+    """Comparisons with one of the values, and what such a filter leaves."""
     value = rng.choice(some)
     literal = literal_of(value)
-    if literal is None or any(order(other) is None for other in some):
-        return asked
+    if literal is None:
+        return []
+    asked = []
     operators = {
         "=": lambda a, b: a == b,
         "<>": lambda a, b: a != b,
@@ -51,24 +64,68 @@ def about(rng: random.Random, case, name: str) -> list[Question]:
         ">=": lambda a, b: a >= b,
     }
     for sign in rng.sample(sorted(operators), 3):
-        holds = operators[sign]
-        count = sum(holds(order(other), order(value)) for other in some)
-        asked.append(Question("count(*)", f"where {column} {sign} {literal}", [(count,)]))
+        left = [other for other in some if operators[sign](order(other), order(value))]
+        asked.append(Question("count(*)", f"where {column} {sign} {literal}", [(len(left),)]))
+        if rng.random() < 0.5:
+            first = [(other,) for other in left[:2]]
+            asked.append(Question(column, f"where {column} {sign} {literal} limit 2", first))
     others = [literal_of(other) for other in rng.sample(some, min(3, len(some)))]
     keys = {order(other) for other in some if literal_of(other) in others}
     if None not in others:
         among = sum(order(other) in keys for other in some)
         asked.append(Question("count(*)", f"where {column} in ({', '.join(others)})", [(among,)]))
-    if isinstance(value, (int, str, Decimal)) and not isinstance(value, bool):
-        ascending = sorted(some, key=order)
-        first = ascending + [None] * (len(values) - len(some))
-        asked.append(
-            Question(f"min({column}), max({column}), count({column})", "", [(ascending[0], ascending[-1], len(some))])
-        )
-        asked.append(Question(column, f"order by {column} limit 3", [(found,) for found in first[:3]]))
-        last = [None] * (len(values) - len(some)) + ascending[::-1]
-        asked.append(Question(column, f"order by {column} desc limit 3", [(found,) for found in last[:3]]))
+        outside = len(some) - among
+        asked.append(Question("count(*)", f"where {column} not in ({', '.join(others)})", [(outside,)]))
     return asked
+
+
+def groups(column: str, values: list, some: list) -> list[Question]:
+    """How many values there are of each."""
+    counts = Counter(order(value) for value in some)
+    sizes = [*counts.values()] + [len(values) - len(some)] * (len(values) > len(some))
+    return [
+        Question(f"count(distinct {column}), count({column})", "", [(len(counts), len(some))]),
+        Question("count(*) c", f"group by {column} order by c", [(size,) for size in sorted(sizes)]),
+    ]
+
+
+def sorted_ones(column: str, values: list, some: list) -> list[Question]:
+    """The smallest and the largest, the first ones, and the sum."""
+    if not all(isinstance(value, (int, str, Decimal)) and not isinstance(value, bool) for value in some):
+        return []
+    ascending = sorted(some, key=order)
+    nulls = [None] * (len(values) - len(some))
+    extremes = (ascending[0], ascending[-1], len(some))
+    asked = [
+        Question(f"min({column}), max({column}), count({column})", "", [extremes]),
+        Question(column, f"order by {column} limit 3", [(found,) for found in (ascending + nulls)[:3]]),
+        Question(column, f"order by {column} desc limit 3", [(found,) for found in (nulls + ascending[::-1])[:3]]),
+    ]
+    if all(isinstance(value, int) and abs(value) < 1 << 64 for value in some):
+        asked.append(Question(f"sum({column})", "", [(sum(some),)]))
+    return asked
+
+
+def parts(rng: random.Random, column: str, values: list) -> list[Question]:
+    """What stands in one field of structs, or under one key of maps: nothing where the whole is NULL."""
+    nested = [value for value in values if isinstance(value, tuple) and value]
+    if not nested or not all(is_named(pair) for value in nested for pair in value):
+        return []
+    key = rng.choice(rng.choice(nested))[0]
+    if "\0" in key:
+        return []
+    found = [None if value is None else dict(value).get(key) for value in values]
+    part = f"{column}['{key.replace(chr(39), chr(39) * 2)}']"
+    count = sum(value is not None for value in found)
+    return [
+        Question(f"count({part})", "", [(count,)]),
+        Question(part, "limit 3", [(value,) for value in found[:3]]),
+    ]
+
+
+def is_named(pair: object) -> bool:
+    """Whether it is a name with a value, and neither an item of a list nor a moment."""
+    return isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and pair[0] not in MOMENTS
 
 
 def is_one_kind(some: list) -> bool:

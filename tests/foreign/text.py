@@ -277,7 +277,8 @@ def csv_of_library(rng: random.Random, folder: Path, number: int) -> typed.Case:
             connection.execute(f"copy (select * from given) to '{path}' (header)")
     told = connection_text(path)
     made = f"CSV by {writer}: {table.schema.to_string()!r}"
-    return typed.Case(path, made, "read_csv", judges={"duckdb, as text": told}, options=", header = true", loose=True)
+    judges = {"duckdb, as text": told}
+    return typed.Case(path, made, "read_csv", judges=judges, options=", header = true", loose=True, as_text=True)
 
 
 def connection_text(path: Path) -> dict[str, list]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import polars
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 from foreign import values
 
 NAMES = ["a", "b", "A", "c d", 'q"uote', "new\nline", "é", "select", "x.y", "_1", "", "it's", "A b", "column0"]
@@ -35,6 +37,8 @@ class Case:
     refused: str = ""
     # Of text, what a value is is compared, and not its type.
     loose: bool = False
+    # The judges read text where Tessera finds types.
+    as_text: bool = False
 
 
 def random_table(rng: random.Random, arrow: bool, kinds: list[pa.DataType] | None = None) -> pa.Table:
@@ -67,6 +71,8 @@ def lacks(kind: pa.DataType) -> bool:
 def parquet(rng: random.Random, folder: Path, number: int) -> Case:
     """A Parquet file."""
     path = folder / f"t{number}.parquet"
+    if rng.random() < 0.05:
+        return encrypted(rng, path)
     writer = rng.choice(["pyarrow"] * 6 + ["duckdb"] * 2 + ["polars"] * 2)
     table = random_table(rng, arrow=False)
     if writer == "pyarrow":
@@ -85,6 +91,35 @@ def parquet(rng: random.Random, folder: Path, number: int) -> Case:
         pass
     read = pq.read_schema(path)
     return Case(path, made, judges=judges, lacking={f.name for f in read if lacks(f.type)})
+
+
+class NoKms(pe.KmsClient):
+    """Keys that hide nothing."""
+
+    def __init__(self, _connection: pe.KmsConnectionConfig) -> None:
+        pe.KmsClient.__init__(self)
+
+    def wrap_key(self, key: bytes, _master: str) -> bytes:
+        return base64.b64encode(key)
+
+    def unwrap_key(self, wrapped: bytes, _master: str) -> bytes:
+        return base64.b64decode(wrapped)
+
+
+def encrypted(rng: random.Random, path: Path) -> Case:
+    """A Parquet file with one encrypted column and a plain footer."""
+    names = ["a", "b", "c"]
+    kinds = {name: values.random_type(rng, 0) for name in names}
+    table = pa.table({name: values.random_array(rng, kind, 100, 0.2) for name, kind in kinds.items()})
+    hidden = rng.choice(names)
+    told = pe.EncryptionConfiguration(footer_key="f", column_keys={"k": [hidden]}, plaintext_footer=True)
+    factory = pe.CryptoFactory(NoKms)
+    properties = factory.file_encryption_properties(pe.KmsConnectionConfig(), told)
+    index = rng.random() < 0.5
+    with pq.ParquetWriter(path, table.schema, encryption_properties=properties, write_page_index=index) as writer:
+        writer.write_table(table, row_group_size=rng.choice([10, 1000]))
+    made = f"pyarrow with column {hidden} encrypted, page index {index}: {kinds}"
+    return Case(path, made, judges={"made": columns_of(table)}, lacking={hidden})
 
 
 def write_pyarrow(rng: random.Random, table: pa.Table, path: Path) -> str:

@@ -182,7 +182,9 @@ impl ScalarUDFImpl for Operator {
 
     fn coerce_types(&self, args: &[DataType]) -> PlannerResult<Vec<DataType>> {
         match args {
-            [one] => Ok(vec![if one.is_null() { DataType::Int32 } else { one.clone() }]),
+            [DataType::Null] => Ok(vec![DataType::Int32]),
+            [DataType::Duration(_)] => Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
+            [one] => Ok(vec![one.clone()]),
             [left, right] => match operand_types(self.name, left, right) {
                 Some((left, right)) => Ok(vec![left, right]),
                 None => plan_err!(
@@ -264,6 +266,9 @@ fn operand_types(name: &str, left: &DataType, right: &DataType) -> Option<(DataT
     let pair = |left: &DataType, right: &DataType| Some((left.clone(), right.clone()));
     let month_day_nano = || Interval(IntervalUnit::MonthDayNano);
     match (left, right) {
+        // What a file holds as a duration is an interval.
+        (Duration(_), other) => operand_types(name, &month_day_nano(), other),
+        (other, Duration(_)) => operand_types(name, other, &month_day_nano()),
         (Null, Null) => pair(&Int32, &Int32),
         (Null, Date32) if name == "sub" => pair(&Date32, right),
         (Null, Date32 | Timestamp(..) | Time32(_) | Time64(_)) => Some((month_day_nano(), right.clone())),
@@ -482,9 +487,8 @@ impl AggregateUDFImpl for Aggregate {
         }
         match args {
             [DataType::Null] => Ok(vec![DataType::Int64]),
-            [one] if numeric(one) || matches!(one, DataType::Interval(_) | DataType::Duration(_)) => {
-                Ok(vec![one.clone()])
-            }
+            [DataType::Duration(_)] => Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
+            [one] if numeric(one) || matches!(one, DataType::Interval(_)) => Ok(vec![one.clone()]),
             [DataType::Boolean] => plan_err!("{} does not take boolean; count or cast instead", self.name),
             [other] => plan_err!("{} does not take {}; cast it to a number", self.name, shown(other)),
             _ => plan_err!("{} takes one argument", self.name),

@@ -19,6 +19,7 @@ use super::long::in_pieces;
 use super::one_nan::one_nan;
 use super::plain::{to_form, to_plain};
 use super::scalar::scalar_to_array;
+use super::settled::settled;
 use super::types::{Arg, Resolved};
 
 /// Functions known to give a value for every argument of their types; others are taken to be able to fail.
@@ -217,7 +218,7 @@ impl Foreign {
             .iter()
             .zip(&self.fields)
             .map(|(argument, field)| {
-                let mut array = to_form(argument.array.clone(), field.data_type())?;
+                let mut array = settled(&to_form(argument.array.clone(), field.data_type())?)?;
                 if COMPARING.contains(&name) {
                     array = one_nan(&array)?;
                 }

@@ -156,9 +156,8 @@ fn whole_writer(atom: &Atom) -> WholeWriter {
         }
         Atom::Duration(unit) => Box::new(move |text, length| {
             let nanos = length as i64 as i128 * (1_000_000_000 / per_second(unit)) as i128;
-            let day = 86_400_000_000_000;
-            let days = i32::try_from(nanos / day).unwrap_or(i32::MAX);
-            write_interval(text, IntervalMonthDayNano::new(0, days, (nanos % day) as i64));
+            text.push_str(if nanos < 0 { "-" } else { "" });
+            write_clock(text, nanos.unsigned_abs());
         }),
         _ => Box::new(|text, value| {
             let _ = write!(text, "{value}");
@@ -309,12 +308,16 @@ pub(super) fn write_interval(text: &mut String, value: IntervalMonthDayNano) {
             (false, false) => "",
         };
         let space = if text.len() > start { " " } else { "" };
-        let nanos = value.nanoseconds.unsigned_abs();
-        let seconds = nanos / 1_000_000_000;
-        let _ =
-            write!(text, "{space}{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
-        write_fraction(text, (nanos % 1_000_000_000) as i64, 1_000_000_000);
+        let _ = write!(text, "{space}{sign}");
+        write_clock(text, value.nanoseconds.unsigned_abs().into());
     }
+}
+
+/// A length of time in nanoseconds as hours, minutes and seconds.
+fn write_clock(text: &mut String, nanos: u128) {
+    let seconds = nanos / 1_000_000_000;
+    let _ = write!(text, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    write_fraction(text, (nanos % 1_000_000_000) as i64, 1_000_000_000);
 }
 
 #[cfg(test)]

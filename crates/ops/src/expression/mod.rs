@@ -58,6 +58,7 @@ mod rounding;
 mod rowwise;
 pub mod scalar;
 mod select;
+mod settled;
 mod similar;
 mod simplify;
 mod substr;

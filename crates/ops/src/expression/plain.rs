@@ -12,6 +12,8 @@ use arrow::datatypes::{
 };
 use tessera_types::{Atom, Error, Result};
 
+use super::settled::without_hidden_items;
+
 /// Bytes of an interval in Parquet: months, days and milliseconds, each unsigned and 32-bit.
 const PARQUET_INTERVAL_BYTES: i32 = 12;
 
@@ -58,7 +60,12 @@ pub(crate) fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef>
         }
         (DataType::Map(..), DataType::Map(entries, ordered)) => map_to_form(&array, entries, *ordered),
         (DataType::List(_), DataType::List(item)) => {
-            let (_, offsets, values, nulls) = array.as_list::<i32>().clone().into_parts();
+            let lists = match item.is_nullable() {
+                true => array.clone(),
+                // Items of a list that is NULL may be NULL where others may not.
+                false => without_hidden_items(&array, array.as_list::<i32>().offsets())?,
+            };
+            let (_, offsets, values, nulls) = lists.as_list::<i32>().clone().into_parts();
             let values = to_form(values, item.data_type())?;
             Ok(Arc::new(ListArray::try_new(item.clone(), offsets, values, nulls)?))
         }
@@ -68,7 +75,10 @@ pub(crate) fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef>
             | DataType::ListView(item)
             | DataType::LargeListView(item),
             DataType::List(_),
-        ) => to_form(cast(&array, &DataType::List(item.clone()))?, data_type),
+        ) => {
+            let nullable = Arc::new(item.as_ref().clone().with_nullable(true));
+            to_form(cast(&array, &DataType::List(nullable))?, data_type)
+        }
         (
             DataType::FixedSizeBinary(PARQUET_INTERVAL_BYTES),
             DataType::Interval(IntervalUnit::MonthDayNano),

@@ -18,6 +18,7 @@ use parquet::file::statistics::Statistics;
 use tessera_plan::Scalar;
 use tessera_types::{Atom, Error, Result, Tuple};
 
+use super::encrypted::encrypted_leaves;
 use super::fetch::{GAP_BYTES_MAX, coalesce};
 use super::schema::Readable;
 use crate::context::{Context, RangeReader};
@@ -88,28 +89,22 @@ impl Metadata {
         if reader.len() < 12 {
             return Err(damaged(path, format!("it has only {} bytes", reader.len())));
         }
-        let mut decoder = ParquetMetaDataPushDecoder::try_new(reader.len())
-            .map_err(|error| damaged(path, error))?
-            .with_page_index_policy(PageIndexPolicy::Optional);
-        let parquet = loop {
-            let decoded = guarded(|| decoder.try_decode());
-            let decoded = decoded.ok_or_else(|| damaged(path, "its footer cannot be decoded"))?;
-            match decoded.map_err(|error| unreadable_footer(path, &error))? {
-                DecodeResult::Data(metadata) => break metadata,
-                DecodeResult::NeedsData(ranges) => {
-                    for range in ranges {
-                        let bytes = read_now(reader, range.clone(), context)?;
-                        decoder.push_range(range, bytes).map_err(|error| damaged(path, error))?;
-                    }
-                }
-                DecodeResult::Finished => return Err(damaged(path, "its footer ends early")),
-            }
+        let decoded = match decode(reader, context, PageIndexPolicy::Optional)? {
+            Ok(decoded) => decoded,
+            // Whatever ails a page index, it only spares work. That of encrypted columns is encrypted, too.
+            Err(_) => decode(reader, context, PageIndexPolicy::Skip)?
+                .map_err(|error| unreadable_footer(path, &error))?,
         };
+        let (parquet, encrypted) = decoded;
         let parquet = Arc::new(with_real_dictionaries(parquet).map_err(|error| damaged(path, error))?);
         let readable = guarded(|| Readable::of(&parquet)).ok_or("its schema cannot be");
         let readable = readable.map_err(str::to_string).flatten().map_err(|error| damaged(path, error))?;
-        let Readable { arrow, tuple, unreadable } = readable;
+        let Readable { arrow, tuple, mut unreadable } = readable;
         let schema = parquet.file_metadata().schema_descr();
+        for leaf in encrypted.into_iter().filter(|leaf| *leaf < schema.num_columns()) {
+            let root = schema.get_column_root_idx(leaf);
+            unreadable.insert(root, "it is encrypted, which is not read; decrypt it first".to_string());
+        }
         let mut first_leaf: Vec<usize> = Vec::with_capacity(tuple.len() + 1);
         for leaf in 0..schema.num_columns() {
             if schema.get_column_root_idx(leaf) == first_leaf.len() {
@@ -211,6 +206,41 @@ impl Metadata {
         let (min, max) = if all_null { (None, None) } else { page_min_max(index, page, &atom) };
         let some_null = !required && index.null_count(page) != Some(0);
         Some(Bounds { atom, min, max, some_null, some_value: !all_null })
+    }
+}
+
+/// What a file's footer holds, with its page index unless that is skipped, and the leaves that are encrypted; the
+/// outer errors are those of reading.
+fn decode(
+    reader: &dyn RangeReader,
+    context: Option<&Arc<dyn Context>>,
+    index: PageIndexPolicy,
+) -> Result<parquet::errors::Result<(ParquetMetaData, Vec<usize>)>> {
+    let malformed = |text: &str| ParquetError::General(text.to_string());
+    let mut decoder = match ParquetMetaDataPushDecoder::try_new(reader.len()) {
+        Ok(decoder) => decoder.with_page_index_policy(index),
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut encrypted = Vec::new();
+    loop {
+        let decoded = guarded(|| decoder.try_decode());
+        match decoded.unwrap_or_else(|| Err(malformed("its footer cannot be decoded"))) {
+            Ok(DecodeResult::Data(metadata)) => return Ok(Ok((metadata, encrypted))),
+            Ok(DecodeResult::Finished) => return Ok(Err(malformed("its footer ends early"))),
+            Ok(DecodeResult::NeedsData(ranges)) => {
+                for range in ranges {
+                    let bytes = read_now(reader, range.clone(), context)?;
+                    // The footer's length and magic follow it.
+                    if range.end + 8 == reader.len() {
+                        encrypted = encrypted_leaves(&bytes);
+                    }
+                    if let Err(error) = decoder.push_range(range, bytes) {
+                        return Ok(Err(error));
+                    }
+                }
+            }
+            Err(error) => return Ok(Err(error)),
+        }
     }
 }
 

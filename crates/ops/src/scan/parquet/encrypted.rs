@@ -1,0 +1,173 @@
+//! Which columns of a file with a plain footer are encrypted: the Parquet library passes over what says so.
+
+/// Thrift's structs lie in each other to this depth at most.
+const DEPTH_MAX: usize = 32;
+
+/// Types of Thrift's compact protocol.
+const BOOLEANS: [u8; 2] = [1, 2];
+const BYTE: u8 = 3;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+const STRUCT: u8 = 12;
+const UUID: u8 = 13;
+
+/// Fields of `FileMetaData`, `RowGroup` and `ColumnChunk`.
+const ROW_GROUPS: i64 = 4;
+const COLUMNS: i64 = 1;
+const CRYPTO_METADATA: i64 = 8;
+
+/// The leaves whose values are encrypted, as the first row group says; none where the footer is not understood.
+pub(super) fn encrypted_leaves(footer: &[u8]) -> Vec<usize> {
+    leaves(&mut Thrift(footer)).unwrap_or_default()
+}
+
+fn leaves(thrift: &mut Thrift<'_>) -> Option<Vec<usize>> {
+    let mut encrypted = Vec::new();
+    if !thrift.find(ROW_GROUPS)? || thrift.list()? == 0 || !thrift.find(COLUMNS)? {
+        return Some(encrypted);
+    }
+    for leaf in 0..thrift.list()? {
+        let mut field = 0;
+        while let Some(of_type) = thrift.field(&mut field)? {
+            if field == CRYPTO_METADATA {
+                encrypted.push(leaf);
+            }
+            thrift.skip(of_type, DEPTH_MAX)?;
+        }
+    }
+    Some(encrypted)
+}
+
+/// Bytes of Thrift's compact protocol; nothing where they end early or are something else.
+struct Thrift<'a>(&'a [u8]);
+
+impl Thrift<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn pass(&mut self, bytes: u64) -> Option<()> {
+        self.0 = self.0.get(usize::try_from(bytes).ok()?..)?;
+        Some(())
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// The type of a struct's next field, whose number follows `field`; nothing at the struct's end.
+    fn field(&mut self, field: &mut i64) -> Option<Option<u8>> {
+        let header = self.byte()?;
+        if header == 0 {
+            return Some(None);
+        }
+        *field = match header >> 4 {
+            0 => {
+                let number = self.varint()?;
+                (number >> 1) as i64 ^ -((number & 1) as i64)
+            }
+            step => field.checked_add(step.into())?,
+        };
+        Some(Some(header & 0xf))
+    }
+
+    /// Goes to a struct's field, past those before it; whether it has one.
+    fn find(&mut self, wanted: i64) -> Option<bool> {
+        let mut field = 0;
+        while let Some(of_type) = self.field(&mut field)? {
+            if field == wanted && of_type == LIST {
+                return Some(true);
+            }
+            self.skip(of_type, DEPTH_MAX)?;
+        }
+        Some(false)
+    }
+
+    /// The length of a list of structs.
+    fn list(&mut self) -> Option<usize> {
+        let (of_type, len) = self.items()?;
+        (of_type == STRUCT || len == 0).then_some(usize::try_from(len).ok()?)
+    }
+
+    fn items(&mut self) -> Option<(u8, u64)> {
+        let header = self.byte()?;
+        let len = if header >> 4 == 15 { self.varint()? } else { (header >> 4).into() };
+        Some((header & 0xf, len))
+    }
+
+    /// Passes over a field's value.
+    fn skip(&mut self, of_type: u8, depth: usize) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        match of_type {
+            _ if BOOLEANS.contains(&of_type) => Some(()),
+            BINARY => {
+                let len = self.varint()?;
+                self.pass(len)
+            }
+            LIST | SET => {
+                let (of_type, len) = self.items()?;
+                (0..len).try_for_each(|_| self.skip_item(of_type, depth))
+            }
+            MAP => {
+                let len = self.varint()?;
+                let types = if len > 0 { self.byte()? } else { 0 };
+                (0..len).try_for_each(|_| {
+                    self.skip_item(types >> 4, depth)?;
+                    self.skip_item(types & 0xf, depth)
+                })
+            }
+            STRUCT => {
+                let mut field = 0;
+                while let Some(of_type) = self.field(&mut field)? {
+                    self.skip(of_type, depth)?;
+                }
+                Some(())
+            }
+            DOUBLE => self.pass(8),
+            UUID => self.pass(16),
+            BYTE => self.pass(1),
+            4..=6 => self.varint().map(drop),
+            _ => None,
+        }
+    }
+
+    /// As [`Thrift::skip`], of an item of a list, where a boolean takes a byte.
+    fn skip_item(&mut self, of_type: u8, depth: usize) -> Option<()> {
+        if BOOLEANS.contains(&of_type) { self.pass(1) } else { self.skip(of_type, depth) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_with_crypto_metadata_are_encrypted() {
+        // version = 2, schema = [{name = "s"}], rows = 1, row groups = [{columns = [{file offset}, {file offset, crypto
+        // metadata = {footer key = {}}}, {file offset}]}].
+        let schema = [0x19, 0x1c, 0x48, 0x01, b's', 0x00];
+        let columns =
+            [0x19, 0x3c, 0x26, 0x08, 0x00, 0x26, 0x08, 0x6c, 0x1c, 0x00, 0x00, 0x00, 0x26, 0x08, 0x00];
+        let footer =
+            [&[0x15, 0x04][..], &schema, &[0x16, 0x02, 0x19, 0x1c], &columns, &[0x00, 0x00]].concat();
+        assert_eq!(encrypted_leaves(&footer), [1]);
+        for len in 0..footer.len() {
+            encrypted_leaves(&footer[..len]);
+        }
+        let nested = [0x1c; 100_000];
+        assert!(encrypted_leaves(&nested).is_empty());
+    }
+}
