@@ -173,6 +173,9 @@ def literal_of(value: object) -> str | None:
         if not (FIRST - EPOCH).days <= days <= (LAST - EPOCH).days:
             return None
         return f"date '{(EPOCH + datetime.timedelta(days=days)).date()}'"
+    if value[0] == "time" and value[1] % 1000 == 0:
+        seconds, micros = divmod(value[1] // 1000, 10**6)
+        return f"time '{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micros:06}'"
     if value[0] == "timestamp" and value[1] % 1000 == 0:
         micros = datetime.timedelta(microseconds=value[1] // 1000)
         if not FIRST - EPOCH <= micros <= LAST - EPOCH:

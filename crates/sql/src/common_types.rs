@@ -1,9 +1,10 @@
 //! The common type of operands, where ours is not DataFusion's.
 //!
 //! A decimal beside a double becomes a double, as in PostgreSQL; DataFusion makes both decimals, which hold less. A date
-//! beside a timestamp becomes one of the timestamp's unit; DataFusion takes nanoseconds, which end in 2262.
+//! beside a timestamp becomes one of the timestamp's unit; DataFusion takes nanoseconds, which end in 2262. Times of several
+//! units, as files have them, become those of the finest; DataFusion finds no type for them.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::{Column, DFSchema};
 use datafusion_expr::expr::InSubquery;
 use datafusion_expr::{
@@ -155,17 +156,36 @@ fn common<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Option<DataT
     if any(DataType::is_floating) && any(DataType::is_decimal) {
         return Some(DataType::Float64);
     }
+    let times = types.clone().filter(|data_type| is_time(data_type));
+    if let Some(finest) = times.clone().max_by_key(|data_type| time_unit(data_type))
+        && times.clone().any(|data_type| data_type != finest)
+    {
+        return Some(finest.clone());
+    }
     let moment = types.clone().filter(|data_type| matches!(data_type, DataType::Timestamp(..)));
     let finest = moment.max_by_key(|data_type| match data_type {
         DataType::Timestamp(unit, zone) => (zone.is_some(), *unit),
-        _ => (false, arrow::datatypes::TimeUnit::Second),
+        _ => (false, TimeUnit::Second),
     });
     finest.filter(|_| any(|data_type| *data_type == DataType::Date32)).cloned()
+}
+
+fn is_time(data_type: &DataType) -> bool {
+    time_unit(data_type).is_some()
+}
+
+/// The unit of a time of day.
+pub(crate) fn time_unit(data_type: &DataType) -> Option<TimeUnit> {
+    match data_type {
+        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
+        _ => None,
+    }
 }
 
 /// Whether a value of type `from` is cast in a mixture of this common type.
 fn gives_way(from: &DataType, common: &DataType) -> bool {
     match common {
+        DataType::Time32(_) | DataType::Time64(_) => is_time(from) && from != common,
         DataType::Float64 => from.is_decimal() || *from == DataType::Float32,
         _ => *from == DataType::Date32,
     }

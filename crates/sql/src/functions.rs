@@ -20,6 +20,7 @@ use tessera_ops::{Context, RangeReader, Run};
 use tessera_plan::{Expr as PlanExpr, Functions};
 use tessera_types::{Atom, Error, Result, SqlState, Tuple};
 
+use crate::common_types::time_unit;
 use crate::error::to_datafusion;
 use crate::types::planning_type;
 
@@ -297,7 +298,10 @@ fn operand_types(name: &str, left: &DataType, right: &DataType) -> Option<(DataT
         (Date32, Timestamp(unit, zone)) if name == "sub" => {
             Some((Timestamp(*unit, zone.clone()), right.clone()))
         }
-        (Time32(_) | Time64(_), Time32(_) | Time64(_)) if name == "sub" && left == right => pair(left, right),
+        (Time32(_) | Time64(_), Time32(_) | Time64(_)) if name == "sub" => {
+            let finest = if time_unit(left) < time_unit(right) { right } else { left };
+            pair(finest, finest)
+        }
         (Interval(_), Interval(_)) if matches!(name, "add" | "sub") => {
             Some((month_day_nano(), month_day_nano()))
         }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
-use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name, unique_names};
+use tessera_types::{Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quote_name, unique_names};
 
 use crate::context::{Context, RangeReader, Read, Run};
 use crate::describe;
@@ -181,6 +181,7 @@ pub(crate) fn is_lossless(from: &Atom, to: &Atom) -> bool {
         (Atom::Decimal(p, s), Atom::Decimal(q, t)) => t >= s && q - *t as u8 >= p - *s as u8,
         (_, Atom::Decimal(q, t)) => digits(from).is_some_and(|digits| digits <= q - *t as u8),
         (Atom::Timestamp(a, x), Atom::Timestamp(b, y)) => (x == y) && a <= b,
+        (Atom::Time(a), Atom::Time(b)) => a <= b,
         (Atom::List(a), Atom::List(b)) => is_lossless(&a.atom, &b.atom) && (b.nullable || !a.nullable),
         (Atom::Struct(a), Atom::Struct(b)) => {
             a.len() == b.len()
@@ -270,6 +271,26 @@ pub(crate) fn readable_tuple(schema: &Schema) -> Tuple {
             Err(_) => Field::nullable(name, Atom::Null),
         });
     Tuple::new(fields.collect::<Vec<_>>())
+}
+
+/// The columns as statements see them: times of day count microseconds at least, as those of SQL do.
+pub(crate) fn statement_tuple(tuple: &Tuple) -> Tuple {
+    let seen = |field: &Field| match field.atom() {
+        Some(atom) => Field::nullable(field.name.clone(), statement_atom(atom)).with_nullable(field.nullable),
+        None => field.clone(),
+    };
+    Tuple::new(tuple.fields().iter().map(seen).collect::<Vec<_>>())
+}
+
+fn statement_atom(atom: &Atom) -> Atom {
+    let slot = |slot: &Slot| Slot { atom: statement_atom(&slot.atom), nullable: slot.nullable };
+    match atom {
+        Atom::Time(unit) => Atom::Time((*unit).max(TimeUnit::Microsecond)),
+        Atom::List(item) => Atom::List(Box::new(slot(item))),
+        Atom::Struct(slots) => Atom::Struct(slots.iter().map(|(name, s)| (name.clone(), slot(s))).collect()),
+        Atom::Map(key, value) => Atom::Map(Box::new(slot(key)), Box::new(slot(value))),
+        other => other.clone(),
+    }
 }
 
 /// A query reads a column of a type that is not supported.

@@ -28,7 +28,7 @@ use crate::guard::guarded;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use crate::scan::file::{
     self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, convert, filter_and_project,
-    joined_conjuncts, read_now, readable_tuple, start_conjuncts, unreadable,
+    joined_conjuncts, read_now, readable_tuple, start_conjuncts, statement_tuple, unreadable,
 };
 use crate::stream_util::ChunksReader;
 
@@ -414,7 +414,7 @@ fn column(array: &ArrayRef, found: &Atom, declared: &Atom) -> Result<Column> {
 /// # Errors
 /// The file cannot be read or is no Arrow IPC.
 pub fn discover(reader: Arc<dyn RangeReader>) -> Result<Tuple> {
-    Ok(readable_tuple(&open(&*reader, None)?.layout.schema))
+    Ok(statement_tuple(&readable_tuple(&open(&*reader, None)?.layout.schema)))
 }
 
 fn damaged(path: &str, error: impl std::fmt::Display) -> Error {

@@ -23,7 +23,7 @@ use super::fetch::{GAP_BYTES_MAX, coalesce};
 use super::schema::Readable;
 use crate::context::{Context, RangeReader};
 use crate::guard::guarded;
-use crate::scan::file::read_now;
+use crate::scan::file::{read_now, statement_tuple};
 use crate::scan::prune::Bounds;
 
 /// What is known of a Parquet file without reading its values.
@@ -360,10 +360,18 @@ pub fn discover(reader: &dyn RangeReader) -> Result<Discovered> {
     let row_groups: Vec<u64> =
         metadata.parquet.row_groups().iter().map(|group| group.num_rows() as u64).collect();
     let rows = row_groups.iter().sum();
-    let columns = (0..metadata.tuple.len())
+    let mut columns = (0..metadata.tuple.len())
         .map(|root| discover_column(&metadata, root, rows, reader))
         .collect::<Result<Vec<_>>>()?;
-    Ok(Discovered { tuple: metadata.tuple, rows, row_groups, columns })
+    let tuple = statement_tuple(&metadata.tuple);
+    for (column, (seen, found)) in columns.iter_mut().zip(tuple.fields().iter().zip(metadata.tuple.fields()))
+    {
+        if seen != found {
+            // They count in the file's unit.
+            (column.min, column.max) = (None, None);
+        }
+    }
+    Ok(Discovered { tuple, rows, row_groups, columns })
 }
 
 fn discover_column(
