@@ -172,6 +172,15 @@ def csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
         lines.append(delimiter.join(fields))
         if width > 1 and rng.random() < 0.02:
             lines.append("")
+    options = []
+    if rng.random() < 0.1 and not any(line.startswith("#") for line in lines):
+        for _ in range(3):
+            lines.insert(rng.randint(0, len(lines)), rng.choice(["#", "# a, b", '#,"', "#\t'x"]))
+        options.append("comment = '#'")
+    if rng.random() < 0.1:
+        preamble = [rng.choice(["A report", 'of "x', "", "1,2"]) for _ in range(rng.randint(1, 3))]
+        lines = preamble + lines
+        options.append(f"skip = {len(preamble)}")
     content = ""
     for line, following in zip(lines, [*lines[1:], "-"], strict=True):
         # A carriage return before a blank line would be half of one line end.
@@ -186,7 +195,6 @@ def csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
         extension = "csv"
     path = folder / f"t{number}.{extension}{suffix}"
     path.write_bytes(packed)
-    options = []
     # What cannot be found out is said: one column has no delimiter, and a header looks like values at times.
     if width == 1 or rng.random() < 0.2:
         options.append(f"delimiter = {sql_text(delimiter)}")

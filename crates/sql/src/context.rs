@@ -11,13 +11,15 @@ use datafusion_expr::planner::{
     ContextProvider, ExprPlanner, PlannerResult as Attempt, RawBinaryExpr, TypePlanner,
 };
 use datafusion_expr::{
-    AggregateUDF, Cast, Expr, ExprSchemable, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
+    AggregateUDF, Cast, Expr, ExprSchemable, HigherOrderUDF, LogicalPlan, Operator, ScalarUDF, TableSource,
+    WindowUDF,
 };
 use sqlparser::ast::{BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 use tessera_ops::expression::Library;
 use tessera_types::{Code, Error, Result, SqlState};
 
 use crate::catalog::{Catalog, Table};
+use crate::common_types::time_unit;
 use crate::error::to_datafusion;
 use crate::functions::{Arithmetic, aggregates};
 use crate::operators::NEGATIVE;
@@ -391,7 +393,7 @@ impl ExprPlanner for Operators {
                     function.map(|function| function.call(vec![raw.left.clone(), raw.right.clone()]));
                 return Ok(planned.map_or(Attempt::Original(raw), Attempt::Planned));
             }
-            _ => return Ok(Attempt::Original(raw)),
+            _ => return Ok(times_in_one_unit(raw, schema)),
         };
         let (left, right) = (raw.left, raw.right);
         // Types are asked for only where a literal takes one from the other side: asking is dear in long chains.
@@ -403,6 +405,32 @@ impl ExprPlanner for Operators {
         };
         let (left, right) = (typed(left, right_type), typed(right, left_type));
         self.arithmetic.call(name, vec![left, right]).map(Attempt::Planned)
+    }
+}
+
+/// A comparison of times of several units, for which the planner finds no type.
+fn times_in_one_unit(raw: RawBinaryExpr, schema: &DFSchema) -> Attempt<RawBinaryExpr> {
+    let operator = match raw.op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return Attempt::Original(raw),
+    };
+    // Only of what tells its type at once: asking is dear in long chains.
+    let unit = |expr: &Expr| match expr {
+        Expr::Column(_) | Expr::Cast(_) => time_unit(&expr.get_type(schema).ok()?),
+        _ => None,
+    };
+    match (unit(&raw.left), unit(&raw.right)) {
+        (Some(left), Some(right)) if left != right => {
+            let (mut left, mut right) = (raw.left, raw.right);
+            crate::common_types::unify(vec![&mut left, &mut right], schema);
+            Attempt::Planned(datafusion_expr::binary_expr(left, operator, right))
+        }
+        _ => Attempt::Original(raw),
     }
 }
 

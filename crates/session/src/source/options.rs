@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(
             message,
             "unknown option 'delimeter' of reading CSV files; expected header, delimiter, quote, \
-             escape, null, sample"
+             escape, null, sample, skip, comment"
         );
         assert!(refused(FileFormat::Parquet, &[("header", "true")]).contains("there is none"));
         assert!(refused(FileFormat::Csv, &[("delim", ";"), ("sep", ",")]).contains("twice"));

@@ -126,12 +126,13 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
     let unknown = Unknown {
         delimiter: options.get("delimiter").is_none(),
         quotes: options.get("quote").is_none() && options.get("escape").is_none(),
+        comment: options.get("comment").is_none(),
     };
     let mut csv = CsvOptions::new(options)?;
     let mut columns: Option<(Vec<String>, Vec<Kinds>)> = None;
     for reader in readers {
         let mut head = Head::new(&**reader, None);
-        let start = head.mark_bytes()?;
+        let start = csv.start(&mut head)?;
         if columns.is_none() {
             sniff(&mut head, start, unknown, &mut csv)?;
         }
@@ -154,6 +155,9 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
     }
     if unknown.quotes && csv.escape != csv.quote {
         params.set("escape", text(csv.escape));
+    }
+    if unknown.comment && csv.comment.is_some() {
+        params.set("comment", text(csv.comment));
     }
     params.set("header", csv.header.unwrap_or(true));
     if csv.header == Some(false) {
@@ -179,12 +183,9 @@ fn infer_file(
     columns: &mut Option<(Vec<String>, Vec<Kinds>)>,
 ) -> Result<()> {
     let wrong = |path: &str, line: usize, what: String| Error::data(format!("'{path}', line {line}: {what}"));
-    let first = match options.header {
-        Some(false) => head.record(options, start)?.map(|(end, next)| (start, end, next)),
-        _ => options.first_of(head, start)?,
-    };
+    let first = options.first_of(head, start, options.header == Some(false))?;
     let Some((first, first_end, second)) = first else { return Ok(()) };
-    let first_line = 1 + line_ends(&head.bytes()[start..first], None);
+    let first_line = 1 + line_ends(&head.bytes()[..first], None);
     let lines = line_ends(&head.bytes()[first..second], None);
     let names = header_names(options, &head.bytes()[first..first_end])
         .map_err(|what| wrong(head.path(), first_line, what))?;
@@ -198,7 +199,7 @@ fn infer_file(
     while rows < limit {
         let Some((end, next)) = head.record(options, position)? else { break };
         let record = &head.bytes()[position..end];
-        if !(record.is_empty() && names.len() != 1) {
+        if !(record.is_empty() && names.len() != 1 || options.is_comment(record)) {
             add_record(options, record, &mut kinds).map_err(|what| wrong(head.path(), line, what))?;
             rows += 1;
         }

@@ -1,8 +1,8 @@
 //! `csv_scan`: the tuples of files of comma-separated values (RFC 4180).
 //!
 //! Options: `header` (default true), `delimiter` (`,`), `quote` (`"`; empty for none), `escape` (the quote), `null` (more
-//! text that stands for NULL), `names` (the fields in order, for files without a header). An empty field is NULL, a
-//! quoted one (`""`) the empty string. A record with too many or too few fields is an error, as is a value that is not of
+//! text that stands for NULL), `names` (the fields in order, for files without a header), `skip` (lines before the header),
+//! `comment` (lines that begin with this character are no records). An empty field is NULL, a quoted one (`""`) the empty string. A record with too many or too few fields is an error, as is a value that is not of
 //! the declared type: nothing is lost or cast silently. A blank line is a record only where a record has one field.
 //!
 //! Memory: one block per worker. Order: the source's.
@@ -53,7 +53,9 @@ impl Descriptor for CsvScan {
             "escape",
             "null",
             "names",
-            "sample"
+            "sample",
+            "skip",
+            "comment"
         ],
         0,
         0
@@ -79,7 +81,8 @@ impl SubOperator for CsvScan {
 }
 
 /// The options of reading that SQL may set.
-pub const SCAN_OPTIONS: [&str; 6] = ["header", "delimiter", "quote", "escape", "null", "sample"];
+pub const SCAN_OPTIONS: [&str; 8] =
+    ["header", "delimiter", "quote", "escape", "null", "sample", "skip", "comment"];
 /// The options of writing that SQL may set.
 pub const MATERIALIZE_OPTIONS: [&str; 5] = ["header", "delimiter", "quote", "escape", "null"];
 
@@ -93,6 +96,10 @@ pub(crate) struct CsvOptions {
     pub(crate) escape: Option<u8>,
     pub(crate) null: Option<Arc<str>>,
     pub(crate) names: Vec<Arc<str>>,
+    /// Lines before the first record.
+    pub(crate) skip: usize,
+    /// What a line that is no record begins with.
+    pub(crate) comment: Option<u8>,
 }
 
 impl CsvOptions {
@@ -115,6 +122,12 @@ impl CsvOptions {
                 "options quote and escape must be characters other than the delimiter and line ends",
             ));
         }
+        let comment = byte(params, "comment", None)?;
+        if comment.is_some() && (is_line_end(comment) || comment == quote || comment == Some(delimiter)) {
+            return Err(Error::semantic(
+                "option comment must be a character other than the quote, the delimiter and line ends",
+            ));
+        }
         let names = match params.get("names") {
             None => Vec::new(),
             Some(_) => params.strings("names")?,
@@ -129,7 +142,14 @@ impl CsvOptions {
                 Some(_) => Some(params.string("null")?.clone()),
             },
             names,
+            skip: lines(params, "skip")?,
+            comment,
         })
+    }
+
+    /// Whether a record is a comment.
+    fn is_comment(&self, record: &[u8]) -> bool {
+        self.comment.is_some() && record.first().copied() == self.comment
     }
 
     fn is_null(&self, text: &[u8]) -> bool {
@@ -149,6 +169,17 @@ pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>> {
         }
         Some(_) => Err(wrong()),
     }
+}
+
+/// A number of lines, or its text.
+fn lines(params: &Params, name: &str) -> Result<usize> {
+    let found = match params.get(name) {
+        None => Some(0),
+        Some(Value::Integer(number)) => usize::try_from(*number).ok(),
+        Some(Value::String(text)) => text.parse().ok(),
+        Some(_) => None,
+    };
+    found.ok_or_else(|| Error::semantic(format!("option {name} must be a number of lines")))
 }
 
 fn byte(params: &Params, name: &str, otherwise: Option<u8>) -> Result<Option<u8>> {
@@ -188,11 +219,14 @@ impl TextFormat for CsvOptions {
     }
 
     fn layout(&self, head: &mut Head<'_>, columns: &Tuple, constants: &[Option<ArrayRef>]) -> Result<Layout> {
-        let start = head.mark_bytes()?;
+        let start = self.start(head)?;
         let (names, header_bytes) = self.field_names(head, start)?;
         let of_file: Vec<usize> = (0..columns.len()).filter(|&column| constants[column].is_none()).collect();
         let has_bytes = of_file.iter().any(|&column| columns.fields()[column].atom() == Some(&Atom::Bytes));
-        let mut layout = Layout { header_bytes: header_bytes as u64, has_bytes, ..Default::default() };
+        // Quotes in comments would be counted with those of fields.
+        let is_whole = self.comment.is_some();
+        let header_bytes = header_bytes as u64;
+        let mut layout = Layout { header_bytes, has_bytes, is_whole, ..Default::default() };
         // Without names, fields are columns in order.
         let Some(names) = names else {
             layout.targets = (0..of_file.len()).map(Some).collect();
@@ -222,7 +256,7 @@ impl TextFormat for CsvOptions {
 
     fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells]) -> Result<bool, BadRecord> {
         // A blank line is a record only where a record has one field: then that is NULL.
-        if record.is_empty() && layout.targets.len() != 1 {
+        if record.is_empty() && layout.targets.len() != 1 || self.is_comment(record) {
             return Ok(false);
         }
         layout.check_text(record)?;
@@ -255,11 +289,26 @@ impl TextFormat for CsvOptions {
 }
 
 impl CsvOptions {
-    /// The first record that is not blank, from `start` on: its start, its end and the start of the next.
-    fn first_of(&self, head: &mut Head<'_>, start: usize) -> Result<Option<(usize, usize, usize)>> {
+    /// Where the records of a file begin, its header among them.
+    fn start(&self, head: &mut Head<'_>) -> Result<usize> {
+        let mut start = head.mark_bytes()?;
+        for _ in 0..self.skip {
+            start = head.line_after(start)?;
+        }
+        Ok(start)
+    }
+
+    /// The first record that is no comment, nor blank unless `blank`, from `start` on: its start, its end
+    /// and the start of the next.
+    fn first_of(
+        &self,
+        head: &mut Head<'_>,
+        start: usize,
+        blank: bool,
+    ) -> Result<Option<(usize, usize, usize)>> {
         let mut position = start;
         while let Some((end, next)) = head.record(self, position)? {
-            if end > position {
+            if (end > position || blank) && !self.is_comment(&head.bytes()[position..end]) {
                 return Ok(Some((position, end, next)));
             }
             position = next;
@@ -273,7 +322,7 @@ impl CsvOptions {
         if self.header == Some(false) {
             return Ok((named, start));
         }
-        let Some((header, end, next)) = self.first_of(head, start)? else { return Ok((named, start)) };
+        let Some((header, end, next)) = self.first_of(head, start, false)? else { return Ok((named, start)) };
         let names = header_names(self, &head.bytes()[header..end])
             .map_err(|what| Error::data(format!("'{}', line 1: {what}", head.path())))?;
         Ok((Some(names), next))
@@ -293,8 +342,11 @@ pub fn field_positions(
     let options = CsvOptions::new(params)?;
     let mut head = Head::new(reader, None);
     let layout = options.layout(&mut head, columns, &vec![None; columns.len()])?;
-    let start = head.mark_bytes()?;
-    if let Some((first, _, next)) = options.first_of(&mut head, start)?
+    if options.skip > 0 || options.comment.is_some() {
+        return Ok(None);
+    }
+    let start = options.start(&mut head)?;
+    if let Some((first, _, next)) = options.first_of(&mut head, start, false)?
         && (first > start || head.bytes()[..next].ends_with(b"\r"))
     {
         return Ok(None);

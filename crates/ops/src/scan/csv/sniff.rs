@@ -1,5 +1,5 @@
-//! How a CSV file is written, where options do not say: its delimiter, quote and escape, from the
-//! first records.
+//! How a CSV file is written, where options do not say: its delimiter, quote, escape and comments,
+//! from the first records.
 
 use tessera_types::Result;
 
@@ -10,6 +10,8 @@ use crate::scan::text::Head;
 pub(super) const DELIMITERS: [u8; 4] = *b",|;\t";
 /// Quotes and escapes that are tried.
 const QUOTES: [(u8, u8); 3] = [(b'"', b'"'), (b'"', b'\\'), (b'\'', b'\'')];
+/// What comments begin with.
+const COMMENT: u8 = b'#';
 /// Bytes and records that are looked at.
 const SNIFFED_BYTES: usize = 1 << 20;
 const SNIFFED_RECORDS: usize = 1_000;
@@ -19,6 +21,7 @@ const SNIFFED_RECORDS: usize = 1_000;
 pub(super) struct Unknown {
     pub(super) delimiter: bool,
     pub(super) quotes: bool,
+    pub(super) comment: bool,
 }
 
 /// What records look like, read in one way.
@@ -48,11 +51,42 @@ pub(super) fn sniff(
     unknown: Unknown,
     options: &mut CsvOptions,
 ) -> Result<()> {
-    if !unknown.delimiter && !unknown.quotes {
+    if !unknown.delimiter && !unknown.quotes && !unknown.comment {
         return Ok(());
     }
     head.read_to(SNIFFED_BYTES)?;
     let (at_end, bytes) = (head.at_end(), head.bytes().get(start..).unwrap_or_default());
+    let Some((way, look)) = sniff_fields((bytes, at_end), unknown, options) else { return Ok(()) };
+    // Comments are taken for such only where the file has no fields with them, or not the same in all records.
+    if unknown.comment && !(is_sound(&look) && look.fields > 1) && has_comments(bytes) {
+        let commented = CsvOptions { comment: Some(COMMENT), ..options.clone() };
+        if let Some((way, look)) = sniff_fields((bytes, at_end), unknown, &commented)
+            && is_sound(&look)
+            && look.fields > 1
+        {
+            *options = way;
+            return Ok(());
+        }
+    }
+    *options = way;
+    Ok(())
+}
+
+fn is_sound(look: &Look) -> bool {
+    look.is_even && look.is_well_formed
+}
+
+fn has_comments(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&COMMENT)
+        || bytes.windows(2).any(|pair| matches!(pair[0], b'\n' | b'\r') && pair[1] == COMMENT)
+}
+
+/// The best way to read the fields of what a file begins with.
+fn sniff_fields(
+    (bytes, at_end): (&[u8], bool),
+    unknown: Unknown,
+    options: &CsvOptions,
+) -> Option<(CsvOptions, Look)> {
     let delimiters: Vec<u8> = match unknown.delimiter {
         true => DELIMITERS.to_vec(),
         false => vec![options.delimiter],
@@ -70,26 +104,21 @@ pub(super) fn sniff(
         });
         ways.extend(best(readings.collect()));
     }
-    let is_sound = |look: &Look| look.is_even && look.is_well_formed;
     // Other quotes are taken only where they are there, and the usual ones are not or do not fit.
     let usual = ways.first().map(|(_, look)| look.clone()).unwrap_or_default();
     let other = ways.iter().skip(1).find(|(_, look)| {
         let better = !is_sound(&usual) || (!usual.has_quotes && look.fields >= usual.fields);
         look.has_quotes && is_sound(look) && better
     });
-    if let Some((way, _)) = other.or(ways.first()) {
-        *options = way.clone();
-    }
-    Ok(())
+    other.or(ways.first()).cloned()
 }
 
 /// The best of some ways to read a file that have the same quotes.
 fn best(ways: Vec<(CsvOptions, Look)>) -> Option<(CsvOptions, Look)> {
-    let sound = |look: &Look| look.is_even && look.is_well_formed;
     let rank = |look: &Look| match look.fields {
         // One field a record is what every text is; the delimiter must only be none of its bytes.
-        0 | 1 => (0, usize::from(sound(look)), 0),
-        fields => (1, usize::from(sound(look)), fields),
+        0 | 1 => (0, usize::from(is_sound(look)), 0),
+        fields => (1, usize::from(is_sound(look)), fields),
     };
     // The first of those that are equal.
     ways.into_iter().reduce(|best, way| if rank(&way.1) > rank(&best.1) { way } else { best })
@@ -106,7 +135,7 @@ fn look(options: &CsvOptions, bytes: &[u8], at_end: bool) -> Look {
         };
         let record = &bytes[position..end];
         position = next;
-        if record.is_empty() {
+        if record.is_empty() || options.is_comment(record) {
             continue;
         }
         let mut fields = 0;
@@ -135,7 +164,7 @@ mod tests {
     fn sniffed(text: &str) -> String {
         let reader = InMemory(text.as_bytes().to_vec());
         let mut options = CsvOptions::new(&Params::new()).unwrap();
-        let unknown = Unknown { delimiter: true, quotes: true };
+        let unknown = Unknown { delimiter: true, quotes: true, comment: true };
         sniff(&mut Head::new(&reader, None), 0, unknown, &mut options).unwrap();
         let bytes = [Some(options.delimiter), options.quote, options.escape];
         bytes.into_iter().flatten().map(char::from).collect()
@@ -163,6 +192,22 @@ mod tests {
         ] {
             assert_eq!(sniffed(text).chars().next(), expected.chars().next(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn comments() {
+        let comment = |text: &str| {
+            let reader = InMemory(text.as_bytes().to_vec());
+            let mut options = CsvOptions::new(&Params::new()).unwrap();
+            let unknown = Unknown { delimiter: true, quotes: true, comment: true };
+            sniff(&mut Head::new(&reader, None), 0, unknown, &mut options).unwrap();
+            (options.comment.is_some(), options.delimiter)
+        };
+        assert_eq!(comment("# a, \"b\na;b\n1;2\n# c\n"), (true, b';'));
+        assert_eq!(comment("a,b\n#c\n1,2\n"), (true, b','));
+        assert_eq!(comment("#a,b\n1,2\n"), (false, b','), "a name");
+        assert_eq!(comment("#a\n1\n"), (false, b','), "a column");
+        assert_eq!(comment("a,b\n#1,2\n"), (false, b','), "a value");
     }
 
     #[test]

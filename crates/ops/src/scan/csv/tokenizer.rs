@@ -28,6 +28,11 @@ pub(crate) fn record_end(
     start: usize,
     at_end: bool,
 ) -> Option<(usize, usize)> {
+    if options.comment.is_some() && bytes.get(start).copied() == options.comment {
+        // A quote in a comment is a character like others.
+        let bare = CsvOptions { quote: None, ..options.clone() };
+        return rest_of_record(&bare, bytes, start, UNQUOTED, at_end);
+    }
     rest_of_record(options, bytes, start, FIELD_START, at_end)
 }
 

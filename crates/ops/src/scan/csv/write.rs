@@ -106,6 +106,8 @@ fn default_options() -> CsvOptions {
         quote: Some(b'"'),
         escape: Some(b'"'),
         null: None,
+        skip: 0,
+        comment: None,
         names: Vec::new(),
     }
 }

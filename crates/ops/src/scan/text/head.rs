@@ -62,6 +62,25 @@ impl<'a> Head<'a> {
         }
     }
 
+    /// The start of the line behind the one at `start`, or the end of the file.
+    pub(crate) fn line_after(&mut self, start: usize) -> Result<usize> {
+        loop {
+            let rest = self.bytes.get(start..).unwrap_or_default();
+            match rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+                Some(at) if rest[at] == b'\r' && rest.get(at + 1) == Some(&b'\n') => {
+                    return Ok(start + at + 2);
+                }
+                Some(at) if self.at_end() || at + 1 < rest.len() => return Ok(start + at + 1),
+                None if self.at_end() => return Ok(self.bytes.len()),
+                _ => {}
+            }
+            if rest.len() > RECORD_BYTES_MAX {
+                return Err(too_long(self.path(), start as u64));
+            }
+            self.read_to((self.bytes.len() * 2).max(BEYOND_BYTES as usize))?;
+        }
+    }
+
     /// Bytes of a byte order mark at the start.
     ///
     /// # Errors
