@@ -138,6 +138,7 @@ impl VisitorMut for Check {
         }
         if let Some(order_by) = order_by {
             check_order(order_by, place)?;
+            order_distinct_on(order_by, body);
         }
         if let Some(LimitClause::LimitOffset { limit_by, .. }) = limit_clause {
             refuse(!limit_by.is_empty(), "LIMIT BY", place)?;
@@ -283,6 +284,18 @@ impl VisitorMut for Check {
             }
             Expr::InList { expr: value, list, negated } => {
                 if let Some(found) = crate::literals::row_in_list(value, list, *negated) {
+                    *expr = found;
+                }
+                ControlFlow::Continue(())
+            }
+            Expr::IsNull(value) => {
+                if let Some(found) = crate::literals::null_row(value, true) {
+                    *expr = found;
+                }
+                ControlFlow::Continue(())
+            }
+            Expr::IsNotNull(value) => {
+                if let Some(found) = crate::literals::null_row(value, false) {
                     *expr = found;
                 }
                 ControlFlow::Continue(())
@@ -482,6 +495,23 @@ fn by_position(key: &mut Expr, projection: &[SelectItem]) -> Flow {
         None => {
             let error = Error::semantic(format!("DISTINCT ON {number}: there is no such column in SELECT"));
             ControlFlow::Break(error)
+        }
+    }
+}
+
+/// Positions in the ORDER BY of a DISTINCT ON as the columns' own text: the planner knows no name of a constant's column.
+fn order_distinct_on(order_by: &mut OrderBy, body: &SetExpr) {
+    let SetExpr::Select(select) = body else { return };
+    let OrderByKind::Expressions(keys) = &mut order_by.kind else { return };
+    if !matches!(select.distinct, Some(Distinct::On(_))) {
+        return;
+    }
+    for key in keys {
+        // What is no position of a column is left to the planner.
+        let mut expr = key.expr.clone();
+        if by_position(&mut expr, &select.projection).is_continue() {
+            let is_number = matches!(&expr, Expr::Value(value) if matches!(value.value, Value::Number(..)));
+            key.expr = if is_number { Expr::Nested(Box::new(expr)) } else { expr };
         }
     }
 }

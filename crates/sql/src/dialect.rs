@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 
-use sqlparser::ast::{Expr, UnaryOperator};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -42,19 +42,36 @@ impl Dialect for Tessera {
         POSTGRES.is_reserved_for_identifier(keyword)
     }
 
-    /// A sign binds tighter than `^`: `-2^2` is 4.
+    /// A sign binds tighter than `^`: `-2^2` is 4. Other operators before a value bind as those between two do: `~5 + 1`
+    /// is `~6`.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        let op = match parser.peek_token_ref().token {
-            Token::Minus => UnaryOperator::Minus,
-            Token::Plus => UnaryOperator::Plus,
+        let other = self.prec_value(Precedence::PgOther);
+        let (op, precedence) = match parser.peek_token_ref().token {
+            Token::Minus => (UnaryOperator::Minus, SIGN_PRECEDENCE),
+            Token::Plus => (UnaryOperator::Plus, SIGN_PRECEDENCE),
+            Token::Tilde => (UnaryOperator::BitwiseNot, other),
+            Token::AtSign => (UnaryOperator::PGAbs, other),
+            Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, other),
+            Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, other),
             _ => return None,
         };
         parser.next_token();
-        let operand = parser.parse_subexpr(SIGN_PRECEDENCE);
+        let operand = parser.parse_subexpr(precedence);
         Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(operand) }))
     }
 
+    fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
+        if word_follows(parser, "isnull") {
+            parser.next_token();
+            return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
+        }
+        self.distinct_from(parser, expr).or_else(|| self.between(parser, expr))
+    }
+
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        if word_follows(parser, "isnull") {
+            return Some(Ok(self.prec_value(Precedence::Is)));
+        }
         POSTGRES.get_next_precedence(parser)
     }
 
@@ -140,5 +157,70 @@ impl Dialect for Tessera {
 
     fn supports_order_by_all(&self) -> bool {
         true
+    }
+}
+
+/// Whether the next token is this word, without quotes.
+fn word_follows(parser: &Parser<'_>, word: &str) -> bool {
+    match &parser.peek_token_ref().token {
+        Token::Word(found) => found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word),
+        _ => false,
+    }
+}
+
+impl Tessera {
+    /// `IS [NOT] DISTINCT FROM`, whose right side ends before AND and OR.
+    fn distinct_from(&self, parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, ParserError>> {
+        use Keyword::{DISTINCT, FROM, IS, NOT};
+        let negated = if parser.parse_keywords(&[IS, DISTINCT, FROM]) {
+            false
+        } else if parser.parse_keywords(&[IS, NOT, DISTINCT, FROM]) {
+            true
+        } else {
+            return None;
+        };
+        let right = parser.parse_subexpr(self.prec_value(Precedence::Is));
+        let left = Box::new(left.clone());
+        Some(right.map(|right| match negated {
+            false => Expr::IsDistinctFrom(left, Box::new(right)),
+            true => Expr::IsNotDistinctFrom(left, Box::new(right)),
+        }))
+    }
+
+    /// `[NOT] BETWEEN SYMMETRIC` as BETWEEN the bounds in either order; ASYMMETRIC says what is so without it.
+    fn between(&self, parser: &mut Parser<'_>, value: &Expr) -> Option<Result<Expr, ParserError>> {
+        use Keyword::{ASYMMETRIC, BETWEEN, NOT, SYMMETRIC};
+        let mut follow = |keywords: &[Keyword]| parser.parse_keywords(keywords);
+        let (negated, symmetric) = if follow(&[BETWEEN, SYMMETRIC]) {
+            (false, true)
+        } else if follow(&[NOT, BETWEEN, SYMMETRIC]) {
+            (true, true)
+        } else if follow(&[BETWEEN, ASYMMETRIC]) {
+            (false, false)
+        } else if follow(&[NOT, BETWEEN, ASYMMETRIC]) {
+            (true, false)
+        } else {
+            return None;
+        };
+        let precedence = self.prec_value(Precedence::Between);
+        let mut bounds = || {
+            let low = parser.parse_subexpr(precedence)?;
+            parser.expect_keyword(Keyword::AND)?;
+            Ok((low, parser.parse_subexpr(precedence)?))
+        };
+        Some(bounds().map(|(low, high)| {
+            let between = |low: &Expr, high: &Expr| Expr::Between {
+                expr: Box::new(value.clone()),
+                negated,
+                low: Box::new(low.clone()),
+                high: Box::new(high.clone()),
+            };
+            if !symmetric {
+                return between(&low, &high);
+            }
+            let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+            let (left, right) = (Box::new(between(&low, &high)), Box::new(between(&high, &low)));
+            Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }))
+        }))
     }
 }

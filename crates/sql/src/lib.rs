@@ -10,6 +10,7 @@
 //!
 //! Non-goals: running plans, finding files, remembering tables; those belong to the session.
 
+mod adjacent;
 mod catalog;
 mod check;
 mod clock;

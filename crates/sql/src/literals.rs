@@ -1,6 +1,9 @@
 //! Literals that the planner would read in its own way, written so that the evaluator reads them.
 
-use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr, Interval, Spanned, UnaryOperator, Value};
+use sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
+    Spanned, UnaryOperator, Value,
+};
 use tessera_types::{Error, Result, Span};
 
 /// An interval as a cast of its text, or as so many times one unit where the number is an expression.
@@ -96,9 +99,31 @@ pub(crate) fn row_in_list(value: &Expr, list: &[Expr], negated: bool) -> Option<
     Some(if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) } } else { found })
 }
 
-fn row(expr: &Expr) -> Option<&[Expr]> {
+/// IS NULL or IS NOT NULL of a row written out: whether all of its values are so.
+pub(crate) fn null_row(value: &Expr, is_null: bool) -> Option<Expr> {
+    let test = |value: &Expr| match is_null {
+        true => Expr::IsNull(Box::new(nested(value.clone()))),
+        false => Expr::IsNotNull(Box::new(nested(value.clone()))),
+    };
+    let mut value = value;
+    while let Expr::Nested(inner) = value {
+        value = inner;
+    }
+    joined(row(value)?.iter().map(test), BinaryOperator::And)
+}
+
+/// The values of `(a, b)` or `ROW(a, b)`.
+fn row(expr: &Expr) -> Option<Vec<Expr>> {
     match expr {
-        Expr::Tuple(values) => Some(values),
+        Expr::Tuple(values) => Some(values.clone()),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
+            let FunctionArguments::List(list) = &function.args else { return None };
+            let value = |arg: &FunctionArg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+                _ => None,
+            };
+            list.args.iter().map(value).collect()
+        }
         _ => None,
     }
 }
@@ -143,5 +168,8 @@ mod tests {
         assert_eq!(shown("(a, b) <> (1, 2)"), "(a <> 1 OR b <> 2)");
         assert_eq!(shown("(a, b) <= (1, 2)"), "(a < 1 OR (a = 1 AND (b <= 2)))");
         assert_eq!(shown("(a, b) not in ((1, 2))"), "NOT (((a = 1 AND b = 2)))");
+        let shown = |is_null| null_row(&parsed("(a, b)"), is_null).map(|expr| expr.to_string());
+        assert_eq!(shown(true).as_deref(), Some("((a) IS NULL AND (b) IS NULL)"));
+        assert_eq!(shown(false).as_deref(), Some("((a) IS NOT NULL AND (b) IS NOT NULL)"));
     }
 }

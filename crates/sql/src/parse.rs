@@ -63,7 +63,8 @@ fn end_of(sql: &str) -> Span {
 }
 
 fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
-    let tokens = crate::from_first::with_select(crate::numbers::tokens(sql)?);
+    let tokens = crate::adjacent::joined(crate::numbers::tokens(sql)?);
+    let tokens = crate::from_first::with_select(tokens);
     let mut parser = DFParserBuilder::new(tokens)
         .with_dialect(&Tessera)
         .with_recursion_limit(SQL_DEPTH_MAX)

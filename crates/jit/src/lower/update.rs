@@ -5,12 +5,12 @@
 
 use std::num::NonZeroU32;
 
-use inkwell::IntPredicate;
 use inkwell::builder::BuilderError;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue};
+use inkwell::{FloatPredicate, IntPredicate};
 use tessera_ops::code::{Machine, Operation, StateCode, StepCode, UpdateCode, ValueCode};
 
 use super::NONE;
@@ -115,6 +115,7 @@ impl<'ctx> Update<'_, 'ctx> {
         let builder = &self.parts.builder;
         let mut values = self.parts.values(row);
         let stages = self.arguments(&mut values)?;
+        self.raise_if_infinite(&mut values, &stages)?;
         if self.overflow.is_none() {
             let with_args = self.code.stages.iter().zip(&stages);
             for (state, args, passes) in with_args.flat_map(|(stage, (passes, args))| {
@@ -179,6 +180,28 @@ impl<'ctx> Update<'_, 'ctx> {
         let again = builder.build_int_s_extend(cut, long.get_type(), "")?;
         let wrong = builder.build_int_compare(IntPredicate::NE, again, long, "")?;
         values.raise(wrong, arg.valid, passes)
+    }
+
+    /// Leaves tuples whose infinite value a sum takes to the vectorised tier, which notes in the state that there was one.
+    pub(super) fn raise_if_infinite(
+        &self,
+        values: &mut Values<'_, 'ctx>,
+        stages: &[Arguments<'ctx>],
+    ) -> Built<()> {
+        let builder = &self.parts.builder;
+        for (stage, (passes, args)) in self.code.stages.iter().zip(stages) {
+            for (state, args) in stage.states.iter().zip(args) {
+                let (StepCode::FloatSum, [arg]) = (state.step, &args[..]) else { continue };
+                let value = arg.value.into_float_value();
+                let is = |number: f64| {
+                    let number = value.get_type().const_float(number);
+                    builder.build_float_compare(FloatPredicate::OEQ, value, number, "")
+                };
+                let infinite = builder.build_or(is(f64::INFINITY)?, is(f64::NEG_INFINITY)?, "")?;
+                values.raise(infinite, arg.valid, *passes)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn step(

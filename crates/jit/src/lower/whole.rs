@@ -106,6 +106,7 @@ impl<'ctx> Update<'_, 'ctx> {
         let builder = &self.parts.builder;
         let mut values = self.parts.values(row);
         let stages = self.arguments(&mut values)?;
+        self.raise_if_infinite(&mut values, &stages)?;
         if let Some(raises) = values.raised {
             self.parts.note(raised, raises)?;
         }

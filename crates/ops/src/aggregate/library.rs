@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, UInt32Array, new_empty_array};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, UInt32Array, new_empty_array};
 use arrow::compute;
 use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
 use datafusion_common::{DataFusionError, ScalarValue};
@@ -168,14 +168,18 @@ impl LibraryAggregate {
     /// The function cannot be run with these arguments.
     pub(crate) fn new(spec: Arc<LibrarySpec>) -> Result<Self> {
         let accumulator = spec.accumulator()?;
-        Ok(LibraryAggregate { spec, accumulator, sealed: None })
+        let mut aggregate = LibraryAggregate { spec, accumulator, sealed: None };
+        aggregate.cover(0)?;
+        Ok(aggregate)
     }
 
-    /// Tells the accumulator how many groups there are, also those for which no row came.
+    /// Tells the accumulator how many groups there are, also those for which no row came. Without a filter, accumulators
+    /// believe that each group gets a value with its first call; after one with a filter, they look at each row.
     fn cover(&mut self, groups: usize) -> Result<()> {
         let empty: Vec<ArrayRef> =
             self.spec.fields.iter().map(|field| new_empty_array(field.data_type())).collect();
-        self.accumulator.update_batch(&empty, &[], None, groups).map_err(library_error)
+        let none = BooleanArray::new_null(0);
+        self.accumulator.update_batch(&empty, &[], Some(&none), groups).map_err(library_error)
     }
 }
 

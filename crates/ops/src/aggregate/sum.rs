@@ -47,12 +47,43 @@ impl ExactState {
     }
 }
 
-/// State of a float sum: the sum and how many values there were (2 words).
+/// State of a float sum: the sum and how many values there were (2 words). The count's highest bit says that a value was
+/// infinite: without it, an infinite sum has left its range. Compiled code leaves infinite values to this tier.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct FloatState {
     sum: f64,
     count: u64,
+}
+
+/// The bit of [`FloatState::count`] that an infinite value sets.
+const INFINITE: u64 = 1 << 63;
+
+impl FloatState {
+    #[inline(always)]
+    fn add(&mut self, value: f64, count: u64) {
+        self.sum += value;
+        let infinite = if value.is_infinite() { INFINITE } else { 0 };
+        self.count = (self.count + count) | infinite;
+    }
+
+    fn merge(&mut self, other: FloatState) {
+        self.sum += other.sum;
+        let infinite = (self.count | other.count) & INFINITE;
+        self.count = (self.count() + other.count()) | infinite;
+    }
+
+    fn count(&self) -> u64 {
+        self.count & !INFINITE
+    }
+
+    /// The sum, unless finite values have come to an infinite one.
+    fn sum(&self) -> Result<f64> {
+        match self.sum.is_infinite() && self.count & INFINITE == 0 {
+            true => Err(overflow()),
+            false => Ok(self.sum),
+        }
+    }
 }
 
 // SAFETY: two words, no padding, every pattern is a value.
@@ -123,8 +154,7 @@ impl<N: Inexact> Fold for AddFloat<N> {
 
     #[inline(always)]
     fn fold(&self, state: &mut FloatState, value: N) -> Result<()> {
-        state.sum += value.double();
-        state.count += 1;
+        state.add(value.double(), 1);
         Ok(())
     }
 }
@@ -151,8 +181,7 @@ impl Fold for MergeFloat {
 
     #[inline(always)]
     fn fold(&self, state: &mut FloatState, (sum, count): (f64, u64)) -> Result<()> {
-        state.sum += sum;
-        state.count += count;
+        state.add(sum, count);
         Ok(())
     }
 }
@@ -266,8 +295,7 @@ where
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
         merge(area, self.offset, pairs, |state: &mut FloatState, other: FloatState| {
-            state.sum += other.sum;
-            state.count += other.count;
+            state.merge(other);
             Ok(())
         })
     }
@@ -275,14 +303,14 @@ where
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         let states = area.states::<FloatState>(self.offset);
         let value = |state: FloatState| match output.kind {
-            OutputKind::Average => state.sum / state.count as f64,
-            _ => state.sum,
+            OutputKind::Average => state.sum().map(|sum| sum / state.count() as f64),
+            _ => state.sum(),
         };
         match output.kind {
-            OutputKind::Count => counts(states.map(|state| state.count), output),
+            OutputKind::Count => counts(states.map(|state| state.count()), output),
             _ => {
-                let sums = states.map(|state| (state.count > 0).then(|| value(state)));
-                to_form(Arc::new(sums.collect::<Float64Array>()), &output.data_type)
+                let sums = states.map(|state| (state.count() > 0).then(|| value(state)).transpose());
+                to_form(Arc::new(sums.collect::<Result<Float64Array>>()?), &output.data_type)
             }
         }
     }

@@ -244,6 +244,22 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
                 .ok_or_else(|| super::kernel::unexpected(array))?;
             Ok(Arc::new(input.unary::<_, Date32Type>(day)))
         }
+        (Atom::Timestamp(TimeUnit::Microsecond, None), Atom::Time(TimeUnit::Microsecond)) => {
+            let time = |moment: i64| match moment {
+                i64::MAX | i64::MIN => None,
+                _ => Some(moment.rem_euclid(86_400_000_000)),
+            };
+            let input = array
+                .as_primitive_opt::<TimestampMicrosecondType>()
+                .ok_or_else(|| super::kernel::unexpected(array))?;
+            checked(array, from, to, Arc::new(input.unary_opt::<_, Time64MicrosecondType>(time)), safe)
+        }
+        // Moments in UTC are counted as those without a zone are.
+        (Atom::Timestamp(naive, None), Atom::Timestamp(unit, Some(zone)))
+            if naive == unit && &**zone == "UTC" =>
+        {
+            Ok(arrow::array::make_array(array.to_data().into_builder().data_type(to.arrow()).build()?))
+        }
         (Atom::Interval, Atom::Time(unit)) => {
             let per_day = 86_400_000_000_000;
             let time = |value: IntervalMonthDayNano| value.nanoseconds.rem_euclid(per_day);
@@ -310,8 +326,10 @@ fn local_time(array: &ArrayRef, unit: TimeUnit, zone: &str, naive: &Atom) -> Res
     macro_rules! run {
         ($type:ty) => {{
             let input = array.as_primitive_opt::<$type>().ok_or_else(|| super::kernel::unexpected(array))?;
-            let shift =
-                |moment: i64| moment.saturating_add(offset_at(&zone, moment.div_euclid(second)) * second);
+            let shift = |moment: i64| match moment {
+                i64::MAX | i64::MIN => moment,
+                _ => moment.saturating_add(offset_at(&zone, moment.div_euclid(second)) * second),
+            };
             Arc::new(input.unary::<_, $type>(shift).with_data_type(naive.arrow())) as ArrayRef
         }};
     }

@@ -22,6 +22,7 @@ use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::arithmetic::Operation;
 use super::kernel::{Argument, Kernel, binary};
+use super::moments::fields::JULIAN_EPOCH;
 use super::parse::DATE_END;
 use super::scalar::per_second;
 use super::types::{Arg, Resolved, finer};
@@ -148,8 +149,8 @@ impl Kernel for Temporal {
                         return (date, false);
                     }
                     let moved = i64::from(date).checked_add(days.wrapping_mul(sign));
-                    match moved.filter(|moved| *moved < DATE_END).and_then(|moved| i32::try_from(moved).ok())
-                    {
+                    let moved = moved.filter(|moved| (-JULIAN_EPOCH..DATE_END).contains(moved));
+                    match moved.and_then(|moved| i32::try_from(moved).ok()) {
                         Some(moved) => (moved, days == i64::MIN),
                         None => (0, true),
                     }
@@ -315,7 +316,9 @@ pub(crate) fn shift(
         let offset = zone.map_or(0, |zone| offset_at(zone, local.div_euclid(per_second) - offset));
         moved = local.checked_sub(offset * per_second)?;
     }
-    moved.checked_add(sign * (by.nanoseconds / (1_000_000_000 / per_second)))
+    let moved = moved.checked_add(sign * (by.nanoseconds / (1_000_000_000 / per_second)))?;
+    // No date is read that is before the first day of the Julian calendar.
+    (moved.div_euclid(per_day) >= -JULIAN_EPOCH).then_some(moved)
 }
 
 /// A zone's offset from UTC at a moment, in seconds.

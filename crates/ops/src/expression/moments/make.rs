@@ -144,7 +144,8 @@ pub(super) fn interval(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         let small = |large: Option<i64>| large.and_then(|large| i32::try_from(large).ok());
         let months = small(number(0).checked_mul(12).and_then(|months| months.checked_add(number(1))));
         let days = small(number(2).checked_mul(7).and_then(|days| days.checked_add(number(3))));
-        let micros = (seconds * 1e6).round_ties_even();
+        // What is out of range by itself must not overflow below.
+        let micros = (seconds * 1e6).round_ties_even().clamp(-1e19, 1e19);
         let nanos = (i128::from(number(4)) * 3_600 + i128::from(number(5)) * 60) * 1_000_000_000
             + micros as i128 * 1_000;
         match (months, days, i64::try_from(nanos)) {
