@@ -1,7 +1,8 @@
 //! Simplification of expressions while planning: constants are folded, and predicates get the forms that scans can prune by.
 //!
 //! Each rule gives the same value for every tuple: with NULLs (three-valued logic), NaN (the greatest value, equal to itself),
-//! and errors. A rule drops an operand only if it cannot raise, and never copies a volatile one.
+//! and errors. A rule drops an operand only if it cannot raise, or stands beside a NULL that is written down, as in PostgreSQL. None
+//! copies a volatile one.
 //!
 //! | rule | why |
 //! |---|---|
@@ -9,7 +10,8 @@
 //! | `5 < x` is `x > 5` | later rules and scans look for the constant on the right |
 //! | `cast(x as T) < c` is `x < c'` | for a cast that keeps every value and the order, if `c'` converts to `c` |
 //! | `cast(date as timestamp) < c` is one of dates | no column is converted, and scans prune by days |
-//! | a comparison with NULL is NULL, `x is distinct from NULL` is `x is not NULL` | later rules absorb it |
+//! | a comparison with NULL is NULL, so are `+ - * / %` and `like`, whatever stands beside it | PostgreSQL never evaluates it |
+//! | `x is distinct from NULL` is `x is not NULL` | later rules absorb it |
 //! | `b = true` is `b`, `b = false` is `not b` | the same |
 //! | `s like 'abc'` is `s = 'abc'` | scans prune by it, sets are looked up |
 //! | `not (a < b)` is `a >= b`; `not` moves into `and`, `or`, `not` | conjuncts move on their own |
@@ -22,6 +24,7 @@ use std::sync::Arc;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
+use super::arithmetic::Operation;
 use super::cast::cast_raises;
 use super::compare::Comparison;
 use super::fold;
@@ -80,6 +83,13 @@ impl<'a, K: Known> Simplifier<'a, K> {
     }
 
     fn call(&self, function: Arc<str>, mut args: Vec<Expr>) -> Expr {
+        if is_strict(&function) && args.iter().any(|arg| matches!(arg, Expr::Constant(Scalar::Null, _))) {
+            let call = Expr::Call { function: function.clone(), args };
+            if let Some(atom) = self.known.atom(&call) {
+                return Expr::null(atom);
+            }
+            return call;
+        }
         if args.len() == 2
             && let (Some(right), Some(left)) = (args.pop(), args.pop())
         {
@@ -112,7 +122,6 @@ impl<'a, K: Known> Simplifier<'a, K> {
         match (&*name, value) {
             ("is_distinct", Scalar::Null) => return self.not(Expr::IsNull(Box::new(left))),
             ("is_not_distinct", Scalar::Null) => return Expr::IsNull(Box::new(left)),
-            (_, Scalar::Null) if !self.known.stays(&left) => return Expr::null(Atom::Boolean),
             ("eq", Scalar::Boolean(true)) | ("not_eq", Scalar::Boolean(false))
                 if self.known.atom(&left) == Some(Atom::Boolean) =>
             {
@@ -311,6 +320,14 @@ fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static 
         ("not_eq", true) => ("not_eq", day),
         _ => return None,
     })
+}
+
+/// Whether an operator gives NULL wherever an operand is NULL.
+fn is_strict(function: &str) -> bool {
+    match Comparison::named(function) {
+        Some(comparison) => !matches!(comparison, Comparison::Distinct | Comparison::NotDistinct),
+        None => Operation::named(function).is_some() || matches!(function, "like" | "ilike"),
+    }
 }
 
 /// The comparison of the operands the other way round.

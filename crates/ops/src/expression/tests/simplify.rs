@@ -181,9 +181,17 @@ proptest! {
         let simple = simplified(expr.clone());
         for row in &rows {
             let (written, found) = (on_row(&expr, row), on_row(&simple, row));
+            // Nothing beside a NULL that is written down is evaluated.
+            if written.is_err() && holds_null(&expr) {
+                continue;
+            }
             prop_assert_eq!(written, found, "{:?} as {:?} on {:?}", expr, simple, row);
         }
     }
+}
+
+fn holds_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Constant(Scalar::Null, _)) || expr.children().iter().any(|child| holds_null(child))
 }
 
 fn print(expr: Expr) -> String {
@@ -226,6 +234,9 @@ fn what_raises_or_is_long_stays() {
     let Expr::And(list) = simplified(guarded.clone()) else { panic!("the guard is gone") };
     assert_eq!(list.first(), Some(&Expr::field("p")));
     assert_eq!(list.len(), 3, "{list:?}");
+    // Beside a NULL nothing is evaluated.
+    let beside = call("eq", [call("add", [by_zero(), Expr::null(Atom::Int64)]), Expr::field("b")]);
+    assert_eq!(simplified(beside), Expr::null(Atom::Boolean));
     let taken =
         Expr::Case { branches: vec![(Expr::boolean(true), whole(1))], otherwise: Some(Box::new(by_zero())) };
     assert_eq!(simplified(taken), whole(1));
