@@ -10,7 +10,6 @@ from decimal import Decimal
 
 from foreign.values import same
 
-MOMENTS = ("date", "timestamp", "time", "duration", "interval")
 EPOCH = datetime.datetime(1970, 1, 1)
 # The years that literals are written for.
 FIRST, LAST = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)
@@ -38,7 +37,8 @@ def about(rng: random.Random, case, name: str) -> list[Question]:
     some = [value for value in values if value is not None]
     column = quoted(name)
     asked = [Question("count(*)", f"where {column} is null", [(len(values) - len(some),)])]
-    asked += parts(rng, column, values)
+    if name in case.named:
+        asked += parts(rng, column, values)
     skipped = rng.choice([0, 1, len(values) // 2])
     first = [(value,) for value in values[skipped : skipped + 3]]
     asked.append(Question(column, f"limit 3 offset {skipped}", first))
@@ -109,10 +109,10 @@ def sorted_ones(column: str, values: list, some: list) -> list[Question]:
 def parts(rng: random.Random, column: str, values: list) -> list[Question]:
     """What stands in one field of structs, or under one key of maps: nothing where the whole is NULL."""
     nested = [value for value in values if isinstance(value, tuple) and value]
-    if not nested or not all(is_named(pair) for value in nested for pair in value):
+    if not nested:
         return []
     key = rng.choice(rng.choice(nested))[0]
-    if "\0" in key:
+    if not isinstance(key, str) or "\0" in key:
         return []
     found = [None if value is None else dict(value).get(key) for value in values]
     part = f"{column}['{key.replace(chr(39), chr(39) * 2)}']"
@@ -121,11 +121,6 @@ def parts(rng: random.Random, column: str, values: list) -> list[Question]:
         Question(f"count({part})", "", [(count,)]),
         Question(part, "limit 3", [(value,) for value in found[:3]]),
     ]
-
-
-def is_named(pair: object) -> bool:
-    """Whether it is a name with a value, and neither an item of a list nor a moment."""
-    return isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and pair[0] not in MOMENTS
 
 
 def is_one_kind(some: list) -> bool:

@@ -389,6 +389,7 @@ def json_lines(rng: random.Random, folder: Path, number: int) -> typed.Case:
         judges=judges,
         loose=True,
         refused="empty|no records|no columns|holds no" if empty else "",
+        named={name for name, kind in kinds.items() if isinstance(kind, list) and kind[0] == "struct"},
     )
 
 

@@ -37,6 +37,8 @@ class Case:
     refused: str = ""
     # Of text, what a value is is compared, and not its type.
     loose: bool = False
+    # Columns of structs and maps.
+    named: set[str] = field(default_factory=set)
     # The judges read text where Tessera finds types.
     as_text: bool = False
 
@@ -68,6 +70,11 @@ def lacks(kind: pa.DataType) -> bool:
     return pa.types.is_nested(kind) and any(lacks(kind.field(i).type) for i in range(kind.num_fields))
 
 
+def named(schema: pa.Schema) -> set[str]:
+    """The columns of structs and maps."""
+    return {f.name for f in schema if pa.types.is_struct(f.type) or pa.types.is_map(f.type)}
+
+
 def parquet(rng: random.Random, folder: Path, number: int) -> Case:
     """A Parquet file."""
     path = folder / f"t{number}.parquet"
@@ -90,7 +97,7 @@ def parquet(rng: random.Random, folder: Path, number: int) -> Case:
     except (duckdb.Error, pa.ArrowException, NotImplementedError, ValueError):
         pass
     read = pq.read_schema(path)
-    return Case(path, made, judges=judges, lacking={f.name for f in read if lacks(f.type)})
+    return Case(path, made, judges=judges, lacking={f.name for f in read if lacks(f.type)}, named=named(read))
 
 
 class NoKms(pe.KmsClient):
@@ -256,9 +263,8 @@ def arrow(rng: random.Random, folder: Path, number: int) -> Case:
     else:
         made = write_ipc(rng, random_table(rng, arrow=True), path)
     table = read_ipc(path)
-    return Case(
-        path, made, judges={"pyarrow": columns_of(table)}, lacking={f.name for f in table.schema if lacks(f.type)}
-    )
+    lacking = {f.name for f in table.schema if lacks(f.type)}
+    return Case(path, made, judges={"pyarrow": columns_of(table)}, lacking=lacking, named=named(table.schema))
 
 
 def write_ipc(rng: random.Random, table: pa.Table, path: Path) -> str:

@@ -230,6 +230,15 @@ fn infer_file(
         Some((known, before)) if *known == names => {
             before.iter_mut().zip(&kinds).for_each(|(before, kinds)| before.merge(kinds));
         }
+        // The same names in another order: each file's header tells where its fields go.
+        Some((known, before)) if has_header && is_permutation(known, &names) => {
+            for (name, kinds) in names.iter().zip(&kinds) {
+                let place = known.iter().position(|known| known == name);
+                if let Some(before) = place.and_then(|place| before.get_mut(place)) {
+                    before.merge(kinds);
+                }
+            }
+        }
         Some((known, _)) => {
             return Err(Error::data(format!(
                 "the files of one table differ: '{}' has the fields {}, the ones before have {}",
@@ -240,6 +249,11 @@ fn infer_file(
         }
     }
     Ok(())
+}
+
+/// Whether unique names are the same ones in another order.
+fn is_permutation(left: &[String], right: &[String]) -> bool {
+    left.len() == right.len() && left.iter().all(|name| right.contains(name))
 }
 
 /// Takes the values of a record into account.

@@ -55,9 +55,16 @@ impl Arrangement {
         if self == Arrangement::Objects {
             return Some((end, end));
         }
-        let separator = blank(bytes, end);
+        let first = blank(bytes, start);
+        let separator = if bytes.get(first) == Some(&b']') { first } else { blank(bytes, end) };
+        let behind = blank(bytes, separator + 1);
+        let is_last = behind >= bytes.len();
+        // What stands behind the list, or a bracket behind a comma, is taken with the record, which is an error then.
         match bytes.get(separator) {
-            Some(b',' | b']') => Some((separator + 1, separator + 1)),
+            Some(b']') if is_last => rest,
+            Some(b',') if is_last => at_end.then_some((separator, bytes.len())),
+            Some(b',') if bytes.get(behind) != Some(&b']') => Some((separator + 1, separator + 1)),
+            Some(b',' | b']') => Some((behind + 1, behind + 1)),
             Some(_) => Some((end, end)),
             None => rest,
         }
@@ -80,10 +87,13 @@ impl Arrangement {
         match record[start] {
             // The end of a list of nothing.
             b']' if behind(start + 1) => Ok(false),
+            b']' => Err("text after the JSON list".to_string()),
             b'{' => {
                 let end = blank(record, object(record, start, member)?);
                 match record.get(end) {
                     Some(b',' | b']') if behind(end + 1) => Ok(true),
+                    Some(b',') => Err("a value is expected behind a comma".to_string()),
+                    Some(b']') => Err("text after the JSON list".to_string()),
                     _ => Err("a comma or the closing bracket of the list is expected".to_string()),
                 }
             }
@@ -128,6 +138,7 @@ mod tests {
             ("{\"a\":1}\r{\"b\":2}\r", Objects, vec!["a", "b"]),
             ("[{\"a\":1},\n{\"b\":[\"]\"]}]\n", List, vec!["a", "b"]),
             (" [ ] ", List, vec![]),
+            ("[{\"a\":1} , {\"b\":2} ] \n", List, vec!["a", "b"]),
             ("", Lines, vec![]),
         ] {
             let keys: Vec<String> = keys.into_iter().map(String::from).collect();
@@ -142,6 +153,15 @@ mod tests {
             "[{\"a\":1}",
             "[{\"a\":1},2]",
             "[{\"a\":1}] x",
+            "[{\"a\":1},]",
+            "[{\"a\":1},",
+            "[{\"a\":1}, ",
+            "[{\"a\":1}]{\"b\":2}]",
+            "[{\"a\":1}] [{\"b\":2}]",
+            "[{\"a\":1}],",
+            "[]{\"b\":2}]",
+            "[] x",
+            "[,{\"b\":2}]",
             "{\"a\":1}{\"b\":2",
             "{\"a\":1} x {\"b\":2}",
             "{\"a\":1},{\"b\":2}",

@@ -219,6 +219,10 @@ fn number(bytes: &[u8], start: usize) -> Result<usize, String> {
 fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), String> {
     let end = quoted_end(bytes, start).ok_or_else(|| "a JSON string has no closing quote".to_string())?;
     let text = &bytes[start + 1..end - 1];
+    // Without an early end, so that it is done many bytes at once.
+    if text.iter().fold(false, |found, byte| found | (*byte < b' ')) {
+        return Err("a control character in a JSON string must be written as an escape".to_string());
+    }
     let is_escaped = memchr(b'\\', text).is_some();
     if is_escaped {
         unescape(text, &mut Vec::new())?;
@@ -230,8 +234,8 @@ fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), String> {
 pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let bad = || "a malformed escape in a JSON string".to_string();
     let unit = |at: usize| {
-        let digits =
-            text.get(at..at + 4).and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(bad)?;
+        let digits = text.get(at..at + 4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(bad)?;
         u32::from_str_radix(digits, 16).map_err(|_| bad())
     };
     let mut position = 0;
@@ -317,6 +321,11 @@ mod tests {
             "{\"a\":tru}",
             "{a:1}",
             "{\"a\":[1}",
+            "{\"a\":[1,]}",
+            "{\"a\":{\"b\":1,}}",
+            "{\"a\":\"x\ty\"}",
+            "{\"a\":[\"x\u{1}\"]}",
+            "{\"a\":\"\\u+123\"}",
         ] {
             assert!(all(record).is_err(), "{record}");
         }
