@@ -113,7 +113,7 @@ pub(crate) fn list_compared_exactly(
         }
         None => {
             let (mut left, mut right) = (left.clone(), right.clone());
-            unify(vec![&mut left, &mut right], schema);
+            unify_compared(vec![&mut left, &mut right], schema);
             binary_expr(left, operator, right)
         }
     };
@@ -131,10 +131,25 @@ pub(crate) fn list_compared_exactly(
     found.then(|| if negated { Expr::Not(Box::new(whole)) } else { whole })
 }
 
-/// Casts operands to their common type, where it is not the one that DataFusion would find. Whether it did.
+/// Casts values that become one column to their common type, where it is not the one that DataFusion would find. Whether it
+/// did.
 pub(crate) fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    unify_as(column_type, operands, schema)
+}
+
+/// The same of operands that are compared or computed with.
+pub(crate) fn unify_compared(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    unify_as(common, operands, schema)
+}
+
+fn unify_as(
+    common: impl Fn(&[DataType]) -> Option<DataType>,
+    operands: Vec<&mut Expr>,
+    schema: &DFSchema,
+) -> bool {
     let types: Vec<Option<DataType>> = operands.iter().map(|expr| expr.get_type(schema).ok()).collect();
-    let Some(common) = common(types.iter().flatten()) else { return false };
+    let known: Vec<DataType> = types.iter().flatten().cloned().collect();
+    let Some(common) = common(&known) else { return false };
     let mut changed = false;
     for (operand, from) in operands.into_iter().zip(types) {
         if from.is_some_and(|from| gives_way(&from, &common)) {
@@ -150,19 +165,27 @@ fn cast(operand: &mut Expr, to: DataType) {
     *operand = Expr::Cast(Cast::new(Box::new(inner), to));
 }
 
+/// The type of a column that has values of several types: as they are compared, but a decimal beside `real` is one.
+fn column_type(types: &[DataType]) -> Option<DataType> {
+    match common(types)? {
+        DataType::Float64 if !types.contains(&DataType::Float64) => Some(DataType::Float32),
+        common => Some(common),
+    }
+}
+
 /// The type that a mixture of types is brought to; none where DataFusion does right.
-fn common<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Option<DataType> {
-    let any = |test: fn(&DataType) -> bool| types.clone().any(test);
+fn common(types: &[DataType]) -> Option<DataType> {
+    let any = |test: fn(&DataType) -> bool| types.iter().any(test);
     if any(DataType::is_floating) && any(DataType::is_decimal) {
         return Some(DataType::Float64);
     }
-    let times = types.clone().filter(|data_type| is_time(data_type));
+    let times = types.iter().filter(|data_type| is_time(data_type));
     if let Some(finest) = times.clone().max_by_key(|data_type| time_unit(data_type))
         && times.clone().any(|data_type| data_type != finest)
     {
         return Some(finest.clone());
     }
-    let moment = types.clone().filter(|data_type| matches!(data_type, DataType::Timestamp(..)));
+    let moment = types.iter().filter(|data_type| matches!(data_type, DataType::Timestamp(..)));
     let finest = moment.max_by_key(|data_type| match data_type {
         DataType::Timestamp(unit, zone) => (zone.is_some(), *unit),
         _ => (false, TimeUnit::Second),
@@ -187,6 +210,7 @@ fn gives_way(from: &DataType, common: &DataType) -> bool {
     match common {
         DataType::Time32(_) | DataType::Time64(_) => is_time(from) && from != common,
         DataType::Float64 => from.is_decimal() || *from == DataType::Float32,
+        DataType::Float32 => from.is_decimal(),
         _ => *from == DataType::Date32,
     }
 }
@@ -201,7 +225,7 @@ pub(crate) fn arguments(name: &str, args: &mut [Expr], schema: &DFSchema) -> boo
         && item.data_type().is_floating()
         && from.is_decimal()
     {
-        cast(value, DataType::Float64);
+        cast(value, item.data_type().clone());
         return true;
     }
     false
@@ -227,7 +251,7 @@ pub(crate) fn join(mut join: Join) -> PlannerResult<LogicalPlan> {
             }
             continue;
         }
-        let Some(common) = common(types.iter()) else { continue };
+        let Some(common) = common(&types) else { continue };
         for (side, from) in [left, right].into_iter().zip(&types) {
             if gives_way(from, &common) {
                 cast(side, common.clone());
@@ -250,7 +274,7 @@ pub(crate) fn in_subquery(test: &mut InSubquery, schema: &DFSchema) -> PlannerRe
         test.subquery.subquery = converted_columns(inner, &[Some(common)], true)?;
         return Ok(true);
     }
-    let Some(common) = common(types.iter()) else { return Ok(false) };
+    let Some(common) = common(&types) else { return Ok(false) };
     if gives_way(&types[0], &common) {
         cast(&mut test.expr, common.clone());
     }
@@ -292,7 +316,7 @@ pub(crate) fn union(mut union: Union) -> PlannerResult<Union> {
     let common: Vec<Option<DataType>> = (0..columns)
         .map(|column| {
             let all: Vec<DataType> = union.inputs.iter().filter_map(|input| types(input, column)).collect();
-            common(all.iter())
+            column_type(&all)
         })
         .collect();
     for input in &mut union.inputs {
