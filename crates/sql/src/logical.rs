@@ -204,8 +204,10 @@ fn own_expr(
             if let Some(calls) = common_types::list_compared_exactly(&whole, schema, surroundings) {
                 return Ok(Transformed::yes(calls));
             }
-            let changed =
-                common_types::unify_compared(vec![&mut between.expr, &mut between.low, &mut between.high], schema);
+            let changed = common_types::unify_compared(
+                vec![&mut between.expr, &mut between.low, &mut between.high],
+                schema,
+            );
             with_flag(Expr::Between(between), changed)
         }
         Expr::InList(mut list) => {

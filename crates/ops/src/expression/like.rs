@@ -83,7 +83,7 @@ impl Pattern {
     /// The text reaches the end of a pattern that ends with its escape.
     fn try_matches(&self, text: &str, ignore_case: bool) -> Result<bool> {
         match self {
-            Pattern::Unfinished(pattern) if ignore_case => pattern.matches(&text.to_lowercase()),
+            Pattern::Unfinished(pattern) if ignore_case => pattern.matches(&folded(text)),
             Pattern::Unfinished(pattern) => pattern.matches(text),
             pattern => Ok(pattern.matches(text, ignore_case)),
         }
@@ -94,12 +94,24 @@ impl Pattern {
             point();
         }
         match self {
-            Pattern::Like(like) if ignore_case => like.matches(&text.to_lowercase()),
+            Pattern::Like(like) if ignore_case => like.matches(&folded(text)),
             Pattern::Like(like) => like.matches(text),
             Pattern::Regex(regex) => regex.is_match(text),
             Pattern::Unfinished(_) => false,
         }
     }
+}
+
+/// A text in lower case, character by character: those that would become several stay, so that `_` is one.
+fn folded(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let lower = |character: char| {
+        let mut lower = character.to_lowercase();
+        if lower.len() == 1 { lower.next().unwrap_or(character) } else { character }
+    };
+    text.chars().map(lower).collect()
 }
 
 #[derive(Debug)]
@@ -113,8 +125,8 @@ impl Match {
     fn compile(&self, pattern: &str, escape: Option<&str>) -> Result<Pattern> {
         match self.language {
             Language::Like if self.ignore_case => {
-                let escape = escape.map(str::to_lowercase);
-                like_pattern(&pattern.to_lowercase(), escape.as_deref())
+                let escape = escape.map(folded);
+                like_pattern(&folded(pattern), escape.as_deref())
             }
             Language::Like => like_pattern(pattern, escape),
             Language::Regex => compile(pattern, Flags::ignoring_case(self.ignore_case)).map(Pattern::Regex),

@@ -220,8 +220,13 @@ pub(crate) fn resolve_bin(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     if let Some(origin) = origin {
         let other = match origin.atom {
             Atom::String => atom.clone(),
+            Atom::Date if matches!(value.atom, Atom::Timestamp(..)) => atom.clone(),
             other => moment(other).ok_or_else(wrong)?,
         };
+        // The origin says whether a date begins in a zone.
+        if *value.atom == Atom::Date && matches!(origin.atom, Atom::Timestamp(_, None)) {
+            atom = Atom::Timestamp(TimeUnit::Microsecond, None);
+        }
         // A moment in a zone and one in none meet in the zone.
         if matches!(other, Atom::Timestamp(_, Some(_))) && *origin.atom != Atom::Null {
             atom = if matches!(atom, Atom::Timestamp(_, Some(_))) { atom } else { other };

@@ -52,8 +52,8 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             let casts = optional(name, args, 2, &[Atom::Int64, Atom::String])?;
             Ok(strict(Atom::Int64, args, casts, move |given| {
                 let regex = last.compile(given[1].text(), flags(given.get(3), false)?)?;
-                let text = from_start(given[0].text(), given.get(2))?;
-                Ok(Out::Whole(regex.find_iter(text).count() as i64))
+                let (text, start) = from_start(given[0].text(), given.get(2))?;
+                Ok(Out::Whole(all(&regex, text, start).count() as i64))
             }))
         }
         "regexp_substr" => {
@@ -61,8 +61,8 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             let casts = optional(name, args, 2, &rest)?;
             Ok(strict(Atom::String, args, casts, move |given| {
                 let regex = last.compile(given[1].text(), flags(given.get(4), false)?)?;
-                let text = from_start(given[0].text(), given.get(2))?;
-                let found = nth(&regex, text, given.get(3), given.get(5))?;
+                let (text, start) = from_start(given[0].text(), given.get(2))?;
+                let found = nth(&regex, (text, start), given.get(3), given.get(5))?;
                 Ok(Out::from(found.map(|(start, end)| text[start..end].to_string())))
             }))
         }
@@ -76,12 +76,10 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
                     other => return Err(wrong(format!("invalid value for parameter endoption: {other}"))),
                 };
                 let regex = last.compile(given[1].text(), flags(given.get(5), false)?)?;
-                let whole = given[0].text();
-                let text = from_start(whole, given.get(2))?;
-                let before = whole.len() - text.len();
-                let found = nth(&regex, text, given.get(3), given.get(6))?;
-                let place = found.map(|(start, end)| before + if at_end { end } else { start });
-                Ok(Out::Whole(place.map_or(0, |place| whole[..place].chars().count() as i64 + 1)))
+                let (text, start) = from_start(given[0].text(), given.get(2))?;
+                let found = nth(&regex, (text, start), given.get(3), given.get(6))?;
+                let place = found.map(|(start, end)| if at_end { end } else { start });
+                Ok(Out::Whole(place.map_or(0, |place| text[..place].chars().count() as i64 + 1)))
             }))
         }
         "regexp_like" => {
@@ -133,21 +131,37 @@ fn flags(given: Option<&In<'_>>, global: bool) -> Result<Flags> {
     }
 }
 
-/// The text from a character on.
-fn from_start<'a>(text: &'a str, start: Option<&In<'_>>) -> Result<&'a str> {
+/// A text and where the character stands from which it is searched; none behind its end.
+fn from_start<'a>(text: &'a str, start: Option<&In<'_>>) -> Result<(&'a str, Option<usize>)> {
     let start = start.map_or(1, In::whole);
     if start < 1 {
         return Err(wrong(format!("invalid value for parameter start: {start}")));
     }
     let skipped = usize::try_from(start - 1).unwrap_or(usize::MAX);
-    let at = text.char_indices().nth(skipped).map_or(text.len(), |(at, _)| at);
-    Ok(&text[at..])
+    let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    Ok((text, places.nth(skipped)))
+}
+
+/// All matches from a place on, also empty ones right behind others. What stands before the place is seen by `^` and `\y`,
+/// but is part of no match.
+fn all<'a>(regex: &Regex, text: &'a str, start: Option<usize>) -> impl Iterator<Item = Captures<'a>> {
+    let mut next = start;
+    std::iter::from_fn(move || {
+        let captures = regex.captures_at(text, next?)?;
+        let found = captures.get(0)?;
+        let passed = text[found.end()..].chars().next();
+        next = match found.is_empty() {
+            true => passed.map(|passed| found.end() + passed.len_utf8()),
+            false => Some(found.end()),
+        };
+        Some(captures)
+    })
 }
 
 /// Where the n-th match, or a group of it, begins and ends.
 fn nth(
     regex: &Regex,
-    text: &str,
+    (text, start): (&str, Option<usize>),
     number: Option<&In<'_>>,
     group: Option<&In<'_>>,
 ) -> Result<Option<(usize, usize)>> {
@@ -160,7 +174,7 @@ fn nth(
         return Err(wrong(format!("invalid value for parameter subexpr: {group}")));
     }
     let skipped = usize::try_from(number - 1).unwrap_or(usize::MAX);
-    let found = regex.captures_iter(text).nth(skipped);
+    let found = all(regex, text, start).nth(skipped);
     let group = usize::try_from(group).unwrap_or(usize::MAX);
     Ok(found.and_then(|captures| captures.get(group)).map(|part| (part.start(), part.end())))
 }
@@ -203,9 +217,7 @@ fn replace(name: &str, args: &[Arg<'_>], last: Last) -> Result<Resolved> {
         }
         let flags = flags(letters, true)?;
         let regex = last.compile(given[1].text(), flags)?;
-        let whole = given[0].text();
-        let start = given.get(3).filter(|_| by_number);
-        let text = from_start(whole, start)?;
+        let (text, start) = from_start(given[0].text(), given.get(3).filter(|_| by_number))?;
         let number = match given.get(4) {
             Some(number) if number.whole() < 0 => {
                 return Err(wrong(format!("invalid value for parameter n: {}", number.whole())));
@@ -214,9 +226,9 @@ fn replace(name: &str, args: &[Arg<'_>], last: Last) -> Result<Resolved> {
             None if flags.global => 0,
             None => 1,
         };
-        let mut out = whole[..whole.len() - text.len()].to_string();
+        let mut out = String::new();
         let mut from = 0;
-        for (index, captures) in regex.captures_iter(text).enumerate() {
+        for (index, captures) in all(&regex, text, start).enumerate() {
             let turn = index as i64 + 1;
             if number > 0 && turn > number {
                 break;
