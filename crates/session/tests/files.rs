@@ -86,7 +86,7 @@ fn options_are_checked_before_anything_is_read() {
     };
     for (sql, expected) in [
         (create("csv", "foo 'x'"), "unknown option 'foo'"),
-        (create("csv", "foo 'x'"), "expected header, delimiter, quote, escape, null, sample"),
+        (create("csv", "foo 'x'"), "expected header, delimiter, quote, escape, null, sample, skip, comment"),
         (create("csv", "header 'maybe'"), "option header must be true or false"),
         (create("csv", "delimiter 'ab'"), "option delimiter must be one ASCII character"),
         (create("csv", "quote ';', delimiter ';'"), "option delimiter"),
