@@ -10,10 +10,12 @@ use datafusion_expr::expr::InSubquery;
 use datafusion_expr::{
     Cast, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, TryCast, Union, Values, binary_expr,
 };
+use tessera_ops::expression::cast::check_cast;
 use tessera_plan::Scalar;
-use tessera_types::DECIMAL_PRECISION_MAX;
+use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, SqlState};
 
 use crate::context::Surroundings;
+use crate::error::to_datafusion;
 use crate::functions::as_decimal;
 use crate::logical::PlannerResult;
 
@@ -113,7 +115,7 @@ pub(crate) fn list_compared_exactly(
         }
         None => {
             let (mut left, mut right) = (left.clone(), right.clone());
-            unify_compared(vec![&mut left, &mut right], schema);
+            unify_as_compared(vec![&mut left, &mut right], schema);
             binary_expr(left, operator, right)
         }
     };
@@ -138,7 +140,7 @@ pub(crate) fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
 }
 
 /// The same of operands that are compared or computed with.
-pub(crate) fn unify_compared(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+fn unify_as_compared(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     unify_as(common, operands, schema)
 }
 
@@ -158,6 +160,36 @@ fn unify_as(
         }
     }
     changed
+}
+
+/// The same, and a text beside a timestamp becomes one of microseconds at least. DataFusion
+/// takes nanoseconds.
+///
+/// # Errors
+/// Two of them can in no way be compared. DataFusion casts one to the other's type all the same.
+pub(crate) fn unify_compared(mut operands: Vec<&mut Expr>, schema: &DFSchema) -> PlannerResult<bool> {
+    let types: Vec<Option<DataType>> = operands.iter().map(|expr| expr.get_type(schema).ok()).collect();
+    let atoms: Vec<Atom> =
+        types.iter().flatten().filter_map(|data_type| Atom::from_arrow(data_type).ok()).collect();
+    for pair in atoms.windows(2) {
+        let [left, right] = pair else { continue };
+        if check_cast(left, right).is_err() && check_cast(right, left).is_err() {
+            let message = format!("{left} and {right} cannot be compared; cast one to the type of the other");
+            return Err(to_datafusion(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)));
+        }
+    }
+    let moment = finest_moment(types.iter().flatten());
+    let mut changed = false;
+    if let Some(DataType::Timestamp(unit, zone)) = moment {
+        let moment = DataType::Timestamp((*unit).max(TimeUnit::Microsecond), zone.clone());
+        for (operand, from) in operands.iter_mut().zip(&types) {
+            if from.as_ref().is_some_and(DataType::is_string) {
+                cast(operand, moment.clone());
+                changed = true;
+            }
+        }
+    }
+    Ok(unify_as_compared(operands, schema) || changed)
 }
 
 fn cast(operand: &mut Expr, to: DataType) {
@@ -185,12 +217,16 @@ fn common(types: &[DataType]) -> Option<DataType> {
     {
         return Some(finest.clone());
     }
-    let moment = types.iter().filter(|data_type| matches!(data_type, DataType::Timestamp(..)));
-    let finest = moment.max_by_key(|data_type| match data_type {
+    finest_moment(types.iter()).filter(|_| any(|data_type| *data_type == DataType::Date32)).cloned()
+}
+
+/// The timestamp type that holds those of the others.
+fn finest_moment<'a>(types: impl Iterator<Item = &'a DataType>) -> Option<&'a DataType> {
+    let moments = types.filter(|data_type| matches!(data_type, DataType::Timestamp(..)));
+    moments.max_by_key(|data_type| match data_type {
         DataType::Timestamp(unit, zone) => (zone.is_some(), *unit),
         _ => (false, TimeUnit::Second),
-    });
-    finest.filter(|_| any(|data_type| *data_type == DataType::Date32)).cloned()
+    })
 }
 
 fn is_time(data_type: &DataType) -> bool {

@@ -387,8 +387,12 @@ impl ExprPlanner for Operators {
             BinaryOperator::Multiply => "mul",
             BinaryOperator::Divide => "div",
             BinaryOperator::Modulo => "mod",
-            BinaryOperator::PGStartsWith => {
-                let function = STANDARD.scalars.get("starts_with").cloned();
+            BinaryOperator::PGStartsWith | BinaryOperator::PGOverlap => {
+                let name = match raw.op {
+                    BinaryOperator::PGOverlap => "array_has_any",
+                    _ => "starts_with",
+                };
+                let function = STANDARD.scalars.get(name).cloned();
                 let planned =
                     function.map(|function| function.call(vec![raw.left.clone(), raw.right.clone()]));
                 return Ok(planned.map_or(Attempt::Original(raw), Attempt::Planned));

@@ -196,7 +196,7 @@ fn own_expr(
             if let Some(call) = common_types::compared_exactly(parts, schema, surroundings) {
                 return Ok(Transformed::yes(call));
             }
-            let changed = common_types::unify_compared(vec![&mut binary.left, &mut binary.right], schema);
+            let changed = common_types::unify_compared(vec![&mut binary.left, &mut binary.right], schema)?;
             with_flag(Expr::BinaryExpr(binary), changed)
         }
         Expr::Between(mut between) => {
@@ -204,10 +204,8 @@ fn own_expr(
             if let Some(calls) = common_types::list_compared_exactly(&whole, schema, surroundings) {
                 return Ok(Transformed::yes(calls));
             }
-            let changed = common_types::unify_compared(
-                vec![&mut between.expr, &mut between.low, &mut between.high],
-                schema,
-            );
+            let operands = vec![&mut *between.expr, &mut *between.low, &mut *between.high];
+            let changed = common_types::unify_compared(operands, schema)?;
             with_flag(Expr::Between(between), changed)
         }
         Expr::InList(mut list) => {
@@ -217,7 +215,7 @@ fn own_expr(
             }
             let mut operands: Vec<&mut Expr> = list.list.iter_mut().collect();
             operands.push(&mut list.expr);
-            let changed = common_types::unify_compared(operands, schema);
+            let changed = common_types::unify_compared(operands, schema)?;
             with_flag(Expr::InList(list), changed)
         }
         Expr::Case(mut case) => {
@@ -228,7 +226,7 @@ fn own_expr(
             if let Some(operand) = case.expr.as_deref_mut() {
                 let mut compared = vec![operand];
                 compared.extend(case.when_then_expr.iter_mut().map(|(when, _)| &mut **when));
-                changed |= common_types::unify_compared(compared, schema);
+                changed |= common_types::unify_compared(compared, schema)?;
             }
             with_flag(Expr::Case(case), changed)
         }

@@ -81,6 +81,8 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
         (Atom::Map(a, b), Atom::Map(c, d)) => {
             return check_cast(&a.atom, &c.atom).and_then(|()| check_cast(&b.atom, &d.atom));
         }
+        // Arrow would make a list of one value.
+        _ if is_nested(from) || is_nested(to) => false,
         (Atom::Boolean, _) if to.is_numeric() => true,
         (_, Atom::Boolean) => from.is_numeric(),
         (Atom::Time(_), Atom::Interval) | (Atom::Interval, Atom::Time(_)) => true,
@@ -97,6 +99,10 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
         false => Err(Error::semantic(format!("there is no conversion from {from} to {to}"))
             .with_state(SqlState::CANNOT_COERCE)),
     }
+}
+
+fn is_nested(atom: &Atom) -> bool {
+    matches!(atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))
 }
 
 /// Whether some value of `from` does not convert.

@@ -3,7 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef, UInt32Array, new_null_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::{concat, partition, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{DataFusionError, ScalarValue};
@@ -12,7 +14,7 @@ use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, Scalar
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
-use super::cast::cast;
+use super::cast::{cast, cast_raises};
 use super::growth::room;
 use super::kernel::{Argument, Kernel};
 use super::long::in_pieces;
@@ -83,6 +85,20 @@ const COMPARING: &[&str] = &[
     "array_union",
 ];
 
+/// Functions that give NULL where one of the first so many arguments is NULL. Their own code does so for some forms of
+/// arguments only.
+const STRICT: &[(&str, usize)] = &[
+    ("array_has", 2),
+    ("array_has_all", 2),
+    ("array_has_any", 2),
+    ("array_position", 1),
+    ("digest", 2),
+    ("map", 2),
+];
+
+/// Functions that take some argument only as one value for all rows, and which: they are called for each of its values.
+const FIXED: &[(&str, usize)] = &[("digest", 1)];
+
 /// Types a call of a DataFusion function.
 pub(crate) fn resolve(
     udf: &Arc<ScalarUDF>,
@@ -109,11 +125,23 @@ pub(crate) fn resolve(
     Ok(Resolved {
         atom: atom.clone(),
         nullable: return_field.is_nullable(),
-        raises: !TOTAL.contains(&name),
+        raises: !TOTAL.contains(&name) || conversion_raises(args, &fields),
         volatile: udf.signature().volatility == Volatility::Volatile,
         cost: 20,
         casts: args.iter().map(|arg| arg.atom.clone()).collect(),
         kernel: Arc::new(Foreign { udf: udf.clone(), fields, return_field, config: config.clone(), atom }),
+    })
+}
+
+/// Whether an argument may not convert to the type that the function takes.
+fn conversion_raises(args: &[Arg<'_>], fields: &[FieldRef]) -> bool {
+    // Bytes become a text only where they are UTF-8.
+    let raises = |from: &Atom, to: &Atom| match (from, to) {
+        (Atom::Bytes, Atom::String) => true,
+        _ => cast_raises(from, to),
+    };
+    args.iter().zip(fields).any(|(arg, field)| {
+        Atom::from_arrow(field.data_type()).map_or(true, |to| *arg.atom != to && raises(arg.atom, &to))
     })
 }
 
@@ -131,11 +159,10 @@ fn constant(expr: &Expr, data_type: &DataType) -> Result<Option<ScalarValue>> {
         },
         _ => return Ok(None),
     };
-    let value = to_form(array, data_type)
-        .map_err(|error| error.context(format!("converting a constant of type {atom}")))
-        .and_then(|array| {
-            ScalarValue::try_from_array(&array, 0).map_err(|error| from_datafusion(error, "constant"))
-        })?;
+    // One that does not convert raises when it is evaluated.
+    let Ok(array) = to_form(array, data_type) else { return Ok(None) };
+    let value = ScalarValue::try_from_array(&array, 0)
+        .map_err(|error| from_datafusion(error, "constant").context(format!("of type {atom}")))?;
     Ok(Some(value))
 }
 
@@ -204,12 +231,79 @@ struct Foreign {
 
 impl Kernel for Foreign {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
-        let _room = room(self.udf.name(), args, rows)?;
-        in_pieces(self.udf.name(), args, rows, &|args, rows| self.call_whole(args, rows))
+        let name = self.udf.name();
+        let args = &self.whole_numbers(args)?[..];
+        let Some(present) = STRICT.iter().find(|(strict, _)| *strict == name).and_then(|(_, count)| {
+            let nulls =
+                args.iter().take(*count).map(|arg| arg.array.logical_nulls().map(|n| (arg.constant, n)));
+            present(nulls.flatten(), rows)
+        }) else {
+            return self.call_present(args, rows);
+        };
+        // Only the rows without NULLs are computed.
+        let rows_present: UInt32Array = (0..rows as u32).filter(|row| present.value(*row as usize)).collect();
+        let chosen = args.iter().map(|arg| {
+            let array = if arg.constant { arg.array.clone() } else { take(&arg.array, &rows_present, None)? };
+            Ok(Argument { array, constant: arg.constant })
+        });
+        let chosen = chosen.collect::<Result<Vec<_>>>()?;
+        if rows_present.is_empty() {
+            return Ok(new_null_array(&self.atom.arrow(), rows));
+        }
+        let computed = self.call_present(&chosen, rows_present.len())?;
+        let mut next = 0..rows_present.len() as u32;
+        let places: UInt32Array =
+            (0..rows).map(|row| if present.value(row) { next.next() } else { None }).collect();
+        Ok(take(&computed, &places, None)?)
     }
 }
 
+/// The rows in which no argument is NULL, if there are others.
+fn present(nulls: impl Iterator<Item = (bool, NullBuffer)>, rows: usize) -> Option<BooleanBuffer> {
+    let of_rows = |(constant, nulls): (bool, NullBuffer)| match (constant, nulls.null_count()) {
+        (_, 0) => None,
+        (true, _) => Some(BooleanBuffer::new_unset(rows)),
+        (false, _) => Some(nulls.into_inner()),
+    };
+    nulls.filter_map(of_rows).reduce(|a, b| &a & &b)
+}
+
 impl Foreign {
+    /// Arguments that the function takes as whole numbers, in its type: how much a call needs is told from them.
+    fn whole_numbers(&self, args: &[Argument]) -> Result<Vec<Argument>> {
+        let convert = |(arg, field): (&Argument, &FieldRef)| match field.data_type().is_integer() {
+            true => {
+                Ok(Argument { array: to_form(arg.array.clone(), field.data_type())?, constant: arg.constant })
+            }
+            false => Ok(arg.clone()),
+        };
+        args.iter().zip(&self.fields).map(convert).collect()
+    }
+
+    /// A call with rows of which none is NULL where the function is strict.
+    fn call_present(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let name = self.udf.name();
+        let _room = room(name, args, rows)?;
+        let fixed = FIXED.iter().find(|(fixed, _)| *fixed == name).map(|(_, index)| *index);
+        let varies = |index: &usize| rows > 1 && args.get(*index).is_some_and(|arg| !arg.constant);
+        let Some(index) = fixed.filter(varies) else {
+            return in_pieces(name, args, rows, &|args, rows| self.call_whole(args, rows));
+        };
+        // Runs of rows with one value of that argument.
+        let ends = partition(std::slice::from_ref(&args[index].array))?;
+        let parts = ends.ranges().into_iter().map(|run| {
+            let of_run = |(at, arg): (usize, &Argument)| match (arg.constant, at == index) {
+                (true, _) => arg.clone(),
+                (_, true) => Argument { array: arg.array.slice(run.start, 1), constant: true },
+                _ => Argument { array: arg.array.slice(run.start, run.len()), constant: false },
+            };
+            let args: Vec<Argument> = args.iter().enumerate().map(of_run).collect();
+            in_pieces(name, &args, run.len(), &|args, rows| self.call_whole(args, rows))
+        });
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        Ok(concat(&parts.iter().map(|part| &**part).collect::<Vec<_>>())?)
+    }
+
     fn call_whole(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let name = self.udf.name();
         // Functions that fix something from a constant argument look for a scalar, also when all are constants.

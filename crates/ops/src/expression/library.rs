@@ -38,7 +38,7 @@ const ALIASES: [(&str, &str); 9] = [
 
 /// Functions of dates, times, text and bytes, which stand before DataFusion's of the same names.
 pub fn moments_and_texts() -> impl Iterator<Item = &'static str> {
-    let others = ["to_timestamp", "generate_series", "range", "like", "ilike", "sha256"];
+    let others = ["to_timestamp", "generate_series", "range", "like", "ilike"];
     let aliases = ALIASES.iter().map(|(alias, _)| *alias);
     moments::NAMES.iter().chain(texts::NAMES).copied().chain(others).chain(aliases)
 }
@@ -202,8 +202,8 @@ impl Library {
             "greatest" | "least" if args.iter().any(|arg| *arg.atom == Atom::Interval) => {
                 return moments::extreme(name, args);
             }
-            "sha256" => {
-                return self.foreign(name, args).map(|resolved| texts::in_hexadecimal(resolved, args));
+            "character_length" if args.first().is_some_and(|arg| *arg.atom == Atom::Bytes) => {
+                return self.foreign("octet_length", args);
             }
             "abs" => return resolve_unary(name, false, args),
             "nullif" => return nullif::resolve(args),

@@ -77,7 +77,7 @@ fn typed(name: &str, way: Way, args: &[Arg<'_>]) -> Result<Resolved> {
     let result_scale = match digits {
         Some(digits) if (0..=i64::from(scale)).contains(&digits) => digits,
         Some(digits) if digits < 0 => 0,
-        Some(digits) if whole + digits <= PRECISION_MAX => digits,
+        Some(digits) if whole.saturating_add(digits) <= PRECISION_MAX => digits,
         _ => i64::from(scale),
     };
     let carried = digits.map_or(1, carry);

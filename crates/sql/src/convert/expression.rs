@@ -2,6 +2,7 @@
 
 use datafusion_expr::expr::{InList, Like, ScalarFunction};
 use datafusion_expr::{Between, BinaryExpr, Case, Expr as Logical, ExprSchemable, Operator};
+use tessera_ops::expression::cast::check_cast;
 use tessera_ops::expression::common_type;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState, TimeUnit};
@@ -257,9 +258,11 @@ impl Converter<'_> {
     ) -> Result<Expr> {
         let inner = self.expr(inner, scope, input)?;
         let to = Atom::from_arrow(to)?;
+        let from = self.atom_of(&inner)?;
+        check_cast(&from, &to)?;
         Ok(match inner {
             Expr::Constant(Scalar::Null, _) => Expr::null(to),
-            inner if self.atom_of(&inner)? == to => inner,
+            inner if from == to => inner,
             inner => Expr::Cast { input: Box::new(inner), to, safe },
         })
     }

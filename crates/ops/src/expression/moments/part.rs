@@ -14,6 +14,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState, TimeUnit};
 
 use super::fields::{Calendar, DAY_MICROSECONDS, Field, JULIAN_EPOCH};
+use crate::expression::cast::cast;
 use crate::expression::datetime::offset_at;
 use crate::expression::kernel::{Argument, Kernel, argument, unexpected};
 use crate::expression::types::{Arg, Resolved, wrong_arguments};
@@ -47,25 +48,24 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     if !matches!(field.atom, Atom::String | Atom::Null) {
         return Err(wrong_arguments(name, args, "the field is a text"));
     }
-    let Expr::Constant(Scalar::String(text), _) = field.expr else {
-        // A column of fields; NULL, too.
-        let (source, read) = source_of(value.atom).ok_or_else(|| no_source(name, args))?;
-        let casts = vec![Atom::String, read];
-        let of = value.atom.clone();
-        let kernel = Part { fixed: None, source, of, atom: Atom::Float64 };
-        return Ok(Resolved::strict(Atom::Float64, args, casts, kernel).raising(true).costing(20));
-    };
-    let field = field_of(text, value.atom)?;
-    let (read, atom, kernel) = of_field(name, text, field, args, style)?;
-    Ok(Resolved::strict(atom, args, vec![Atom::String, read], kernel).costing(4))
+    let (_, read) = source_of(value.atom).ok_or_else(|| no_source(name, args))?;
+    if let Expr::Constant(Scalar::String(text), _) = field.expr
+        && let Ok(field) = field_of(text, value.atom)
+        && let Ok((read, atom, kernel)) = of_field(text, field, value.atom, style)
+    {
+        return Ok(Resolved::strict(atom, args, vec![Atom::String, read], kernel).costing(4));
+    }
+    // A column of fields. A constant that is NULL or names none raises only where a row has a value.
+    let kernel = PartByRow { of: value.atom.clone(), read: read.clone() };
+    let casts = vec![Atom::String, read];
+    Ok(Resolved::strict(Atom::Float64, args, casts, kernel).raising(true).costing(20))
 }
 
 /// Types a function that is named like a field.
 pub(super) fn resolve_named(name: &str, field: Field, args: &[Arg<'_>], style: Style) -> Result<Resolved> {
-    if args.len() != 1 {
-        return Err(no_source(name, args));
-    }
-    let (read, atom, kernel) = of_field(name, name, field, args, style)?;
+    let [value] = args else { return Err(no_source(name, args)) };
+    source_of(value.atom).ok_or_else(|| no_source(name, args))?;
+    let (read, atom, kernel) = of_field(name, field, value.atom, style)?;
     Ok(Resolved::strict(atom, args, vec![read], kernel).costing(4))
 }
 
@@ -73,16 +73,9 @@ fn no_source(name: &str, args: &[Arg<'_>]) -> Error {
     wrong_arguments(name, args, "it takes a date, time, timestamp or interval")
 }
 
-/// What the last argument is cast to, the type of the field, and what reads it.
-fn of_field(
-    name: &str,
-    text: &str,
-    field: Field,
-    args: &[Arg<'_>],
-    style: Style,
-) -> Result<(Atom, Atom, Part)> {
-    let value = args.last().ok_or_else(|| no_source(name, args))?;
-    let (source, read) = source_of(value.atom).ok_or_else(|| no_source(name, args))?;
+/// What a value of type `of` is cast to, the type of the field, and what reads it.
+fn of_field(text: &str, field: Field, of: &Atom, style: Style) -> Result<(Atom, Atom, Part)> {
+    let (source, read) = source_of(of).ok_or_else(|| unsupported(text, of))?;
     // A date is its midnight, which has a time of day.
     let (source, read) = match (&source, Calendar::of(0).whole(field)) {
         (Source::Date, None) if !matches!(field, Field::Epoch | Field::Julian) => {
@@ -91,7 +84,7 @@ fn of_field(
         }
         _ => (source, read),
     };
-    let scale = scale(field, &source).ok_or_else(|| unsupported(text, value.atom))?;
+    let scale = scale(field, &source).ok_or_else(|| unsupported(text, of))?;
     let atom = match (scale, field) {
         (Scale::Fraction, _) => Atom::Float64,
         (Scale::Digits(_), _) if style == Style::Double => Atom::Float64,
@@ -101,8 +94,7 @@ fn of_field(
         (Scale::Whole, _) if style == Style::Whole => Atom::Int64,
         (Scale::Whole, _) => Atom::Decimal(18, 0),
     };
-    let of = value.atom.clone();
-    let part = Part { fixed: Some((field, scale)), source, of, atom: atom.clone() };
+    let part = Part { field, scale, source, atom: atom.clone() };
     Ok((read, atom, part))
 }
 
@@ -184,11 +176,9 @@ fn scale(field: Field, source: &Source) -> Option<Scale> {
 
 #[derive(Debug)]
 struct Part {
-    /// None where the field is a column.
-    fixed: Option<(Field, Scale)>,
+    field: Field,
+    scale: Scale,
     source: Source,
-    /// The type of the argument as it was given.
-    of: Atom,
     atom: Atom,
 }
 
@@ -196,15 +186,44 @@ impl Kernel for Part {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let value = args.last().ok_or_else(|| Error::internal("a field of nothing"))?;
         let values = Argument { array: value.full(rows)?, constant: false };
-        match self.fixed {
-            Some((field, scale)) => self.fixed(&values.array, field, scale),
-            None => self.by_row(argument(args, 0)?, &values.array, rows),
+        self.read(&values.array)
+    }
+}
+
+/// A field that each row names.
+#[derive(Debug)]
+struct PartByRow {
+    /// The type of the value as it was given.
+    of: Atom,
+    /// And as it comes.
+    read: Atom,
+}
+
+impl Kernel for PartByRow {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let (names, values) = (argument(args, 0)?, argument(args, 1)?);
+        let texts = names.array.as_string_view_opt().ok_or_else(|| unexpected(&names.array))?;
+        let mut out = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let (name, at) = (names.at(row), values.at(row));
+            if texts.is_null(name) || values.array.is_null(at) {
+                out.push(None);
+                continue;
+            }
+            let name = texts.value(name);
+            let (read, _, part) = of_field(name, field_of(name, &self.of)?, &self.of, Style::Double)?;
+            let one = cast(&values.array.slice(at, 1), &self.read, &read, false)?;
+            let one = Part { atom: Atom::Float64, ..part }.read(&one)?;
+            let one = one.as_primitive_opt::<Float64Type>().ok_or_else(|| unexpected(&one))?;
+            out.push(one.is_valid(0).then(|| one.value(0)));
         }
+        Ok(Arc::new(Float64Array::from(out)))
     }
 }
 
 impl Part {
-    fn fixed(&self, values: &ArrayRef, field: Field, scale: Scale) -> Result<ArrayRef> {
+    fn read(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let (field, scale) = (self.field, self.scale);
         let nulls = finite(values);
         if scale == Scale::Fraction {
             let julian = |moment: i64| JULIAN_EPOCH as f64 + moment as f64 / DAY_MICROSECONDS as f64;
@@ -244,23 +263,6 @@ impl Part {
                 }
             },
         })
-    }
-
-    fn by_row(&self, names: &Argument, values: &ArrayRef, rows: usize) -> Result<ArrayRef> {
-        let texts = names.array.as_string_view_opt().ok_or_else(|| unexpected(&names.array))?;
-        let mut out = Vec::with_capacity(rows);
-        for row in 0..rows {
-            let at = names.at(row);
-            if texts.is_null(at) || values.is_null(row) {
-                out.push(None);
-                continue;
-            }
-            let field = field_of(texts.value(at), &self.of)?;
-            let scale = scale(field, &self.source).ok_or_else(|| unsupported(texts.value(at), &self.of))?;
-            let one = self.fixed(&values.slice(row, 1), field, scale)?;
-            out.push(Some(one.as_primitive_opt::<Float64Type>().ok_or_else(|| unexpected(&one))?.value(0)));
-        }
-        Ok(Arc::new(Float64Array::from(out)))
     }
 
     /// Microseconds of the day or since 1970, as the clocks of the zone show them.

@@ -1,12 +1,7 @@
 //! Functions of single characters.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, AsArray, StringViewArray};
-use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::expression::kernel::{Argument, Kernel, unexpected};
 use crate::expression::rowwise::{Out, fault, signature, strict};
 use crate::expression::types::{Arg, Resolved};
 
@@ -58,27 +53,4 @@ pub(super) fn of_number(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             Err(_) => Err(refused("there is no such character")),
         }
     }))
-}
-
-/// A function of bytes, which DuckDB has of text and writes in hexadecimal: so it is of a column of text here. A literal is one
-/// of bytes, as in PostgreSQL.
-pub(in crate::expression) fn in_hexadecimal(mut resolved: Resolved, args: &[Arg<'_>]) -> Resolved {
-    let of_text = args.iter().any(|arg| *arg.atom == Atom::String && !matches!(arg.expr, Expr::Constant(..)));
-    if of_text && resolved.atom == Atom::Bytes {
-        resolved.atom = Atom::String;
-        resolved.kernel = Arc::new(Hexadecimal(resolved.kernel));
-    }
-    resolved
-}
-
-#[derive(Debug)]
-struct Hexadecimal(Arc<dyn Kernel>);
-
-impl Kernel for Hexadecimal {
-    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
-        let bytes = self.0.call(args, rows)?;
-        let bytes = bytes.as_binary_view_opt().ok_or_else(|| unexpected(&bytes))?;
-        let text = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        Ok(Arc::new(bytes.iter().map(|bytes| bytes.map(text)).collect::<StringViewArray>()))
-    }
 }

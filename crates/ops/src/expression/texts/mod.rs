@@ -14,8 +14,6 @@ use tessera_types::{Atom, Result};
 
 use super::types::{Arg, Resolved};
 
-pub(super) use characters::in_hexadecimal;
-
 /// The functions, by name.
 pub(crate) const NAMES: &[&str] = &[
     "btrim",
