@@ -34,6 +34,48 @@ pub(crate) fn format_array(array: &ArrayRef, atom: &Atom) -> Result<ArrayRef> {
 
 type Writer<'a> = Box<dyn FnMut(&mut String, usize) + 'a>;
 
+/// What writes the value of a row behind a text, as part of a list, struct or map.
+fn element_writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
+    let mut write = writer(array, atom)?;
+    Ok(match atom {
+        Atom::String | Atom::Bytes | Atom::Time(_) | Atom::Timestamp(..) | Atom::Interval => {
+            Box::new(move |text, row| {
+                let start = text.len();
+                write(text, row);
+                quote_element(text, start);
+            })
+        }
+        _ => write,
+    })
+}
+
+/// Puts the element that begins at `start` in quotes, with escapes, if it could be read as something else: as NULL, or as more
+/// or less than one element. The rule is DuckDB's.
+pub(crate) fn quote_element(text: &mut String, start: usize) {
+    let is_space = |c: char| c.is_ascii_whitespace() || c == '\x0b';
+    let element = &text[start..];
+    let quoted = element.is_empty()
+        || element.starts_with(is_space)
+        || element.ends_with(is_space)
+        || element.eq_ignore_ascii_case("null")
+        || element.contains(['"', '\'', '(', ')', ',', ':', '=', '[', '\\', ']', '{', '}']);
+    if quoted {
+        let element = text.split_off(start);
+        write_quoted(text, &element);
+    }
+}
+
+fn write_quoted(text: &mut String, element: &str) {
+    text.push('\'');
+    for character in element.chars() {
+        if matches!(character, '\'' | '\\') {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    text.push('\'');
+}
+
 /// What writes the value of a row behind a text.
 fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
     let bad = || unexpected(array);
@@ -71,7 +113,7 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
         Atom::List(slot) => {
             let array = array.as_list_opt::<i32>().ok_or_else(bad)?;
             let values = array.values();
-            let mut item = writer(values, &slot.atom)?;
+            let mut item = element_writer(values, &slot.atom)?;
             let nulls = values.logical_nulls();
             Box::new(move |text, row| {
                 let offsets = &array.offsets()[row..=row + 1];
@@ -93,13 +135,15 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
                 .iter()
                 .zip(slots.iter())
                 .map(|(column, (name, slot))| {
-                    Ok((name.clone(), column.logical_nulls(), writer(column, &slot.atom)?))
+                    Ok((name.clone(), column.logical_nulls(), element_writer(column, &slot.atom)?))
                 })
                 .collect::<Result<Vec<_>>>()?;
             Box::new(move |text, row| {
                 text.push('{');
                 for (i, (name, nulls, item)) in items.iter_mut().enumerate() {
-                    let _ = write!(text, "{}'{name}': ", if i > 0 { ", " } else { "" });
+                    text.push_str(if i > 0 { ", " } else { "" });
+                    write_quoted(text, name);
+                    text.push_str(": ");
                     match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                         true => text.push_str("NULL"),
                         false => item(text, row),
@@ -111,7 +155,8 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
         Atom::Map(key, value) => {
             let array = array.as_map_opt().ok_or_else(bad)?;
             let (keys, values) = (array.keys(), array.values());
-            let (mut write_key, mut write_value) = (writer(keys, &key.atom)?, writer(values, &value.atom)?);
+            let mut write_key = element_writer(keys, &key.atom)?;
+            let mut write_value = element_writer(values, &value.atom)?;
             let nulls = values.logical_nulls();
             Box::new(move |text, row| {
                 let offsets = &array.offsets()[row..=row + 1];

@@ -10,7 +10,7 @@ use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 use tessera_types::{Atom, Error, Result};
 
-use crate::expression::format::{Whole, write_double, write_single};
+use crate::expression::format::{Whole, quote_element, write_double, write_single};
 use crate::expression::format_array;
 
 const OPTIONS: FormatOptions<'static> = FormatOptions::new()
@@ -100,12 +100,18 @@ impl<'a> Texts<'a> {
         self.array.is_null(row) || *self.array.data_type() == DataType::Null
     }
 
-    fn append_or_null(&self, row: usize, out: &mut String) -> Result<()> {
+    /// Appends the value as part of a list, struct or map.
+    fn append_element(&self, row: usize, out: &mut String) -> Result<()> {
         if self.is_null(row) {
             out.push_str("NULL");
             return Ok(());
         }
-        self.append(row, out)
+        let start = out.len();
+        self.append(row, out)?;
+        if !matches!(self.form, Form::List(..) | Form::Struct(_) | Form::Map(..)) {
+            quote_element(out, start);
+        }
+        Ok(())
     }
 
     /// Appends the value, which is not NULL.
@@ -132,7 +138,7 @@ impl<'a> Texts<'a> {
                 out.push('[');
                 for at in offsets[row]..offsets[row + 1] {
                     out.push_str(if at > offsets[row] { ", " } else { "" });
-                    items.append_or_null(at as usize, out)?;
+                    items.append_element(at as usize, out)?;
                 }
                 out.push(']');
             }
@@ -140,7 +146,7 @@ impl<'a> Texts<'a> {
                 out.push('{');
                 for (index, (name, values)) in fields.iter().enumerate() {
                     let _ = write!(out, "{}{name}: ", if index > 0 { ", " } else { "" });
-                    values.append_or_null(row, out)?;
+                    values.append_element(row, out)?;
                 }
                 out.push('}');
             }
@@ -148,9 +154,9 @@ impl<'a> Texts<'a> {
                 out.push('{');
                 for at in offsets[row]..offsets[row + 1] {
                     out.push_str(if at > offsets[row] { ", " } else { "" });
-                    entries[0].append_or_null(at as usize, out)?;
+                    entries[0].append_element(at as usize, out)?;
                     out.push_str(": ");
-                    entries[1].append_or_null(at as usize, out)?;
+                    entries[1].append_element(at as usize, out)?;
                 }
                 out.push('}');
             }
