@@ -16,6 +16,8 @@ from pathlib import Path
 
 # What stands for NULL in psql's output; no test writes it.
 NULL = "\u2400NULL\u2400"
+# A text may be as long as it is.
+csv.field_size_limit(1 << 30)
 CONFIGURATION = """
 listen_addresses = ''
 max_connections = 20
