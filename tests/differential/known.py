@@ -20,6 +20,12 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
         r"order by .*\bc\d",
         r"column s\d+\.c\d is ambiguous",
     ),
+    (
+        "NaN and infinity are no decimals here (docs/dialect.md)",
+        ("postgresql",),
+        r"as decimal\(",
+        r"(NaN|[Ii]nfinity) is out of range for type decimal",
+    ),
 ]
 
 

@@ -45,6 +45,7 @@ def is_plain(expr: Expr) -> bool:
 
 def probes(query: Query) -> list[str]:
     """Queries that compute each expression of a query for all rows of the tables that it is over."""
+    # DuckDB counts what cannot be NULL without computing it, so that each value is counted once.
     all_queries = list(queries_in(query))
     places = {source.alias: source for one in all_queries for source in one.sources}
     found: dict[str, None] = {}
@@ -55,7 +56,7 @@ def probes(query: Query) -> list[str]:
             over = [places[alias] for alias in aliases if alias in places]
             if 0 < len(over) == len(aliases) <= TABLES_MAX and not any(is_correlated(source) for source in over):
                 tables = " cross join ".join(Join("", source.table, source.alias, None).sql() for source in over)
-                found[f"{query.with_sql()}select count(x) from (select {expr.sql()} as x from {tables}) as probe"] = None
+                found[f"{query.with_sql()}select count(distinct x) from (select {expr.sql()} as x from {tables}) as probe"] = None
     return list(found)[:PROBES_MAX]
 
 

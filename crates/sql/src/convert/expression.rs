@@ -232,10 +232,13 @@ impl Converter<'_> {
         Ok(Expr::Case { branches, otherwise: otherwise.map(Box::new) })
     }
 
-    /// Casts NULLs of no type, and whatever else differs, to the type the others have.
+    /// Casts NULLs of no type, and whatever else differs, to the type that all have in common. The planner has made them alike,
+    /// but sums with literals need fewer digits than it takes.
     fn same_type(&self, values: Vec<&mut Expr>) -> Result<()> {
         let atoms = values.iter().map(|value| self.atom_of(value)).collect::<Result<Vec<_>>>()?;
-        let Some(wanted) = atoms.iter().find(|atom| **atom != Atom::Null).cloned() else { return Ok(()) };
+        let mut known = atoms.iter().filter(|atom| **atom != Atom::Null);
+        let Some(first) = known.next().cloned() else { return Ok(()) };
+        let wanted = known.fold(first, |wanted, atom| common_type(&wanted, atom).unwrap_or(wanted));
         for (value, atom) in values.into_iter().zip(atoms) {
             if atom != wanted {
                 let inner = std::mem::replace(value, Expr::boolean(false));
