@@ -1,4 +1,5 @@
-"""Differences whose cause is known and stands on the list of what is done next; they are counted by cause, not passed.
+"""Differences whose cause is known: it is on the list of what is done next, or docs/dialect.md states it. They are counted by
+cause, not passed.
 
 Each entry: the cause, the oracles that see it (none: all), a pattern of the query's text, a pattern of the problem.
 """
