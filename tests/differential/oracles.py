@@ -12,6 +12,7 @@ import datetime
 import re
 import struct
 import sys
+import threading
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -30,7 +31,7 @@ Answer = str | Exception
 # What a value or a row makes the program raise. Which rows an engine computes is its own business, so two queries that
 # mean the same may differ in this.
 RAISED = re.compile(r"SQLSTATE 2[12]|overflow|out of range|division by zero|does not fit|more than one row|too (large|long)")
-POSTGRES_TIMEOUT_S = 30
+JUDGE_TIMEOUT_S = 30
 # Years outside of 1 to 9999 have no agreed form.
 AGES = re.compile(r"\d \(?BC\b|\d{5}-\d\d-\d\d")
 
@@ -108,14 +109,25 @@ class DuckDb:
         yield self
         connection.close()
 
+    @contextlib.contextmanager
+    def limited(self) -> Iterator[None]:
+        """Interrupts a query that takes too long."""
+        timer = threading.Timer(JUDGE_TIMEOUT_S, self.connection.interrupt)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def cases(self, queries: list[Query]) -> list[Case | None]:
-        """A case for each query; none where DuckDB refuses it: an overflow, or a construct that it lacks."""
+        """A case for each query; none where DuckDB refuses it (an overflow, or a construct that it lacks) or takes too long."""
         import duckdb
 
         found: list[Case | None] = []
         for query in queries:
             try:
-                rows = self.connection.execute(query.sql()).fetchall()
+                with self.limited():
+                    rows = self.connection.execute(query.sql()).fetchall()
                 found.append(None if strange(rows) else Case(query, [query.sql()], singles(rows, query)))
             except (duckdb.Error, ValueError, OverflowError):
                 found.append(None)
@@ -127,7 +139,8 @@ class DuckDb:
 
         for sql in queries:
             try:
-                self.connection.execute(sql).fetchall()
+                with self.limited():
+                    self.connection.execute(sql).fetchall()
             except (duckdb.ConversionException, duckdb.OutOfRangeException):
                 return True
             except Exception:
@@ -167,7 +180,7 @@ class PostgreSql:
     def world(self, tables: list[Table], directory: Path) -> Iterator["PostgreSql"]:
         self.worlds += 1
         schema = f"w{self.worlds}"
-        path = f"set search_path = {schema}, public, pg_catalog;\nset statement_timeout = '{POSTGRES_TIMEOUT_S}s';\n"
+        path = f"set search_path = {schema}, public, pg_catalog;\nset statement_timeout = '{JUDGE_TIMEOUT_S}s';\n"
         before, self.before = getattr(self, "before", None), path
         self.postgres.script(f"create schema {schema};\n{path}" + "".join(table.copy_sql() for table in tables))
         yield self
@@ -176,7 +189,7 @@ class PostgreSql:
 
     def cases(self, queries: list[Query]) -> list[Case | None]:
         """A case for each query; none where PostgreSQL refuses it."""
-        answers = self.postgres.answers([query.sql() for query in queries], self.before, POSTGRES_TIMEOUT_S * len(queries) + 60)
+        answers = self.postgres.answers([query.sql() for query in queries], self.before, JUDGE_TIMEOUT_S * len(queries) + 60)
         found: list[Case | None] = []
         for query, answer in zip(queries, answers):
             kinds = [expr.kind for expr in query.select]
@@ -187,7 +200,7 @@ class PostgreSql:
 
     def raises(self, queries: list[str]) -> bool:
         """Whether one of the queries is an error about a value."""
-        answers = self.postgres.answers(queries, self.before, POSTGRES_TIMEOUT_S * len(queries) + 60)
+        answers = self.postgres.answers(queries, self.before, JUDGE_TIMEOUT_S * len(queries) + 60)
         return any(answer.failed and answer.state.startswith("22") for answer in answers)
 
     def problem(self, case: Case, answers: list[Answer]) -> str | None:

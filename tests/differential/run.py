@@ -34,6 +34,8 @@ from reduce import reduce
 
 QUERIES_PER_WORLD = 40
 TIMEOUT_S = 120
+# Runs of more queries say after each world how far they are.
+PROGRESS_FROM = 2_000
 # The most answers without rows, of those that passed, and the most differences of known causes, of all.
 EMPTY_MAX, KNOWN_MAX = 0.5, 0.15
 # Of queries to which the judge has no rows, this share is kept: they are more than half of those that are made.
@@ -225,6 +227,8 @@ def run(seed: int, oracle, options: argparse.Namespace) -> int:
         score = check_world(seed, min(QUERIES_PER_WORLD, options.queries - done()), oracle, options, known)
         total = Score(*(getattr(total, name) + getattr(score, name) for name in ("passed", "failed", "refused", "empty")))
         seed += 1
+        if options.queries > PROGRESS_FROM:
+            print(f"{done()} of {options.queries} queries, {total.failed} failed", file=sys.stderr, flush=True)
     print(f"{total.refused} more queries were refused by the judge and not counted")
     for reason, count in known.most_common():
         print(f"{count} more differ for a known cause: {reason}")
