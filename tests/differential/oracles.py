@@ -32,6 +32,8 @@ Answer = str | Exception
 # mean the same may differ in this.
 RAISED = re.compile(r"SQLSTATE 2[12]|overflow|out of range|division by zero|does not fit|more than one row|too (large|long)")
 JUDGE_TIMEOUT_S = 30
+# Longer answers are not compared: joins of everything with everything have millions of rows, which Python reads for minutes.
+ROWS_MAX = 20_000
 # Years outside of 1 to 9999 have no agreed form.
 AGES = re.compile(r"\d \(?BC\b|\d{5}-\d\d-\d\d")
 
@@ -120,7 +122,8 @@ class DuckDb:
             timer.cancel()
 
     def cases(self, queries: list[Query]) -> list[Case | None]:
-        """A case for each query; none where DuckDB refuses it (an overflow, or a construct that it lacks) or takes too long."""
+        """A case for each query; none where DuckDB refuses it (an overflow, or a construct that it lacks), takes too
+        long, or has too many rows."""
         import duckdb
 
         found: list[Case | None] = []
@@ -128,7 +131,7 @@ class DuckDb:
             try:
                 with self.limited():
                     rows = self.connection.execute(query.sql()).fetchall()
-                found.append(None if strange(rows) else Case(query, [query.sql()], singles(rows, query)))
+                found.append(None if len(rows) > ROWS_MAX or strange(rows) else Case(query, [query.sql()], singles(rows, query)))
             except (duckdb.Error, ValueError, OverflowError):
                 found.append(None)
         return found
@@ -188,13 +191,13 @@ class PostgreSql:
         self.before = before
 
     def cases(self, queries: list[Query]) -> list[Case | None]:
-        """A case for each query; none where PostgreSQL refuses it."""
+        """A case for each query; none where PostgreSQL refuses it or has too many rows."""
         answers = self.postgres.answers([query.sql() for query in queries], self.before, JUDGE_TIMEOUT_S * len(queries) + 60)
         found: list[Case | None] = []
         for query, answer in zip(queries, answers):
             kinds = [expr.kind for expr in query.select]
             rows = [tuple(typed(value, kind) for value, kind in zip(row, kinds)) for row in answer.rows]
-            bad = answer.failed or strange(answer.rows)
+            bad = answer.failed or len(answer.rows) > ROWS_MAX or strange(answer.rows)
             found.append(None if bad else Case(query, [query.sql()], singles(rows, query)))
         return found
 
