@@ -32,7 +32,8 @@ Answer = str | Exception
 # mean the same may differ in this.
 RAISED = re.compile(r"SQLSTATE 2[12]|overflow|out of range|division by zero|does not fit|more than one row|too (large|long)")
 JUDGE_TIMEOUT_S = 30
-# Longer answers are not compared: joins of everything with everything have millions of rows, which Python reads for minutes.
+# Longer answers are not compared: joins of everything with everything have millions of rows, which
+# Python reads for minutes.
 ROWS_MAX = 20_000
 # Years outside of 1 to 9999 have no agreed form.
 AGES = re.compile(r"\d \(?BC\b|\d{5}-\d\d-\d\d")

@@ -165,8 +165,9 @@ impl PipelineState {
         self.output = None;
     }
 
-    /// Drops the input of a pipeline that has enough, once no job reads it. The pipeline that writes this input may still
-    /// run: it waits until somebody reads its output or drops it. Called after each job, so that the last job drops it.
+    /// Drops the input of a pipeline that needs no more of it, once no job reads it. The pipeline
+    /// that writes the input waits until its output is read or dropped. Every job calls this when
+    /// it ends, so the last job to end drops the input.
     pub(crate) fn drop_unwanted_input(&mut self) {
         if self.phase == Phase::Running && self.satisfied && self.active == 0 && self.parked.is_empty() {
             self.drop_input();

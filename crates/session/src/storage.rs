@@ -175,7 +175,8 @@ impl Storage {
         let open = || if is_object(path) { self.objects.open(path) } else { tessera_files::open(path) };
         let Some(compression) = Compression::of_path(path) else { return open() };
         let stamp = self.stamps(&[path.to_string()]).pop().flatten();
-        // The lock is held while the file is decompressed: a second reader of the file waits and then uses the result.
+        // The lock is held while the file is decompressed: a second reader of the file waits and
+        // then uses the result.
         let mut files = lock(&self.decompressed.files);
         if let Some((known, reader)) = files.get(path)
             && *known == stamp

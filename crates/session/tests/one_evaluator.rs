@@ -258,7 +258,8 @@ fn over_columns(
     let mut good: Vec<usize> = (0..ROWS).filter(|row| expected[*row].is_ok()).collect();
     let (mut raised, mut different) = compared(session, &good);
     if raised {
-        // Beside a NULL that is written nothing is computed, so that a column may raise where literals do not.
+        // Beside a NULL that is written nothing is computed, so that a column may raise where
+        // literals do not.
         good.retain(|row| {
             let beside_null = expected[*row].as_deref() == Ok("NULL") && case.has_null(*row);
             !beside_null || !compared(session, &[*row]).0
@@ -392,7 +393,8 @@ fn literals_and_columns_agree() {
     let library = Arc::new(Library::new());
     let files = TempDir::new().unwrap();
     let names = library.scalar_names();
-    // What is said of Arrow's types is not the same: a literal that is not NULL has a type that cannot be.
+    // What is said of Arrow's types is not the same: a literal that is not NULL has a type that
+    // cannot be.
     let is_of_values = |name: &String| !library.is_volatile(name) && !name.starts_with("arrow_");
     let names: Vec<String> = names.into_iter().filter(is_of_values).collect();
     let effort = if std::env::var_os(FULL).is_some() { WHOLE } else { QUICK };

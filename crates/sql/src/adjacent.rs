@@ -1,4 +1,5 @@
-//! Texts in quotes that only a line end parts, which are one text: `'new'` and on the next line `'er'`.
+//! Texts in quotes that only a line end parts, which are one text: `'new'` and on the next line
+//! `'er'`.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 

@@ -499,7 +499,8 @@ fn by_position(key: &mut Expr, projection: &[SelectItem]) -> Flow {
     }
 }
 
-/// Positions in the ORDER BY of a DISTINCT ON as the columns' own text: the planner knows no name of a constant's column.
+/// Positions in the ORDER BY of a DISTINCT ON as the columns' own text: the planner knows no name
+/// of a constant's column.
 fn order_distinct_on(order_by: &mut OrderBy, body: &SetExpr) {
     let SetExpr::Select(select) = body else { return };
     let OrderByKind::Expressions(keys) = &mut order_by.kind else { return };

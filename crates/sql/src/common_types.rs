@@ -1,8 +1,9 @@
 //! The common type of operands, where ours is not DataFusion's.
 //!
-//! A decimal beside a double becomes a double, as in PostgreSQL; DataFusion makes both decimals, which hold less. A date
-//! beside a timestamp becomes one of the timestamp's unit; DataFusion takes nanoseconds, which end in 2262. Times of several
-//! units, as files have them, become those of the finest; DataFusion finds no type for them.
+//! A decimal beside a double becomes a double, as in PostgreSQL; DataFusion makes both decimals,
+//! which hold less. A date beside a timestamp becomes one of the timestamp's unit; DataFusion takes
+//! nanoseconds, which end in 2262. Times of several units, as files have them, become those of the
+//! finest; DataFusion finds no type for them.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::{Column, DFSchema};
@@ -133,8 +134,8 @@ pub(crate) fn list_compared_exactly(
     found.then(|| if negated { Expr::Not(Box::new(whole)) } else { whole })
 }
 
-/// Casts values that become one column to their common type, where it is not the one that DataFusion would find. Whether it
-/// did.
+/// Casts values that become one column to their common type, where it is not the one that
+/// DataFusion would find. Whether it did.
 pub(crate) fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     unify_as(column_type, operands, schema)
 }
@@ -197,7 +198,8 @@ fn cast(operand: &mut Expr, to: DataType) {
     *operand = Expr::Cast(Cast::new(Box::new(inner), to));
 }
 
-/// The type of a column that has values of several types: as they are compared, but a decimal beside `real` is one.
+/// The type of a column that has values of several types: the one in which they are compared,
+/// but a decimal beside `real` becomes `real`.
 fn column_type(types: &[DataType]) -> Option<DataType> {
     match common(types)? {
         DataType::Float64 if !types.contains(&DataType::Float64) => Some(DataType::Float32),

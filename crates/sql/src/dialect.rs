@@ -42,8 +42,8 @@ impl Dialect for Tessera {
         POSTGRES.is_reserved_for_identifier(keyword)
     }
 
-    /// A sign binds tighter than `^`: `-2^2` is 4. Other operators before a value bind as those between two do: `~5 + 1`
-    /// is `~6`.
+    /// A sign binds tighter than `^`: `-2^2` is 4. Other operators before a value bind as those
+    /// between two do: `~5 + 1` is `~6`.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         let other = self.prec_value(Precedence::PgOther);
         let (op, precedence) = match parser.peek_token_ref().token {
@@ -187,7 +187,8 @@ impl Tessera {
         }))
     }
 
-    /// `[NOT] BETWEEN SYMMETRIC` as BETWEEN the bounds in either order; ASYMMETRIC says what is so without it.
+    /// `[NOT] BETWEEN SYMMETRIC` as BETWEEN the bounds in either order; ASYMMETRIC says what is so
+    /// without it.
     fn between(&self, parser: &mut Parser<'_>, value: &Expr) -> Option<Result<Expr, ParserError>> {
         use Keyword::{ASYMMETRIC, BETWEEN, NOT, SYMMETRIC};
         let mut follow = |keywords: &[Keyword]| parser.parse_keywords(keywords);

@@ -183,6 +183,11 @@ impl Atom {
         })
     }
 
+    /// Whether its values have parts: a list, a struct or a map.
+    pub fn is_nested(&self) -> bool {
+        matches!(self, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))
+    }
+
     /// Whether this is an integer type, signed or not.
     pub fn is_integer(&self) -> bool {
         self.is_signed_integer() || self.is_unsigned_integer()

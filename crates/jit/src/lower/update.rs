@@ -182,7 +182,8 @@ impl<'ctx> Update<'_, 'ctx> {
         values.raise(wrong, arg.valid, passes)
     }
 
-    /// Leaves tuples whose infinite value a sum takes to the vectorised tier, which notes in the state that there was one.
+    /// Leaves tuples whose infinite value a sum takes to the vectorised tier, which notes in the
+    /// state that there was one.
     pub(super) fn raise_if_infinite(
         &self,
         values: &mut Values<'_, 'ctx>,

@@ -173,8 +173,9 @@ impl LibraryAggregate {
         Ok(aggregate)
     }
 
-    /// Tells the accumulator how many groups there are, also those for which no row came. Without a filter, accumulators
-    /// believe that each group gets a value with its first call; after one with a filter, they look at each row.
+    /// Tells the accumulator how many groups there are, also those for which no row came. Without a
+    /// filter, accumulators believe that each group gets a value with its first call; after one
+    /// with a filter, they look at each row.
     fn cover(&mut self, groups: usize) -> Result<()> {
         let empty: Vec<ArrayRef> =
             self.spec.fields.iter().map(|field| new_empty_array(field.data_type())).collect();

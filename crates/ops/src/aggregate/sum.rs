@@ -47,8 +47,9 @@ impl ExactState {
     }
 }
 
-/// State of a float sum: the sum and how many values there were (2 words). The count's highest bit says that a value was
-/// infinite: without it, an infinite sum has left its range. Compiled code leaves infinite values to this tier.
+/// State of a float sum: the sum and how many values there were (2 words). The count's highest bit
+/// says that a value was infinite: without it, an infinite sum has left its range. Compiled code
+/// leaves infinite values to this tier.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct FloatState {

@@ -23,7 +23,8 @@ use crate::stream_util::{Packer, pairs_with_row};
 /// * Inputs: the side `R`, and `L`. Output by `join` as in `docs/sub-operators.md`, traits those of `L`. Promises no order. Does not
 ///   block; `right`, `full`, `build_semi` and `build_anti` yield tuples of `R` after the last of `L`.
 /// * `predicate`: a condition over the fields of `L` and `R`; every pair matches without one.
-/// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a pair of which the condition is NULL may be a match.
+/// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a pair of which the condition is
+///   NULL may be a match.
 /// * Of each pair of chunks the shorter one is repeated tuple by tuple, as constants: conditions run on whole chunks and nothing
 ///   is copied before it matches.
 /// * Memory: its side; where build tuples are marked, one bit for each.
@@ -114,7 +115,8 @@ impl SubOperator for NestedLoop {
         let bind = |expr: &Expr| Bound::new(expr, &both, lowering.parameters, lowering.library);
         let asked = node.params.expr_opt("predicate")?;
         let predicate = asked.map(bind).transpose()?;
-        let unknown = asked.filter(|_| node.params.flag("null_aware").unwrap_or(false));
+        let null_aware = node.params.flag("null_aware")?;
+        let unknown = asked.filter(|_| null_aware);
         let unknown = unknown.map(|expr| bind(&Expr::IsNull(Box::new(expr.clone())))).transpose()?;
         let kind = JoinKind::of(node, &[])?;
         Ok(Operator::Stream(Arc::new(LoopStream { predicate, unknown, kind, stream, build })))

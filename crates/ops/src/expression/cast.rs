@@ -82,7 +82,7 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
             return check_cast(&a.atom, &c.atom).and_then(|()| check_cast(&b.atom, &d.atom));
         }
         // Arrow would make a list of one value.
-        _ if is_nested(from) || is_nested(to) => false,
+        _ if from.is_nested() || to.is_nested() => false,
         (Atom::Boolean, _) if to.is_numeric() => true,
         (_, Atom::Boolean) => from.is_numeric(),
         (Atom::Time(_), Atom::Interval) | (Atom::Interval, Atom::Time(_)) => true,
@@ -99,10 +99,6 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
         false => Err(Error::semantic(format!("there is no conversion from {from} to {to}"))
             .with_state(SqlState::CANNOT_COERCE)),
     }
-}
-
-fn is_nested(atom: &Atom) -> bool {
-    matches!(atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))
 }
 
 /// Whether some value of `from` does not convert.

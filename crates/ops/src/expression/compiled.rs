@@ -160,7 +160,8 @@ impl<T: ?Sized> Variants<T> {
         asked.iter().any(|(_, promise)| is_there(promise))
     }
 
-    /// The codes of the inputs of a chunk; those that have no NULL there read no validity, while there are few such codes.
+    /// The codes of the inputs of a chunk; those that have no NULL there read no validity, while
+    /// there are few such codes.
     fn narrowed(&self, codes: &[InputCode], has_nulls: impl Fn(usize) -> bool) -> Vec<InputCode> {
         let narrow =
             |(at, code): (usize, &InputCode)| InputCode { nullable: code.nullable && has_nulls(at), ..*code };

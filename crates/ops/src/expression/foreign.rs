@@ -85,8 +85,8 @@ const COMPARING: &[&str] = &[
     "array_union",
 ];
 
-/// Functions that give NULL where one of the first so many arguments is NULL. Their own code does so for some forms of
-/// arguments only.
+/// Functions that give NULL where one of the first so many arguments is NULL. Their own code does
+/// so for some forms of arguments only.
 const STRICT: &[(&str, usize)] = &[
     ("array_has", 2),
     ("array_has_all", 2),
@@ -96,7 +96,8 @@ const STRICT: &[(&str, usize)] = &[
     ("map", 2),
 ];
 
-/// Functions that take some argument only as one value for all rows, and which: they are called for each of its values.
+/// Functions that take some argument only as one value for all rows, and which: they are called for
+/// each of its values.
 const FIXED: &[(&str, usize)] = &[("digest", 1)];
 
 /// Types a call of a DataFusion function.
@@ -269,7 +270,8 @@ fn present(nulls: impl Iterator<Item = (bool, NullBuffer)>, rows: usize) -> Opti
 }
 
 impl Foreign {
-    /// Arguments that the function takes as whole numbers, in its type: how much a call needs is told from them.
+    /// Arguments that the function takes as whole numbers, in its type: how much a call needs is
+    /// told from them.
     fn whole_numbers(&self, args: &[Argument]) -> Result<Vec<Argument>> {
         let convert = |(arg, field): (&Argument, &FieldRef)| match field.data_type().is_integer() {
             true => {

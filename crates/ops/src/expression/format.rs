@@ -49,8 +49,8 @@ fn element_writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
     })
 }
 
-/// Puts the element that begins at `start` in quotes, with escapes, if it could be read as something else: as NULL, or as more
-/// or less than one element. The rule is DuckDB's.
+/// Puts the element that begins at `start` in quotes, with escapes, if it could be read as
+/// something else: as NULL, or as more or less than one element. The rule is DuckDB's.
 pub(crate) fn quote_element(text: &mut String, start: usize) {
     let is_space = |c: char| c.is_ascii_whitespace() || c == '\x0b';
     let element = &text[start..];

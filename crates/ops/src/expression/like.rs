@@ -102,7 +102,8 @@ impl Pattern {
     }
 }
 
-/// A text in lower case, character by character: those that would become several stay, so that `_` is one.
+/// A text in lower case, character by character: those that would become several stay, so that `_`
+/// is one.
 fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();

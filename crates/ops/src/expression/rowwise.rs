@@ -143,7 +143,7 @@ pub(crate) fn takes(arg: &Arg<'_>, wanted: &Atom) -> bool {
     match (arg.atom, wanted) {
         (from, to) if from == to => true,
         (Atom::Null, _) => true,
-        (Atom::String, to) if literal => !matches!(to, Atom::List(_) | Atom::Struct(_) | Atom::Map(..)),
+        (Atom::String, to) if literal => !to.is_nested(),
         (from, Atom::Float64) => from.is_numeric(),
         (from, Atom::Int64) => from.is_integer() && *from != Atom::UInt64,
         (Atom::Date | Atom::Timestamp(..), Atom::Timestamp(..)) => true,

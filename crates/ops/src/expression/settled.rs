@@ -1,5 +1,5 @@
-//! Lists, maps and structs with nothing behind their NULLs: files may leave any value there, and functions
-//! that are not ours take parts of values without a look at whether the whole is NULL.
+//! Lists, maps and structs with nothing behind their NULLs: files may leave any value there, and
+//! functions that are not ours take parts of values without a look at whether the whole is NULL.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use arrow::compute::{nullif, take};
 use arrow::datatypes::DataType;
 use tessera_types::{Error, Result};
 
-/// The same values; the fields of a struct that is NULL are NULL, and a list or map that is NULL is empty.
+/// The same values; the fields of a struct that is NULL are NULL, and a list or map that is NULL is
+/// empty.
 pub(crate) fn settled(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::Struct(_) => Ok(Arc::new(settled_struct(array.as_struct())?)),

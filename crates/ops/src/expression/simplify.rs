@@ -1,8 +1,8 @@
 //! Simplification of expressions while planning: constants are folded, and predicates get the forms that scans can prune by.
 //!
-//! Each rule gives the same value for every tuple: with NULLs (three-valued logic), NaN (the greatest value, equal to itself),
-//! and errors. A rule drops an operand only if it cannot raise, or stands beside a NULL that is written down, as in PostgreSQL. None
-//! copies a volatile one.
+//! Each rule gives the same value for every tuple: with NULLs (three-valued logic), NaN (the
+//! greatest value, equal to itself), and errors. A rule drops an operand only if it cannot raise,
+//! or stands beside a NULL that is written down, as in PostgreSQL. None copies a volatile one.
 //!
 //! | rule | why |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `5 < x` is `x > 5` | later rules and scans look for the constant on the right |
 //! | `cast(x as T) < c` is `x < c'` | for a cast that keeps every value and the order, if `c'` converts to `c` |
 //! | `cast(date as timestamp) < c` is one of dates | no column is converted, and scans prune by days |
-//! | a comparison with NULL is NULL, so are `+ - * / %` and `like`, whatever stands beside it | PostgreSQL never evaluates it |
+//! | comparisons, `+ - * / %` and `like` with a written NULL are NULL | as in PostgreSQL |
 //! | `x is distinct from NULL` is `x is not NULL` | later rules absorb it |
 //! | `b = true` is `b`, `b = false` is `not b` | the same |
 //! | `s like 'abc'` is `s = 'abc'` | scans prune by it, sets are looked up |
@@ -84,11 +84,8 @@ impl<'a, K: Known> Simplifier<'a, K> {
 
     fn call(&self, function: Arc<str>, mut args: Vec<Expr>) -> Expr {
         if is_strict(&function) && args.iter().any(|arg| matches!(arg, Expr::Constant(Scalar::Null, _))) {
-            let call = Expr::Call { function: function.clone(), args };
-            if let Some(atom) = self.known.atom(&call) {
-                return Expr::null(atom);
-            }
-            return call;
+            let call = Expr::Call { function, args };
+            return self.known.atom(&call).map_or(call, Expr::null);
         }
         if args.len() == 2
             && let (Some(right), Some(left)) = (args.pop(), args.pop())

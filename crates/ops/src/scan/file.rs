@@ -273,7 +273,8 @@ pub(crate) fn readable_tuple(schema: &Schema) -> Tuple {
     Tuple::new(fields.collect::<Vec<_>>())
 }
 
-/// The columns as statements see them: times of day count microseconds at least, as those of SQL do.
+/// The columns as statements see them: times of day count microseconds at least, as those of SQL
+/// do.
 pub(crate) fn statement_tuple(tuple: &Tuple) -> Tuple {
     let seen = |field: &Field| match field.atom() {
         Some(atom) => Field::nullable(field.name.clone(), statement_atom(atom)).with_nullable(field.nullable),

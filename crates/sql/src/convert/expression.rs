@@ -232,8 +232,8 @@ impl Converter<'_> {
         Ok(Expr::Case { branches, otherwise: otherwise.map(Box::new) })
     }
 
-    /// Casts NULLs of no type, and whatever else differs, to the type that all have in common. The planner has made them alike,
-    /// but sums with literals need fewer digits than it takes.
+    /// Casts NULLs of no type, and whatever else differs, to the type that all have in common. The
+    /// planner has made them alike, but sums with literals need fewer digits than it takes.
     fn same_type(&self, values: Vec<&mut Expr>) -> Result<()> {
         let atoms = values.iter().map(|value| self.atom_of(value)).collect::<Result<Vec<_>>>()?;
         let mut known = atoms.iter().filter(|atom| **atom != Atom::Null);

@@ -554,7 +554,8 @@ impl Converter<'_> {
             let atom = self.atom_of(&value)?;
             keys.push((self.fresh(&expr.qualified_name().1, atom), value));
         }
-        // What stands as a key is not made again: a subquery, or a volatile value, would be another one.
+        // What stands as a key is not made again: a subquery, or a volatile value, would be another
+        // one.
         let key_of = |expr: &Logical| {
             let at = node.on_expr.iter().position(|key| key.clone().unalias() == expr.clone().unalias())?;
             keys.get(at).map(|(_, value)| value.clone())

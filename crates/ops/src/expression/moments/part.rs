@@ -55,7 +55,8 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     {
         return Ok(Resolved::strict(atom, args, vec![Atom::String, read], kernel).costing(4));
     }
-    // A column of fields. A constant that is NULL or names none raises only where a row has a value.
+    // A column of fields. A constant that is NULL or names none raises only where a row has a
+    // value.
     let kernel = PartByRow { of: value.atom.clone(), read: read.clone() };
     let casts = vec![Atom::String, read];
     Ok(Resolved::strict(Atom::Float64, args, casts, kernel).raising(true).costing(20))

@@ -142,8 +142,8 @@ fn from_start<'a>(text: &'a str, start: Option<&In<'_>>) -> Result<(&'a str, Opt
     Ok((text, places.nth(skipped)))
 }
 
-/// All matches from a place on, also empty ones right behind others. What stands before the place is seen by `^` and `\y`,
-/// but is part of no match.
+/// All matches from a place on, also empty ones right behind others. What stands before the place
+/// is seen by `^` and `\y`, but is part of no match.
 fn all<'a>(regex: &Regex, text: &'a str, start: Option<usize>) -> impl Iterator<Item = Captures<'a>> {
     let mut next = start;
     std::iter::from_fn(move || {

@@ -1,9 +1,12 @@
 //! `csv_scan`: the tuples of files of comma-separated values (RFC 4180).
 //!
-//! Options: `header` (default true), `delimiter` (`,`), `quote` (`"`; empty for none), `escape` (the quote), `null` (more
-//! text that stands for NULL), `names` (the fields in order, for files without a header), `skip` (lines before the header),
-//! `comment` (lines that begin with this character are no records). An empty field is NULL, a quoted one (`""`) the empty string. A record with too many or too few fields is an error, as is a value that is not of
-//! the declared type: nothing is lost or cast silently. A blank line is a record only where a record has one field.
+//! Options: `header` (default true), `delimiter` (`,`), `quote` (`"`; empty for none), `escape`
+//! (the quote), `null` (more text that stands for NULL), `names` (the fields in order, for files
+//! without a header), `skip` (lines before the header), `comment` (lines that begin with this
+//! character are no records). An empty field is NULL, a quoted one (`""`) the empty string. A
+//! record with too many or too few fields is an error, as is a value that is not of the declared
+//! type: nothing is lost or cast silently. A blank line is a record only where a record has one
+//! field.
 //!
 //! Memory: one block per worker. Order: the source's.
 
@@ -298,8 +301,8 @@ impl CsvOptions {
         Ok(start)
     }
 
-    /// The first record that is no comment, nor blank unless `blank`, from `start` on: its start, its end
-    /// and the start of the next.
+    /// The first record that is no comment, nor blank unless `blank`, from `start` on: its start,
+    /// its end and the start of the next.
     fn first_of(
         &self,
         head: &mut Head<'_>,

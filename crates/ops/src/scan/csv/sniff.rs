@@ -57,7 +57,8 @@ pub(super) fn sniff(
     head.read_to(SNIFFED_BYTES)?;
     let (at_end, bytes) = (head.at_end(), head.bytes().get(start..).unwrap_or_default());
     let Some((way, look)) = sniff_fields((bytes, at_end), unknown, options) else { return Ok(()) };
-    // Comments are taken for such only where the file has no fields with them, or not the same in all records.
+    // Comments are taken for such only where the file has no fields with them, or not the same in
+    // all records.
     if unknown.comment && !(is_sound(&look) && look.fields > 1) && has_comments(bytes) {
         let commented = CsvOptions { comment: Some(COMMENT), ..options.clone() };
         if let Some((way, look)) = sniff_fields((bytes, at_end), unknown, &commented)

@@ -59,7 +59,8 @@ impl Arrangement {
         let separator = if bytes.get(first) == Some(&b']') { first } else { blank(bytes, end) };
         let behind = blank(bytes, separator + 1);
         let is_last = behind >= bytes.len();
-        // What stands behind the list, or a bracket behind a comma, is taken with the record, which is an error then.
+        // What stands behind the list, or a bracket behind a comma, is taken with the record, which
+        // is an error then.
         match bytes.get(separator) {
             Some(b']') if is_last => rest,
             Some(b',') if is_last => at_end.then_some((separator, bytes.len())),

@@ -181,7 +181,7 @@ fn arrangement(layout: &Layout) -> Arrangement {
 
 /// Adds a value to a column, where it is of a kind the column takes.
 fn push(cells: &mut Cells, atom: &Atom, key: &[u8], kind: Kind, value: &[u8]) -> Result<(), String> {
-    let nested = matches!(atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..));
+    let nested = atom.is_nested();
     let number = atom.is_numeric();
     match kind {
         Kind::Null => cells.push_null(),

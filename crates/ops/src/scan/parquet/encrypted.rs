@@ -1,4 +1,5 @@
-//! Which columns of a file with a plain footer are encrypted: the Parquet library passes over what says so.
+//! Which columns of a file with a plain footer are encrypted: the Parquet library passes over what
+//! says so.
 
 /// Thrift's structs lie in each other to this depth at most.
 const DEPTH_MAX: usize = 32;
@@ -19,7 +20,8 @@ const ROW_GROUPS: i64 = 4;
 const COLUMNS: i64 = 1;
 const CRYPTO_METADATA: i64 = 8;
 
-/// The leaves whose values are encrypted, as the first row group says; none where the footer is not understood.
+/// The leaves whose values are encrypted, as the first row group says; none where the footer is not
+/// understood.
 pub(super) fn encrypted_leaves(footer: &[u8]) -> Vec<usize> {
     leaves(&mut Thrift(footer)).unwrap_or_default()
 }
@@ -68,7 +70,8 @@ impl Thrift<'_> {
         None
     }
 
-    /// The type of a struct's next field, whose number follows `field`; nothing at the struct's end.
+    /// The type of a struct's next field, whose number follows `field`; nothing at the struct's
+    /// end.
     fn field(&mut self, field: &mut i64) -> Option<Option<u8>> {
         let header = self.byte()?;
         if header == 0 {
@@ -156,8 +159,8 @@ mod tests {
 
     #[test]
     fn columns_with_crypto_metadata_are_encrypted() {
-        // version = 2, schema = [{name = "s"}], rows = 1, row groups = [{columns = [{file offset}, {file offset, crypto
-        // metadata = {footer key = {}}}, {file offset}]}].
+        // version = 2, schema = [{name = "s"}], rows = 1, row groups = [{columns = [{file offset},
+        // {file offset, crypto metadata = {footer key = {}}}, {file offset}]}].
         let schema = [0x19, 0x1c, 0x48, 0x01, b's', 0x00];
         let columns =
             [0x19, 0x3c, 0x26, 0x08, 0x00, 0x26, 0x08, 0x6c, 0x1c, 0x00, 0x00, 0x00, 0x26, 0x08, 0x00];

@@ -91,7 +91,8 @@ impl Metadata {
         }
         let decoded = match decode(reader, context, PageIndexPolicy::Optional)? {
             Ok(decoded) => decoded,
-            // Whatever ails a page index, it only spares work. That of encrypted columns is encrypted, too.
+            // Whatever ails a page index, it only spares work. That of encrypted columns is
+            // encrypted, too.
             Err(_) => decode(reader, context, PageIndexPolicy::Skip)?
                 .map_err(|error| unreadable_footer(path, &error))?,
         };
@@ -209,8 +210,8 @@ impl Metadata {
     }
 }
 
-/// What a file's footer holds, with its page index unless that is skipped, and the leaves that are encrypted; the
-/// outer errors are those of reading.
+/// What a file's footer holds, with its page index unless that is skipped, and the leaves that are
+/// encrypted; the outer errors are those of reading.
 fn decode(
     reader: &dyn RangeReader,
     context: Option<&Arc<dyn Context>>,
