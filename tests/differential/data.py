@@ -139,14 +139,18 @@ def random_value(rng: random.Random, kind: str, odd: float = 0) -> object:
     raise AssertionError(kind)
 
 
-def random_tables(rng: random.Random) -> list[Table]:
-    """Four tables: one of a few thousand rows, two small ones, one that is empty or nearly so.
+# The most rows of the tables of a world: one of a few thousand rows, two small ones, one that is empty or nearly so.
+ROWS_MOST = (2500, 150, 40, 3)
+
+
+def random_tables(rng: random.Random, rows_most: tuple[int, ...] = ROWS_MOST) -> list[Table]:
+    """Four tables of at most so many rows.
 
     All have the columns `k` and `n`, which USING and NATURAL find; a third of the worlds have odd values in some columns.
     """
     tables = []
     world_is_odd = rng.random() < 0.34
-    for number, most in enumerate([2500, 150, 40, 3]):
+    for number, most in enumerate(rows_most):
         kinds = ["int", "str", "int", "big"]
         kinds += rng.sample(["int", "big", "small", "dec", "dbl", "flt", "str", "date", "ts", "bool", "str", "dec"], 6)
         names = ["k", "n"] + [f"{'abcdefgh'[i]}{number}" for i in range(len(kinds) - 2)]

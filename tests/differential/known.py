@@ -28,6 +28,18 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
         r"stands twice \(a cast is called like what is cast\)",
     ),
     (
+        "PostgreSQL 15 keeps a key that folds to a constant in the grouping sets that leave it out (mended in 18)",
+        ("postgresql",),
+        r"group by (cube|rollup|grouping sets) .*(case when|coalesce\()",
+        r"column \d+ is|is out of order",
+    ),
+    (
+        "DuckDB rounds the other side of a set operation to the digits of a sum of decimals, decimal(38, s)",
+        ("duckdb",),
+        r"sum\((distinct )?round\(.* (union|intersect|except) |(union|intersect|except) .*sum\((distinct )?round\(",
+        r"Decimal\('[^']*'\) instead of Decimal\(|rows instead of",
+    ),
+    (
         "NaN and infinity are no decimals here (docs/dialect.md)",
         ("postgresql",),
         r"as decimal\(",

@@ -21,7 +21,7 @@ from typing import Iterator
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "judges"))
 
 import postgres
-from data import Table
+from data import ROWS_MOST, Table
 from harness.compare import difference, parse_csv, rows_from_csv
 from queries import Expr, Query
 from scalars import merge_of
@@ -32,6 +32,8 @@ Answer = str | Exception
 # mean the same may differ in this.
 RAISED = re.compile(r"SQLSTATE 2[12]|overflow|out of range|division by zero|does not fit|more than one row|too (large|long)")
 JUDGE_TIMEOUT_S = 30
+# What a judge answers in time, the program must answer in this.
+PROGRAM_TIMEOUT_S = 120.0
 # Longer answers are not compared: joins of everything with everything have millions of rows, which
 # Python reads for minutes.
 ROWS_MAX = 20_000
@@ -50,6 +52,10 @@ class Case:
 
 class Refused(Exception):
     """A query that says nothing here: the judge has no answer to it."""
+
+
+class TooLong(Exception):
+    """A query that the program did not answer in time."""
 
 
 def strange(rows: list) -> bool:
@@ -98,6 +104,8 @@ class DuckDb:
     """DuckDB over the same files, set to PostgreSQL's meaning."""
 
     name = "duckdb"
+    limit_s = PROGRAM_TIMEOUT_S
+    rows_most = ROWS_MOST
 
     @contextlib.contextmanager
     def world(self, tables: list[Table], directory: Path) -> Iterator["DuckDb"]:
@@ -163,6 +171,8 @@ class PostgreSql:
     """A PostgreSQL with the same rows."""
 
     name = "postgresql"
+    limit_s = PROGRAM_TIMEOUT_S
+    rows_most = ROWS_MOST
     # Locale C has only ASCII letters in two cases.
     BEFORE = """
         create function public.upper(text) returns text language sql immutable strict
@@ -222,7 +232,11 @@ def values(answer: str, query: Query) -> list[tuple]:
 
 
 class Own:
-    """An oracle without another engine: answers to several queries that must agree."""
+    """An oracle without another engine: answers to several queries that must agree. No judge says beforehand which queries
+    take too long (joins of everything with everything); they say nothing here, and its tables are small."""
+
+    limit_s = 10.0
+    rows_most = (150, 60, 40, 3)
 
     @contextlib.contextmanager
     def world(self, tables: list[Table], directory: Path) -> Iterator["Own"]:
@@ -239,7 +253,7 @@ class Own:
         """What is wrong with the answers of a case, or None."""
         for answer in answers:
             if isinstance(answer, Exception):
-                if RAISED.search(str(answer)):
+                if isinstance(answer, TooLong) or RAISED.search(str(answer)):
                     raise Refused(str(answer))
                 return str(answer)
         whole, *parts = [values(answer, case.query) for answer in answers]

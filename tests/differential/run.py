@@ -19,7 +19,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "bench"))
@@ -27,13 +27,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "bench"))
 from data import Table, random_tables, write_parquet
 from generate import Generator
 from known import cause
-from oracles import ORACLES, RAISED, Case, Refused
+from oracles import ORACLES, RAISED, Case, Refused, TooLong
 from queries import Query
 from raising import probes
 from reduce import reduce
 
 QUERIES_PER_WORLD = 40
-TIMEOUT_S = 120
 # Runs of more queries say after each world how far they are.
 PROGRESS_FROM = 2_000
 # The most answers without rows, of those that passed, and the most differences of known causes, of all.
@@ -50,6 +49,8 @@ class Engine:
     directory: Path
     threads: int
     chunk: int
+    # In which it must have answered.
+    limit_s: float
     place: tuple[str, ...] = ()
 
     def answers(self, queries: list[str]) -> list[str | Exception]:
@@ -58,12 +59,12 @@ class Engine:
         command = [str(self.binary), str(self.directory), "--format", "csv", "--threads", str(self.threads)]
         command += ["--chunk-rows", str(self.chunk), *self.place, "-f", "-"]
         try:
-            done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            if len(queries) == 1:
-                return [RuntimeError(f"no answer within {TIMEOUT_S} s")]
-            half = len(queries) // 2
-            return self.answers(queries[:half]) + self.answers(queries[half:])
+            done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=self.limit_s)
+        except subprocess.TimeoutExpired as slow:
+            finished = (slow.stdout or b"").count(b"marker\n#")
+            if finished == 0:
+                return [TooLong(f"no answer within {self.limit_s} s"), *(self.answers(queries[1:]) if queries[1:] else [])]
+            return self.answers(queries[:finished]) + self.answers(queries[finished:])
         answers: list[str | Exception] = []
         rest = done.stdout
         errors = [line for line in done.stderr.splitlines() if line.startswith("error")]
@@ -106,13 +107,13 @@ def check_world(seed: int, count: int, oracle, options: argparse.Namespace, know
     """Runs one world."""
     rng = random.Random(seed)
     score, show = Score(), options.reduce
-    tables = random_tables(rng)
+    tables = random_tables(rng, oracle.rows_most)
     threads, chunk = rng.choice([(1, 8192), (2, 8192), (2, 7), (1, 1), (4, 100)])
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         for table in tables:
             write_parquet(table, directory, rng)
-        engine = Engine(options.tessera, directory, threads, chunk, options.place)
+        engine = Engine(options.tessera, directory, threads, chunk, oracle.limit_s, options.place)
         with oracle.world(tables, directory) as world:
             cases = cases_of(world, Generator(rng, tables, oracle.name), count, score)
             answers = engine.answers([sql for case in cases for sql in case.statements])
@@ -165,7 +166,7 @@ def print_reduced(query: Query, tables: list[Table], engine: Engine, oracle, pro
                 case = world.cases([candidate])[0]
                 if case is None:
                     return None, None
-                other = Engine(engine.binary, directory, engine.threads, engine.chunk, engine.place)
+                other = replace(engine, directory=directory)
                 try:
                     what = other.problem(oracle, case)
                 except Refused:

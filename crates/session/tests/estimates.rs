@@ -84,3 +84,27 @@ fn samples_are_kept_for_other_sessions_until_the_table_changes() {
     assert!(changed.contains("-- 1 rows (1 estimated)"), "{changed}");
     assert_eq!(kept().len(), 2);
 }
+
+#[test]
+fn infinite_bounds_of_a_column_leave_no_table_out_of_a_join() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = session(folder.path(), None);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (numbers, keys) = (path("numbers.parquet"), path("keys.parquet"));
+    let values = "(1, 73.25::double precision), (2, '-infinity'), (3, 'infinity')";
+    text(&mut session, &format!("COPY (SELECT * FROM (VALUES {values}) v(a, d)) TO '{numbers}'"));
+    text(&mut session, &format!("COPY (SELECT * FROM (VALUES (1), (2)) v(b)) TO '{keys}'"));
+    let mut rows = |from: &str| {
+        let from = from.replace("numbers", &format!("'{numbers}'")).replace("keys", &format!("'{keys}'"));
+        match session.execute(&format!("SELECT x.a, y.a FROM {from}")).unwrap().pop() {
+            Some(StatementResult::Rows(answer)) => answer.row_count(),
+            other => panic!("{from}: {other:?}"),
+        }
+    };
+    // As PostgreSQL answers.
+    let full = "numbers x FULL JOIN numbers y ON x.d >= 61.5";
+    assert_eq!(rows(full), 7);
+    assert_eq!(rows(&format!("{full} JOIN keys k ON k.b = y.a")), 4);
+    let more = "LEFT JOIN keys l ON l.b <> x.a JOIN keys m ON m.b = k.b";
+    assert_eq!(rows(&format!("{full} JOIN keys k ON k.b = y.a {more}")), 6);
+}

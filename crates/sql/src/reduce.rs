@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use tessera_plan::Expr;
+use tessera_types::Result;
 
 use crate::estimate::Estimates;
 use crate::order::order_joins;
@@ -22,23 +23,27 @@ const GROUPS_PER_TUPLE_WHOLE: f64 = 100.0;
 const SHARE_LEFT_MAX: f64 = 0.5;
 
 /// The relation with its grouped inputs reduced where that is estimated to pay.
-pub(crate) fn reduce_groups(mut relation: Relation, types: Types<'_>, estimates: &Estimates) -> Relation {
+pub(crate) fn reduce_groups(
+    mut relation: Relation,
+    types: Types<'_>,
+    estimates: &Estimates,
+) -> Result<Relation> {
     if let Relation::Join(join) = &mut relation {
         let Join { kind, left, right, conditions, null_aware, correlated, .. } = &mut **join;
         let plain =
             !*correlated && !*null_aware && !conditions.iter().any(|condition| types.stays(condition));
         if plain && !matches!(kind, Kind::Full) {
-            reduce((right, left), conditions, types, estimates);
+            reduce((right, left), conditions, types, estimates)?;
         }
         if plain && *kind == Kind::Inner {
-            reduce((left, right), conditions, types, estimates);
+            reduce((left, right), conditions, types, estimates)?;
         }
     }
     for input in relation.inputs_mut() {
         let taken = std::mem::replace(input, Relation::nothing());
-        *input = reduce_groups(taken, types, estimates);
+        *input = reduce_groups(taken, types, estimates)?;
     }
-    relation
+    Ok(relation)
 }
 
 /// Reduces the aggregate that `grouped` is made of, if it is, to the groups that `asking` asks for.
@@ -47,20 +52,20 @@ fn reduce(
     conditions: &[Expr],
     types: Types<'_>,
     estimates: &Estimates,
-) {
+) -> Result<()> {
     // Estimates last: few joins have a grouping on a side.
     let names = grouped.names();
     if groups(grouped, Vec::new()).is_none() || !same_each_time(asking, types) {
-        return;
+        return Ok(());
     }
     let (known, all) = (estimates.profile(asking), estimates.profile(grouped).rows);
     if known.rows * GROUPS_PER_TUPLE > all {
-        return;
+        return Ok(());
     }
-    let Some((aggregate, keys)) = groups(grouped, names) else { return };
+    let Some((aggregate, keys)) = groups(grouped, names) else { return Ok(()) };
     // What asks may have to be computed twice.
     if scanned(asking) > scanned(&aggregate.input) {
-        return;
+        return Ok(());
     }
     let mut matching = Vec::new();
     let mut left: f64 = 1.0;
@@ -76,10 +81,10 @@ fn reduce(
         matching.push(Expr::call("eq", vec![key.clone(), Expr::Field(other.clone())]));
     }
     if left > SHARE_LEFT_MAX && known.rows * GROUPS_PER_TUPLE_WHOLE > all {
-        return;
+        return Ok(());
     }
     if matching.is_empty() || matching.iter().any(|condition| types.stays(condition)) {
-        return;
+        return Ok(());
     }
     let semi = Join {
         kind: Kind::Semi,
@@ -90,7 +95,8 @@ fn reduce(
         null_aware: false,
         correlated: false,
     };
-    aggregate.input = order_joins(Relation::Join(Box::new(semi)), types, estimates);
+    aggregate.input = order_joins(Relation::Join(Box::new(semi)), types, estimates)?;
+    Ok(())
 }
 
 /// The rows that a relation's scans read.

@@ -287,7 +287,7 @@ impl Planning<'_> {
         let mut relation = push_down(relation, types);
         let estimates = Estimates::default();
         if self.settings.join_order {
-            relation = reduce_groups(order_joins(relation, types, &estimates), types, &estimates);
+            relation = reduce_groups(order_joins(relation, types, &estimates)?, types, &estimates)?;
         }
         let shown = shown_names(query, &logical);
         let mut used = HashSet::new();

@@ -33,6 +33,9 @@ const PATTERN_SHARE: f64 = 0.06;
 /// The share of groups kept by a condition on an aggregate's result.
 const LEAST_SHARE: f64 = 1e-9;
 
+/// The most rows that a relation is believed to have.
+const ROWS_MOST: f64 = 1e100;
+
 /// Fewer rows of a sample than this say little about a share.
 const FEW_ROWS: f64 = 10.0;
 
@@ -180,13 +183,13 @@ fn profiled(
             Profile { rows, columns, components: Vec::new() }
         }
         Relation::Recursive(recursive) => {
-            let rows = profile(&recursive.base.0).rows * RECURSION_GROWTH;
+            let rows = finite(profile(&recursive.base.0).rows * RECURSION_GROWTH);
             unknown(&mut recursive.names.iter(), rows)
         }
         Relation::Work { columns, .. } => unknown(&mut columns.iter().map(|(name, _)| name), WORK_ROWS),
         Relation::Unnest { input, lists, .. } => {
             let mut profile = profile(input);
-            profile.rows *= 4.0;
+            profile.rows = finite(profile.rows * 4.0);
             for (_, element) in lists {
                 profile.columns.insert(element.clone(), Column::unknown(profile.rows));
             }
@@ -241,9 +244,9 @@ fn scan(table: &Table, columns: &[(Name, usize)]) -> Profile {
     Profile { rows, columns, components: component.into_iter().map(Rc::new).collect() }
 }
 
-/// A constant as a number, for ranges.
+/// A constant as a finite number, for ranges: infinity and NaN bound none.
 fn number(value: &Scalar, atom: Option<&Atom>) -> Option<f64> {
-    match (value, atom) {
+    let number = match (value, atom) {
         (Scalar::Integer(digits), Some(Atom::Decimal(_, scale))) => {
             Some(*digits as f64 / 10_f64.powi((*scale).into()))
         }
@@ -251,7 +254,13 @@ fn number(value: &Scalar, atom: Option<&Atom>) -> Option<f64> {
         (Scalar::Float(number), _) => Some(*number),
         (Scalar::Boolean(flag), _) => Some(f64::from(u8::from(*flag))),
         _ => None,
-    }
+    };
+    number.filter(|number| number.is_finite())
+}
+
+/// A number of rows that costs can be computed of: not NaN, and far from the largest number.
+fn finite(rows: f64) -> f64 {
+    rows.max(0.0).min(ROWS_MOST)
 }
 
 impl Column {
@@ -307,7 +316,7 @@ impl Profile {
 
     /// Only this share of the tuples is left.
     fn scale(&mut self, share: f64) {
-        let share = share.clamp(LEAST_SHARE, 1.0);
+        let share = share.max(LEAST_SHARE).min(1.0);
         let before = self.rows.max(1.0);
         self.rows *= share;
         for column in self.columns.values_mut() {
@@ -417,8 +426,9 @@ impl Profile {
                 return Some(spread.below(value));
             }
             let (min, max) = (column.min?, column.max?);
-            let width = (max - min).max(f64::MIN_POSITIVE);
-            Some(((value - min) / width).clamp(0.0, 1.0))
+            // Halves: the distance between two numbers may be beyond the largest one.
+            let width = (max / 2.0 - min / 2.0).max(f64::MIN_POSITIVE);
+            Some(((value / 2.0 - min / 2.0) / width).clamp(0.0, 1.0))
         };
         match (left, right) {
             (Expr::Field(name), Expr::Constant(value, atom)) => share(name, value, atom),
@@ -433,7 +443,7 @@ impl Profile {
         let mut columns = self.columns.clone();
         columns.extend(other.columns.iter().map(|(name, column)| (name.clone(), column.clone())));
         let components = self.components.iter().chain(&other.components).cloned().collect();
-        let mut profile = Profile { rows, columns, components };
+        let mut profile = Profile { rows: finite(rows), columns, components };
         profile.cap();
         profile
     }

@@ -12,10 +12,12 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use tessera_plan::Expr;
+use tessera_types::{Error, Result};
 
 use crate::estimate::{Estimates, Profile, join_profiles};
 use crate::raise::Types;
 use crate::relation::{Join, Kind, Name, Relation};
+use search::Best;
 
 /// The most units of a region: a set of them is the bits of a word. The joins of a larger one stay as written, and what they join
 /// are regions of their own.
@@ -27,7 +29,7 @@ const PROBE_COST: f64 = 0.3;
 const PAIR_COST: f64 = 0.05;
 
 /// The relation with its joins in the order that is estimated cheapest.
-pub(crate) fn order_joins(relation: Relation, types: Types<'_>, estimates: &Estimates) -> Relation {
+pub(crate) fn order_joins(relation: Relation, types: Types<'_>, estimates: &Estimates) -> Result<Relation> {
     load_samples(&relation);
     Ordering { types, estimates }.order(relation)
 }
@@ -123,15 +125,15 @@ struct Candidate {
 }
 
 impl Ordering<'_> {
-    fn order(&self, mut relation: Relation) -> Relation {
+    fn order(&self, mut relation: Relation) -> Result<Relation> {
         let is_region =
             matches!(&relation, Relation::Join(join) if flattens(join)) && units(&relation) <= UNITS_MAX;
         if !is_region {
             for input in relation.inputs_mut() {
                 let taken = std::mem::replace(input, Relation::nothing());
-                *input = self.order(taken);
+                *input = self.order(taken)?;
             }
-            return relation;
+            return Ok(relation);
         }
         let mut region = Region {
             units: Vec::new(),
@@ -145,35 +147,36 @@ impl Ordering<'_> {
             estimates: self.estimates,
         };
         let mut predicates = Vec::new();
-        self.flatten(relation, &mut region, &mut predicates);
+        self.flatten(relation, &mut region, &mut predicates)?;
         region.take_predicates(predicates);
         region.compare_within_units();
         region.solve()
     }
 
-    fn flatten(&self, relation: Relation, region: &mut Region<'_>, predicates: &mut Vec<Expr>) {
+    fn flatten(&self, relation: Relation, region: &mut Region<'_>, predicates: &mut Vec<Expr>) -> Result<()> {
         let join = match relation {
             Relation::Join(join) if flattens(&join) => *join,
             other => {
-                let relation = self.order(other);
+                let relation = self.order(other)?;
                 region.add(Unit::Base(relation));
-                return;
+                return Ok(());
             }
         };
         let Join { kind, left, right, conditions, mark, null_aware, correlated: _ } = join;
         let first = region.units.len();
-        self.flatten(left, region, predicates);
+        self.flatten(left, region, predicates)?;
         if kind == Kind::Inner {
-            self.flatten(right, region, predicates);
+            self.flatten(right, region, predicates)?;
             predicates.extend(conditions);
-            return;
+            return Ok(());
         }
         let all: usize = (first..region.units.len()).map(|unit| 1 << unit).sum();
         let read: usize = region.mask(conditions.iter().flat_map(Expr::fields));
         let careful = kind == Kind::Single || conditions.iter().any(|condition| self.types.stays(condition));
         let required = if read == 0 || careful { all } else { read };
-        let right = self.order(right);
+        let right = self.order(right)?;
         region.add(Unit::Hanging { kind, right, conditions, mark, null_aware, required });
+        Ok(())
     }
 }
 
@@ -315,11 +318,11 @@ impl Region<'_> {
         right: (usize, &Candidate),
         cross: bool,
         known: Option<&Rc<Profile>>,
-        bound: f64,
+        bound: Option<f64>,
     ) -> Option<Candidate> {
         let ((left_mask, left), (right_mask, right)) = (left, right);
         let below = left.cost + right.cost;
-        if below >= bound {
+        if bound.is_some_and(|bound| below >= bound) {
             return None;
         }
         let candidate = |profile: Rc<Profile>, refs: &[&Expr]| {
@@ -361,22 +364,22 @@ impl Region<'_> {
         (0..self.units.len()).any(|unit| mask >> unit & 1 == 1 && self.is_base(unit))
     }
 
-    fn solve(mut self) -> Relation {
+    fn solve(mut self) -> Result<Relation> {
         let late = std::mem::take(&mut self.late);
         let best = self.best();
         let full = (1_usize << self.units.len()) - 1;
         let mut units: Vec<Option<Unit>> = std::mem::take(&mut self.units).into_iter().map(Some).collect();
-        self.tree(full, &best, &mut units).filtered(late)
+        Ok(self.tree(full, &best, &mut units)?.filtered(late))
     }
 
-    /// The relation of a set of units.
-    fn tree(&self, set: usize, best: &HashMap<usize, Candidate>, units: &mut [Option<Unit>]) -> Relation {
+    /// The relation of a set of units. It is an error if no tree was found of it: never is a unit left out.
+    fn tree(&self, set: usize, best: &Best, units: &mut [Option<Unit>]) -> Result<Relation> {
         let split = best.get(&set).and_then(|candidate| candidate.split);
         let Some((left, right)) = split else {
-            let unit = units.get_mut(set.trailing_zeros() as usize).and_then(Option::take);
-            return match unit {
-                Some(Unit::Base(relation) | Unit::Hanging { right: relation, .. }) => relation,
-                None => Relation::nothing(),
+            let alone = set.is_power_of_two().then(|| set.trailing_zeros() as usize);
+            return match alone.and_then(|unit| units.get_mut(unit)).and_then(Option::take) {
+                Some(Unit::Base(relation) | Unit::Hanging { right: relation, .. }) => Ok(relation),
+                None => Err(Error::internal("no order was found for the joins")),
             };
         };
         let conditions = {
@@ -386,13 +389,13 @@ impl Region<'_> {
             );
             found
         };
-        let left_relation = self.tree(left, best, units);
+        let left_relation = self.tree(left, best, units)?;
         let hanging = right.is_power_of_two()
             && matches!(units.get(right.trailing_zeros() as usize), Some(Some(Unit::Hanging { .. })));
         if hanging {
             let unit = units.get_mut(right.trailing_zeros() as usize).and_then(Option::take);
             let Some(Unit::Hanging { kind, right, conditions: own, mark, null_aware, .. }) = unit else {
-                return left_relation;
+                return Err(Error::internal("a relation was joined twice"));
             };
             let join = Join {
                 kind,
@@ -403,10 +406,10 @@ impl Region<'_> {
                 null_aware,
                 correlated: false,
             };
-            return Relation::Join(Box::new(join)).filtered(conditions);
+            return Ok(Relation::Join(Box::new(join)).filtered(conditions));
         }
-        let right_relation = self.tree(right, best, units);
-        Relation::Join(Box::new(Join {
+        let right_relation = self.tree(right, best, units)?;
+        Ok(Relation::Join(Box::new(Join {
             kind: Kind::Inner,
             left: left_relation,
             right: right_relation,
@@ -414,7 +417,7 @@ impl Region<'_> {
             mark: None,
             null_aware: false,
             correlated: false,
-        }))
+        })))
     }
 }
 

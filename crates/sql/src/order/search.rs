@@ -98,9 +98,7 @@ impl Region<'_> {
                     for &right in sets.iter().filter(|right| **right != left) {
                         let (Some(a), Some(b)) = (best.get(&left), best.get(&right)) else { continue };
                         let known = profiles.get(&(left | right));
-                        let Some(candidate) =
-                            self.combine((left, a), (right, b), cross, known, f64::INFINITY)
-                        else {
+                        let Some(candidate) = self.combine((left, a), (right, b), cross, known, None) else {
                             continue;
                         };
                         profiles.insert(left | right, candidate.profile.clone());
@@ -217,10 +215,10 @@ impl Walk<'_, '_> {
         for (one, other) in [(left, right), (right, left)] {
             let (Some(a), Some(b)) = (self.best.get(&one), self.best.get(&other)) else { continue };
             let known = self.best.get(&both);
-            let bound = known.map_or(f64::INFINITY, |known| known.cost);
+            let bound = known.map(|known| known.cost);
             let profile = known.map(|known| &known.profile);
             if let Some(found) = self.region.combine((one, a), (other, b), false, profile, bound)
-                && found.cost < bound
+                && bound.is_none_or(|bound| found.cost < bound)
             {
                 self.best.insert(both, found);
             }
@@ -252,7 +250,7 @@ mod tests {
         count: usize,
         edges: &[&[usize]],
         hanging: &[(usize, usize)],
-        check: &dyn Fn(&Region<'_>),
+        check: &dyn Fn(&mut Region<'_>),
     ) {
         let registry = tessera_ops::standard_registry();
         let atoms = HashMap::new();
@@ -277,7 +275,7 @@ mod tests {
             let fields = edge.iter().map(|number| field(*number)).collect();
             (Expr::call("eq", fields), edge.iter().map(|number| 1 << number).sum())
         };
-        let region = Region {
+        let mut region = Region {
             profiles: (0..count).map(|number| Rc::new(estimates.profile(&unit(number)))).collect(),
             units,
             owner,
@@ -288,7 +286,7 @@ mod tests {
             types,
             estimates: &estimates,
         };
-        check(&region);
+        check(&mut region);
     }
 
     /// How many pairs the walk looks at, and the sets it has found trees of.
@@ -351,5 +349,19 @@ mod tests {
         let edges: Vec<[usize; 2]> = (1..20).map(|i| [0, i]).collect();
         let edges: Vec<&[usize]> = edges.iter().map(|edge| &edge[..]).collect();
         with_region(20, &edges, &[], &|region| assert!(region.best().contains_key(&((1 << 20) - 1))));
+    }
+
+    #[test]
+    fn what_no_cost_can_be_computed_of_is_joined_all_the_same() {
+        for rows in [f64::NAN, f64::INFINITY] {
+            for count in [3, 20] {
+                let edges: Vec<[usize; 2]> = (1..count).map(|i| [0, i]).collect();
+                let edges: Vec<&[usize]> = edges.iter().map(|edge| &edge[..]).collect();
+                with_region(count, &edges, &[], &|region| {
+                    region.profiles.iter_mut().for_each(|profile| Rc::make_mut(profile).rows = rows);
+                    assert!(region.best().contains_key(&((1 << count) - 1)), "{rows}, {count}");
+                });
+            }
+        }
     }
 }
