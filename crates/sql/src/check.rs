@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    CastKind, Cte, Distinct, DuplicateTreatment, ExcludeSelectItem, Expr, Fetch, Function, FunctionArguments,
-    GroupByExpr, GroupByWithModifier, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName,
-    ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator,
-    SetQuantifier, Spanned, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
-    WildcardAdditionalOptions, visit_relations,
+    CastKind, Cte, Distinct, DuplicateTreatment, ExcludeSelectItem, Expr, Fetch, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, GroupByExpr, GroupByWithModifier, Ident, JoinConstraint,
+    JoinOperator, LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectFlavor,
+    SelectItem, SetExpr, SetOperator, SetQuantifier, Spanned, TableAlias, TableFactor, TableWithJoins, Value,
+    VisitMut, VisitorMut, WildcardAdditionalOptions, visit_relations,
 };
 use sqlparser::tokenizer::Span as Tokens;
 use tessera_types::{Code, Error, Result, Span};
@@ -234,6 +234,9 @@ impl VisitorMut for Check {
             Expr::Function(function) => {
                 let parameters = !matches!(function.parameters, FunctionArguments::None);
                 refuse(parameters, "a second list of arguments", place)?;
+                let of_rows =
+                    matches!(&function.args, FunctionArguments::List(list) if list.args.iter().any(is_row));
+                refuse(of_rows, "table.* as an argument (name a column)", place)?;
                 check_scalar(function, place)?;
                 refuse(function.over.is_some(), &format!("the window function {}", function.name), place)
             }
@@ -342,6 +345,11 @@ fn check_scalar(function: &Function, place: Tokens) -> Flow {
         refuse(!list.clauses.is_empty(), &of("ORDER BY or the like"), place)?;
     }
     ControlFlow::Continue(())
+}
+
+/// Whether an argument is `table.*`, a whole row: `count(t.*)` would count the rows that a join has filled with NULLs.
+fn is_row(arg: &FunctionArg) -> bool {
+    matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)))
 }
 
 /// An alias that gives columns types.

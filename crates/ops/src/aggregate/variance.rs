@@ -1,5 +1,5 @@
-//! `var_samp`, `var_pop`, `stddev_samp`, `stddev_pop`: from exact sums for integers and decimals; for floats by Welford's
-//! method, merged by Chan's.
+//! `var_samp`, `var_pop`, `stddev_samp`, `stddev_pop`: from exact sums for integers and decimals; for floats by the method of
+//! Youden and Cramer, merged by Chan's, as in PostgreSQL, with whose results theirs agree to the last digit.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -34,35 +34,53 @@ fn form(output: &Output, count: u64) -> (Option<u64>, bool) {
     (divisor.filter(|divisor| *divisor > 0), root)
 }
 
-/// State of floats: count, mean, sum of squared distances from the mean (3 words).
+/// State of floats: count, sum, sum of squared distances from the mean (3 words).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct VarianceState {
     count: u64,
-    mean: f64,
+    sum: f64,
     squares: f64,
+}
+
+impl VarianceState {
+    /// The state after `sum` and `squares` have become these.
+    ///
+    /// # Errors
+    /// They leave the range of doubles, and neither the state nor what was `added` was infinite.
+    #[inline(always)]
+    fn set(&mut self, count: u64, sum: f64, squares: f64, added: f64) -> Result<()> {
+        let was_finite = self.sum.is_finite() && added.is_finite();
+        *self = VarianceState { count, sum, squares };
+        if !(sum.is_finite() && squares.is_finite()) {
+            if was_finite {
+                return Err(overflow());
+            }
+            self.squares = f64::NAN;
+        }
+        Ok(())
+    }
 }
 
 // SAFETY: three words, no padding, every pattern is a value.
 unsafe impl Pod for VarianceState {}
 
-struct Welford;
+struct YoudenCramer;
 
-impl Fold for Welford {
+impl Fold for YoudenCramer {
     type State = VarianceState;
     type Value = f64;
 
     #[inline(always)]
     fn fold(&self, state: &mut VarianceState, value: f64) -> Result<()> {
-        let was_finite = state.squares.is_finite();
-        state.count += 1;
-        let distance = value - state.mean;
-        state.mean += distance / state.count as f64;
-        state.squares += distance * (value - state.mean);
-        if !state.squares.is_finite() && was_finite && value.is_finite() {
-            return Err(overflow());
+        let count = state.count + 1;
+        let (before, after, sum) = (state.count as f64, count as f64, state.sum + value);
+        let mut squares = state.squares;
+        if count > 1 {
+            let distance = value * after - sum;
+            squares += distance * distance / (after * before);
         }
-        Ok(())
+        state.set(count, sum, squares, value)
     }
 }
 
@@ -76,7 +94,7 @@ pub(crate) struct Variance {
 impl Aggregate for Variance {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = to_form(plain(args, 0)?, &DataType::Float64)?;
-        fold_array(&Welford, area, self.offset, groups, array.as_primitive::<Float64Type>())
+        fold_array(&YoudenCramer, area, self.offset, groups, array.as_primitive::<Float64Type>())
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
@@ -84,16 +102,11 @@ impl Aggregate for Variance {
             if state.count == 0 {
                 *state = other;
             } else if other.count > 0 {
-                let both_finite = state.squares.is_finite() && other.squares.is_finite();
                 let (ours, theirs) = (state.count as f64, other.count as f64);
-                let total = ours + theirs;
-                let distance = other.mean - state.mean;
-                state.mean += distance * theirs / total;
-                state.squares += other.squares + distance * distance * ours * theirs / total;
-                state.count += other.count;
-                if both_finite && !state.squares.is_finite() {
-                    return Err(overflow());
-                }
+                let distance = state.sum / ours - other.sum / theirs;
+                let between = ours * theirs * distance * distance / (ours + theirs);
+                let squares = state.squares + other.squares + between;
+                state.set(state.count + other.count, state.sum + other.sum, squares, other.sum)?;
             }
             Ok(())
         })

@@ -375,16 +375,15 @@ fn is_long(text: &str) -> bool {
     text.split_once('.').is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() > 9)
 }
 
-/// The offset in force in a zone at a local time, in seconds.
+/// The offset in force in a zone at a local time, in seconds. A time that clocks skip is read with the offset before, one that
+/// they show twice with the offset after, as in PostgreSQL.
 pub(super) fn offset_in(local: i64, zone: &Tz) -> i64 {
-    DateTime::from_timestamp(local, 0)
-        .and_then(|local| {
-            let naive = local.naive_utc();
-            zone.offset_from_local_datetime(&naive)
-                .earliest()
-                .or_else(|| Some(zone.offset_from_utc_datetime(&naive)))
-        })
-        .map_or(0, |offset| offset.fix().local_minus_utc().into())
+    let Some(local) = DateTime::from_timestamp(local, 0) else { return 0 };
+    let offset = zone.offset_from_local_datetime(&local.naive_utc()).latest().unwrap_or_else(|| {
+        // No zone is this far from UTC: the day before, in UTC, is before the change.
+        zone.offset_from_utc_datetime(&(local - chrono::Duration::days(1)).naive_utc())
+    });
+    offset.fix().local_minus_utc().into()
 }
 
 /// At least one and at most `most` digits, and what follows.

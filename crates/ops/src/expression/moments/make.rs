@@ -10,7 +10,7 @@ use super::fields::{Calendar, DAY_MICROSECONDS};
 use super::trunc::zone_named;
 use crate::expression::datetime::{civil, day_number};
 use crate::expression::parse::offset_in;
-use crate::expression::rowwise::{In, MICROSECONDS, Out, TIME, signature, strict, takes, zoned};
+use crate::expression::rowwise::{In, MICROSECONDS, Out, TIME, fault, signature, strict, takes, zoned};
 use crate::expression::types::{Arg, Resolved, wrong_arguments};
 
 fn out_of_range(what: &str) -> Error {
@@ -124,8 +124,15 @@ fn named_zone(name: &str) -> Result<Tz> {
     // `+2` as `+02:00`.
     if let Some(digits) = name.strip_prefix(['+', '-'])
         && digits.len() <= 2
-        && digits.parse::<u8>().is_ok()
+        && let Ok(hours) = digits.parse::<u8>()
     {
+        // As PostgreSQL's farthest zone.
+        if hours > 15 {
+            return Err(fault(
+                format!("numeric time zone '{name}' is out of range"),
+                SqlState::INVALID_PARAMETER_VALUE,
+            ));
+        }
         return Ok(Tz::from_str(&format!("{}{digits:0>2}:00", &name[..1]))?);
     }
     zone_named(name)
@@ -205,7 +212,9 @@ pub(super) fn epoch(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         let micros = match given[0] {
             In::Interval(value) => {
                 let days = i64::from(value.months) * 30 + i64::from(value.days);
-                days.saturating_mul(DAY_MICROSECONDS).saturating_add(value.nanoseconds / 1_000)
+                let micros = days.checked_mul(DAY_MICROSECONDS);
+                let micros = micros.and_then(|micros| micros.checked_add(value.nanoseconds / 1_000));
+                micros.ok_or_else(|| out_of_range("microseconds"))?
             }
             value => value.whole(),
         };

@@ -90,6 +90,10 @@ fn of_field(text: &str, field: Field, of: &Atom, style: Style) -> Result<(Atom, 
         (Scale::Fraction, _) => Atom::Float64,
         (Scale::Digits(_), _) if style == Style::Double => Atom::Float64,
         (Scale::Digits(_), _) if style == Style::Whole => Atom::Int64,
+        // An interval has up to 178 million years.
+        (Scale::Digits(digits), Field::Epoch) if matches!(source, Source::Interval) => {
+            Atom::Decimal(22, digits)
+        }
         (Scale::Digits(digits), Field::Epoch) => Atom::Decimal(20, digits),
         (Scale::Digits(digits), _) => Atom::Decimal(18, digits),
         (Scale::Whole, _) if style == Style::Whole => Atom::Int64,
@@ -232,8 +236,33 @@ impl Part {
             let days = moments.into_iter().map(julian).collect::<Vec<_>>();
             return Ok(Arc::new(Float64Array::try_new(days.into(), nulls)?));
         }
+        if matches!((&self.source, field), (Source::Interval, Field::Epoch)) {
+            return self.epochs(values, nulls);
+        }
         let numbers = self.numbers(values, field)?;
         self.shaped(numbers, nulls, scale)
+    }
+
+    /// The seconds of intervals.
+    fn epochs(&self, values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let intervals =
+            values.as_primitive_opt::<IntervalMonthDayNanoType>().ok_or_else(|| unexpected(values))?;
+        let micros = intervals.values().iter().map(|value| epoch(*value));
+        Ok(match &self.atom {
+            Atom::Int64 => {
+                // Seconds have 16 digits at most.
+                let seconds = micros.map(|micros| micros.div_euclid(1_000_000) as i64).collect::<Vec<_>>();
+                Arc::new(Int64Array::try_new(seconds.into(), nulls)?)
+            }
+            Atom::Float64 => {
+                let seconds = micros.map(|micros| micros as f64 / 1e6).collect::<Vec<_>>();
+                Arc::new(Float64Array::try_new(seconds.into(), nulls)?)
+            }
+            decimal => {
+                let array = Decimal128Array::try_new(micros.collect::<Vec<_>>().into(), nulls)?;
+                Arc::new(array.with_data_type(decimal.arrow()))
+            }
+        })
     }
 
     /// Unscaled numbers in the type of the result.
@@ -379,11 +408,13 @@ fn of_interval(value: IntervalMonthDayNano, field: Field) -> i64 {
         Field::Decade => years / 10,
         Field::Century => years / 100,
         Field::Millennium => years / 1_000,
-        // A year has 365.25 days here, a month 30.
-        Field::Epoch => {
-            let seconds = years * 31_557_600 + months * 30 * 86_400 + i64::from(value.days) * 86_400;
-            seconds.saturating_mul(1_000_000).saturating_add(time)
-        }
         _ => of_time(time, field),
     }
+}
+
+/// The microseconds of an interval: a year has 365.25 days here, a month 30.
+fn epoch(value: IntervalMonthDayNano) -> i128 {
+    let (years, months) = (i128::from(value.months / 12), i128::from(value.months % 12));
+    let seconds = years * 31_557_600 + (months * 30 + i128::from(value.days)) * 86_400;
+    seconds * 1_000_000 + i128::from(value.nanoseconds / 1_000)
 }

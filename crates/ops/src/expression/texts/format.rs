@@ -69,7 +69,11 @@ fn formatted(format: &str, values: &[In<'_>]) -> Result<String> {
             if rest.peek() == Some(&'*') {
                 rest.next();
                 let place = match digits(&mut rest)? {
-                    Some(place) if rest.next() == Some('$') => place,
+                    // What is shown comes behind the width, wherever that stands.
+                    Some(place) if rest.next() == Some('$') => {
+                        next = place;
+                        place
+                    }
                     Some(_) => return Err(wrong("width argument position must be ended by \"$\"")),
                     None => {
                         next += 1;
