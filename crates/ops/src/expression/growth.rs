@@ -8,6 +8,7 @@ use tessera_types::{Atom, Result};
 
 use super::kernel::Argument;
 use super::scalar::array_value;
+use super::texts::pad::CHARACTERS_MAX;
 use crate::context::Reservation;
 use crate::interrupt;
 
@@ -54,8 +55,10 @@ pub(crate) fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
         "repeat" | "array_repeat" | "list_repeat" => {
             args.first().map_or(1, |(value, _)| size(value).max(1)).saturating_mul(count.unwrap_or(0))
         }
-        // A character has up to four bytes.
-        "lpad" | "rpad" => count.unwrap_or(0).saturating_mul(4),
+        // A character has up to four bytes. A longer text than that is an error of the function, whatever the budget.
+        "lpad" | "rpad" => {
+            count.filter(|count| *count <= CHARACTERS_MAX as u128).unwrap_or(0).saturating_mul(4)
+        }
         "array_resize" | "list_resize" => {
             count.unwrap_or(0).saturating_mul(args.get(2).map_or(16, |(value, _)| size(value).max(16)))
         }

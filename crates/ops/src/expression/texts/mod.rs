@@ -5,7 +5,7 @@ mod characters;
 mod format;
 mod keywords;
 mod matches;
-mod pad;
+pub(super) mod pad;
 mod quote;
 pub(super) mod regexes;
 mod split;

@@ -12,7 +12,7 @@ use crate::expression::types::{Arg, Resolved};
 use crate::interrupt::Every;
 
 /// PostgreSQL's values have less than 1 GB, and a character takes up to four bytes.
-const CHARACTERS_MAX: i64 = (0x3fff_ffff - 4) / 4;
+pub(in crate::expression) const CHARACTERS_MAX: i64 = (0x3fff_ffff - 4) / 4;
 
 /// `lpad(text, length [, fill])`, or `rpad`: so many characters, of which those that are missing come from `fill`. No or fewer
 /// characters than none are the empty text.
