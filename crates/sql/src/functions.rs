@@ -369,7 +369,7 @@ fn common_integer(left: &DataType, right: &DataType) -> DataType {
 }
 
 /// Aggregates of our own and their other names, replacing DataFusion's.
-const AGGREGATES: [(&str, &[&str]); 9] = [
+const AGGREGATES: [(&str, &[&str]); 10] = [
     ("sum", &[]),
     ("avg", &["mean"]),
     ("var_samp", &["var", "var_sample", "variance"]),
@@ -379,6 +379,7 @@ const AGGREGATES: [(&str, &[&str]); 9] = [
     ("percentile_cont", &["quantile_cont"]),
     ("percentile_disc", &["quantile_disc"]),
     ("mode", &[]),
+    ("string_agg", &[]),
 ];
 
 /// Aggregates that take values in an order: `WITHIN GROUP (ORDER BY …)`.
@@ -488,6 +489,13 @@ impl AggregateUDFImpl for Aggregate {
     fn coerce_types(&self, args: &[DataType]) -> PlannerResult<Vec<DataType>> {
         if OF_ORDERED.contains(&self.name) {
             return ordered_types(self.name, args);
+        }
+        if self.name == "string_agg" {
+            return match args {
+                [value, _] if value.is_binary() => Ok(vec![DataType::BinaryView, DataType::BinaryView]),
+                [_, _] => Ok(vec![DataType::Utf8View, DataType::Utf8View]),
+                _ => Err(unknown(self.name, args, "it takes a text and a separator")),
+            };
         }
         match args {
             [DataType::Null] => Ok(vec![DataType::Int64]),

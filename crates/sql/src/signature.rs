@@ -35,7 +35,11 @@ fn none_of_many(text: &str) -> Option<String> {
 /// A function that says itself what it takes.
 fn no_coercion(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("user-defined coercion failed with: ")?;
-    let rest = rest.strip_prefix("Error during planning: ").unwrap_or(rest);
+    // The second is what one of our errors is called there.
+    let rest = ["Error during planning: ", "External error: "]
+        .iter()
+        .find_map(|kind| rest.strip_prefix(kind))
+        .unwrap_or(rest);
     Some(rest.split(". No function matches").next().unwrap_or(rest).to_string())
 }
 
@@ -82,6 +86,9 @@ mod tests {
         let own = "Function 'sum' user-defined coercion failed with: Error during planning: sum does not take string; cast it to a \
                    number. No function matches the given name and argument types 'sum(Utf8)'. You might need";
         assert_eq!(message(own).unwrap(), "sum does not take string; cast it to a number");
+        let ours = "Function 'power' user-defined coercion failed with: External error: function power does not take (string). No \
+                    function matches the given name and argument types 'power(Utf8)'.";
+        assert_eq!(message(ours).unwrap(), "function power does not take (string)");
         let one = "Function 'abs' expects Numeric but received String. No function matches the given name and argument types \
                    'abs(Utf8)'. You might need to add explicit type casts.\n\tCandidate functions:\n\tabs(Numeric(1))";
         assert_eq!(

@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewBuilder, new_empty_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, ListArray, StringViewArray, new_empty_array,
+};
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::concat;
 use arrow::datatypes::DataType;
@@ -27,10 +29,33 @@ pub(crate) struct List {
     lengths: Vec<usize>,
 }
 
-/// The strings of a group, each behind the first with its separator before it; NULLs are left out.
+/// The strings (or bytes) of a group, each behind the first with its separator before it; NULLs are left out.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
-    texts: Vec<Option<String>>,
+    texts: Vec<Option<Vec<u8>>>,
+}
+
+/// A column of strings, or of bytes.
+enum Pieces<'a> {
+    Texts(&'a StringViewArray),
+    Bytes(&'a BinaryViewArray),
+}
+
+impl<'a> Pieces<'a> {
+    fn of(array: &'a ArrayRef) -> Result<Self> {
+        let texts = array.as_string_view_opt().map(Pieces::Texts);
+        texts
+            .or_else(|| array.as_binary_view_opt().map(Pieces::Bytes))
+            .ok_or_else(|| Error::internal("string_agg of what are no strings"))
+    }
+
+    /// The bytes of a row; none where it is NULL.
+    fn get(&self, row: usize) -> Option<&'a [u8]> {
+        match self {
+            Pieces::Texts(array) => array.is_valid(row).then(|| array.value(row).as_bytes()),
+            Pieces::Bytes(array) => array.is_valid(row).then(|| array.value(row)),
+        }
+    }
 }
 
 fn unmerged() -> Error {
@@ -72,21 +97,17 @@ impl Aggregate for Joined {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         self.texts.resize(area.groups(), None);
         let (values, separators) = (plain(args, 0)?, plain(args, 1)?);
-        let strings = (values.as_string_view_opt(), separators.as_string_view_opt());
-        let (Some(values), Some(separators)) = strings else {
-            return Err(Error::internal("string_agg of what are no strings"));
-        };
+        let (values, separators) = (Pieces::of(&values)?, Pieces::of(&separators)?);
         let every = Every::default();
-        for row in (0..groups.rows).filter(|row| values.is_valid(*row)) {
+        for row in 0..groups.rows {
             every.pass();
+            let Some(value) = values.get(row) else { continue };
             match &mut self.texts[groups.group(row) as usize] {
                 Some(text) => {
-                    if separators.is_valid(row) {
-                        text.push_str(separators.value(row));
-                    }
-                    text.push_str(values.value(row));
+                    text.extend_from_slice(separators.get(row).unwrap_or_default());
+                    text.extend_from_slice(value);
                 }
-                none => *none = Some(values.value(row).to_string()),
+                none => *none = Some(value.to_vec()),
             }
         }
         Ok(())
@@ -96,21 +117,25 @@ impl Aggregate for Joined {
         Err(unmerged())
     }
 
-    fn finish(&mut self, area: &mut Area, _: &Output) -> Result<ArrayRef> {
+    fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         self.texts.resize(area.groups(), None);
-        let mut strings = StringViewBuilder::with_capacity(self.texts.len());
+        let mut strings = BinaryViewBuilder::with_capacity(self.texts.len());
         for text in std::mem::take(&mut self.texts) {
             match text {
                 Some(text) if text.len() >= LARGE_BYTES => {
                     let length = u32::try_from(text.len()).ok().filter(|length| *length < u32::MAX);
                     let length =
                         length.ok_or_else(|| Error::data("string_agg gives a string of 4 GiB or more"))?;
-                    let block = strings.append_block(Buffer::from_vec(text.into_bytes()));
+                    let block = strings.append_block(Buffer::from_vec(text));
                     strings.try_append_view(block, 0, length)?;
                 }
                 text => strings.append_option(text),
             }
         }
-        Ok(Arc::new(strings.finish()))
+        let joined = strings.finish();
+        match output.data_type {
+            DataType::BinaryView => Ok(Arc::new(joined)),
+            _ => Ok(Arc::new(joined.to_string_view()?)),
+        }
     }
 }

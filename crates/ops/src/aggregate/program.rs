@@ -486,7 +486,7 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
             within_group = !order_matters;
             match (&**name, args) {
                 ("array_agg", _) => Function::List,
-                ("string_agg", [(Atom::String, _), (Atom::String, _)]) => Function::Joined,
+                ("string_agg", _) => Function::Joined,
                 _ => {
                     let descending =
                         state.order_by.first().filter(|_| within_group).map(|key| key.descending);

@@ -72,6 +72,12 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
                 _ => wrong("cast the fraction to double precision"),
             }
         }
+        "string_agg" => match args {
+            [(atom @ (Atom::String | Atom::Bytes), _), (separator, _)] if separator == atom => {
+                Some(Ok((atom.clone(), true)))
+            }
+            _ => wrong("it takes a text and a separator, or both as bytes"),
+        },
         "mode" => match one() {
             Some(atom) => Some(Ok((atom.clone(), true))),
             _ => wrong("it takes one value WITHIN GROUP (ORDER BY …)"),
