@@ -6,7 +6,7 @@
 //! finest; DataFusion finds no type for them.
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion_common::{Column, DFSchema};
+use datafusion_common::{Column, DFSchema, NullEquality};
 use datafusion_expr::expr::InSubquery;
 use datafusion_expr::{
     Cast, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, TryCast, Union, Values, binary_expr,
@@ -19,6 +19,7 @@ use crate::context::Surroundings;
 use crate::error::to_datafusion;
 use crate::functions::as_decimal;
 use crate::logical::PlannerResult;
+use crate::text_literals::{is_text, literals_as_numbers, typed_columns, typed_literals};
 
 /// Functions whose arguments have one type.
 const OF_ONE_TYPE: [&str; 5] = ["coalesce", "nvl", "greatest", "least", "make_array"];
@@ -50,7 +51,7 @@ fn exact_comparison(operator: Operator) -> Option<&'static str> {
 }
 
 /// Digits before and behind the point of a decimal or an integer; a literal has those that are written.
-fn digits(expr: Option<&Expr>, data_type: &DataType) -> Option<(i16, i16)> {
+pub(crate) fn digits(expr: Option<&Expr>, data_type: &DataType) -> Option<(i16, i16)> {
     if let Some(Expr::Literal(value, _)) = expr
         && data_type.is_integer()
         && let Ok((Scalar::Integer(number), _)) = crate::types::from_scalar_value(value)
@@ -136,8 +137,9 @@ pub(crate) fn list_compared_exactly(
 
 /// Casts values that become one column to their common type, where it is not the one that
 /// DataFusion would find. Whether it did.
-pub(crate) fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    unify_as(column_type, operands, schema)
+pub(crate) fn unify(mut operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let typed = typed_literals(&mut operands, schema) || literals_as_numbers(&mut operands, schema);
+    unify_as(column_type, operands, schema) || typed
 }
 
 /// The same of operands that are compared or computed with.
@@ -180,7 +182,7 @@ pub(crate) fn unify_compared(mut operands: Vec<&mut Expr>, schema: &DFSchema) ->
         }
     }
     let moment = finest_moment(types.iter().flatten());
-    let mut changed = false;
+    let mut changed = typed_literals(&mut operands, schema);
     if let Some(DataType::Timestamp(unit, zone)) = moment {
         let moment = DataType::Timestamp((*unit).max(TimeUnit::Microsecond), zone.clone());
         for (operand, from) in operands.iter_mut().zip(&types) {
@@ -193,7 +195,7 @@ pub(crate) fn unify_compared(mut operands: Vec<&mut Expr>, schema: &DFSchema) ->
     Ok(unify_as_compared(operands, schema) || changed)
 }
 
-fn cast(operand: &mut Expr, to: DataType) {
+pub(crate) fn cast(operand: &mut Expr, to: DataType) {
     let inner = std::mem::take(operand);
     *operand = Expr::Cast(Cast::new(Box::new(inner), to));
 }
@@ -219,11 +221,16 @@ fn common(types: &[DataType]) -> Option<DataType> {
     {
         return Some(finest.clone());
     }
-    finest_moment(types.iter()).filter(|_| any(|data_type| *data_type == DataType::Date32)).cloned()
+    // One with a time zone, where there is one.
+    let in_zone = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, Some(_)));
+    let without = |data_type: &DataType| matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None));
+    let mixed = any(|data_type| *data_type == DataType::Date32)
+        || (types.iter().any(in_zone) && types.iter().any(without));
+    finest_moment(types.iter()).filter(|_| mixed).cloned()
 }
 
 /// The timestamp type that holds those of the others.
-fn finest_moment<'a>(types: impl Iterator<Item = &'a DataType>) -> Option<&'a DataType> {
+pub(crate) fn finest_moment<'a>(types: impl Iterator<Item = &'a DataType>) -> Option<&'a DataType> {
     let moments = types.filter(|data_type| matches!(data_type, DataType::Timestamp(..)));
     moments.max_by_key(|data_type| match data_type {
         DataType::Timestamp(unit, zone) => (zone.is_some(), *unit),
@@ -249,6 +256,7 @@ fn gives_way(from: &DataType, common: &DataType) -> bool {
         DataType::Time32(_) | DataType::Time64(_) => is_time(from) && from != common,
         DataType::Float64 => from.is_decimal() || *from == DataType::Float32,
         DataType::Float32 => from.is_decimal(),
+        DataType::Timestamp(_, Some(_)) => matches!(from, DataType::Date32 | DataType::Timestamp(_, None)),
         _ => *from == DataType::Date32,
     }
 }
@@ -279,13 +287,29 @@ fn narrow_common([left, right]: &[DataType; 2]) -> Option<DataType> {
 
 /// The two sides of each equality of a join.
 pub(crate) fn join(mut join: Join) -> PlannerResult<LogicalPlan> {
+    let mut nulls = Vec::new();
     for (left, right) in &mut join.on {
         let types = [left.get_type(join.left.schema())?, right.get_type(join.right.schema())?];
         if let Some(common) = narrow_common(&types) {
-            // What does not fit the common type equals nothing of the other side.
+            // What does not fit the common type equals nothing of the other side, and is not its NULL.
+            if join.null_equality == NullEquality::NullEqualsNull {
+                nulls.push((left.clone().is_null(), right.clone().is_null()));
+            }
             for side in [left, right] {
                 let inner = std::mem::take(side);
                 *side = Expr::TryCast(TryCast::new(Box::new(inner), common.clone()));
+            }
+            continue;
+        }
+        if let Some(DataType::Timestamp(unit, zone)) = finest_moment(types.iter())
+            && types.iter().any(DataType::is_string)
+        {
+            // DataFusion takes nanoseconds.
+            let moment = DataType::Timestamp((*unit).max(TimeUnit::Microsecond), zone.clone());
+            for (side, from) in [left, right].into_iter().zip(&types) {
+                if from.is_string() {
+                    cast(side, moment.clone());
+                }
             }
             continue;
         }
@@ -296,6 +320,7 @@ pub(crate) fn join(mut join: Join) -> PlannerResult<LogicalPlan> {
             }
         }
     }
+    join.on.extend(nulls);
     Ok(LogicalPlan::Join(join))
 }
 
@@ -337,16 +362,18 @@ pub(crate) fn values(mut values: Values) -> Values {
     values
 }
 
-/// What a cast to this type casts; an expression that is no such cast stays.
+/// What a cast to this type casts; an expression that is no such cast stays, and so does a text literal, which may have been given
+/// its type.
 fn uncast<'a>(expr: &'a Expr, to: &DataType) -> &'a Expr {
     match expr {
-        Expr::Cast(cast) if cast.field.data_type() == to => &cast.expr,
+        Expr::Cast(cast) if cast.field.data_type() == to && !is_text(&cast.expr) => &cast.expr,
         other => other,
     }
 }
 
 /// The inputs of a union.
 pub(crate) fn union(mut union: Union) -> PlannerResult<Union> {
+    typed_columns(&mut union)?;
     let columns = union.inputs.first().map_or(0, |input| input.schema().fields().len());
     let types = |input: &LogicalPlan, column: usize| {
         input.schema().fields().get(column).map(|field| field.data_type().clone())
@@ -354,7 +381,10 @@ pub(crate) fn union(mut union: Union) -> PlannerResult<Union> {
     let common: Vec<Option<DataType>> = (0..columns)
         .map(|column| {
             let all: Vec<DataType> = union.inputs.iter().filter_map(|input| types(input, column)).collect();
-            column_type(&all)
+            // The planner takes the first input's type until it has found the common one: what looks at a union
+            // before sees floats at once.
+            let float = [DataType::Float64, DataType::Float32].into_iter().find(|float| all.contains(float));
+            column_type(&all).or(float.filter(|_| all.iter().any(DataType::is_integer)))
         })
         .collect();
     for input in &mut union.inputs {
@@ -363,7 +393,9 @@ pub(crate) fn union(mut union: Union) -> PlannerResult<Union> {
             .enumerate()
             .map(|(column, common)| {
                 let common = common.as_ref()?;
-                types(input, column).filter(|from| gives_way(from, common)).map(|_| common.clone())
+                let gives_way =
+                    |from: &DataType| gives_way(from, common) || (common.is_floating() && from.is_integer());
+                types(input, column).filter(gives_way).map(|_| common.clone())
             })
             .collect();
         if wanted.iter().any(Option::is_some) {
@@ -374,7 +406,7 @@ pub(crate) fn union(mut union: Union) -> PlannerResult<Union> {
 }
 
 /// The plan with some columns cast, all under their names.
-fn cast_columns(
+pub(crate) fn cast_columns(
     plan: std::sync::Arc<LogicalPlan>,
     types: &[Option<DataType>],
 ) -> PlannerResult<std::sync::Arc<LogicalPlan>> {

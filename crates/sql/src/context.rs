@@ -26,6 +26,7 @@ use crate::operators::NEGATIVE;
 use crate::own_functions::{self, OWN};
 use crate::standard::STANDARD;
 use crate::statement::Settings;
+use crate::text_literals::literal_type;
 use crate::types::planning_schema;
 use crate::user_function::planned;
 
@@ -131,6 +132,7 @@ impl<'a> Surroundings<'a> {
         options.execution.time_zone = Some(settings.time_zone.to_string());
         let arithmetic = Arithmetic::new(library);
         let mut scalars = vec![Arc::new(crate::named_casts::function()), Arc::new(crate::nullif::function())];
+        scalars.extend(crate::one_type::functions().map(Arc::new));
         scalars.extend(crate::clock::functions());
         scalars.extend(crate::number_functions::functions(library));
         scalars
@@ -356,6 +358,15 @@ impl TypePlanner for Types {
 struct Calls;
 
 impl ExprPlanner for Calls {
+    fn plan_array_literal(
+        &self,
+        mut exprs: Vec<Expr>,
+        schema: &DFSchema,
+    ) -> PlannerResult<Attempt<Vec<Expr>>> {
+        crate::text_literals::typed_literals(&mut exprs.iter_mut().collect::<Vec<_>>(), schema);
+        Ok(Attempt::Original(exprs))
+    }
+
     fn plan_extract(&self, args: Vec<Expr>) -> PlannerResult<Attempt<Vec<Expr>>> {
         own_functions::call("extract", args).map(Attempt::Planned)
     }
@@ -397,7 +408,7 @@ impl ExprPlanner for Operators {
                     function.map(|function| function.call(vec![raw.left.clone(), raw.right.clone()]));
                 return Ok(planned.map_or(Attempt::Original(raw), Attempt::Planned));
             }
-            _ => return Ok(times_in_one_unit(raw, schema)),
+            _ => return Ok(times_in_one_unit(beside_literal(raw, schema), schema)),
         };
         let (left, right) = (raw.left, raw.right);
         // Types are asked for only where a literal takes one from the other side: asking is dear in long chains.
@@ -412,6 +423,28 @@ impl ExprPlanner for Operators {
     }
 }
 
+/// A comparison of a text literal and another type: a literal of that type, where the planner finds no type for both.
+fn beside_literal(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let (literal, other) = match (is_text(&raw.left), is_text(&raw.right)) {
+        (true, false) => (&mut raw.left, &raw.right),
+        (false, true) => (&mut raw.right, &raw.left),
+        _ => return raw,
+    };
+    let compares = matches!(
+        raw.op,
+        BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq
+    );
+    if compares && let Some(to) = other.get_type(schema).ok().and_then(|found| literal_type(&[found])) {
+        *literal = typed_literal(std::mem::take(literal), &to, "");
+    }
+    raw
+}
+
 /// A comparison of times of several units, for which the planner finds no type.
 fn times_in_one_unit(raw: RawBinaryExpr, schema: &DFSchema) -> Attempt<RawBinaryExpr> {
     let operator = match raw.op {
@@ -424,11 +457,29 @@ fn times_in_one_unit(raw: RawBinaryExpr, schema: &DFSchema) -> Attempt<RawBinary
         _ => return Attempt::Original(raw),
     };
     // Only of what tells its type at once: asking is dear in long chains.
-    let unit = |expr: &Expr| match expr {
-        Expr::Column(_) | Expr::Cast(_) => time_unit(&expr.get_type(schema).ok()?),
+    let data_type = |expr: &Expr| match expr {
+        Expr::Column(_) | Expr::Cast(_) => expr.get_type(schema).ok(),
         _ => None,
     };
-    match (unit(&raw.left), unit(&raw.right)) {
+    let types = (data_type(&raw.left), data_type(&raw.right));
+    let is_interval = |data_type: &Option<DataType>| matches!(data_type, Some(DataType::Interval(_)));
+    let unit = |data_type: &Option<DataType>| data_type.as_ref().and_then(time_unit);
+    match (unit(&types.0), unit(&types.1)) {
+        // A time is an interval since midnight.
+        (Some(_), None) if is_interval(&types.1) => {
+            let left = Expr::Cast(Cast::new(
+                Box::new(raw.left),
+                DataType::Interval(arrow::datatypes::IntervalUnit::MonthDayNano),
+            ));
+            Attempt::Planned(datafusion_expr::binary_expr(left, operator, raw.right))
+        }
+        (None, Some(_)) if is_interval(&types.0) => {
+            let right = Expr::Cast(Cast::new(
+                Box::new(raw.right),
+                DataType::Interval(arrow::datatypes::IntervalUnit::MonthDayNano),
+            ));
+            Attempt::Planned(datafusion_expr::binary_expr(raw.left, operator, right))
+        }
         (Some(left), Some(right)) if left != right => {
             let (mut left, mut right) = (raw.left, raw.right);
             crate::common_types::unify(vec![&mut left, &mut right], schema);

@@ -6,7 +6,9 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
 use datafusion_common::{DFSchema, ScalarValue, internal_err, plan_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{Expr, ExprSchemable, Like, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
+use datafusion_expr::{
+    Cast, Expr, ExprSchemable, Like, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values,
+};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
@@ -24,6 +26,7 @@ use crate::context::Surroundings;
 use crate::error::{from_datafusion, names_clash};
 use crate::named_casts::NAMED_CAST;
 use crate::parse::Kind;
+use crate::standard::STANDARD;
 
 pub(crate) type PlannerResult<T> = datafusion_common::Result<T>;
 
@@ -37,7 +40,8 @@ pub(crate) fn optimised(query: Box<Query>, surroundings: &Surroundings<'_>) -> R
 /// The logical plan of a query, names resolved.
 fn of_query(query: Box<Query>, surroundings: &Surroundings<'_>) -> Result<LogicalPlan> {
     let plan = |query: Box<Query>, names: Names| -> Result<PlannerResult<LogicalPlan>> {
-        let mut query = crate::numbers::doubles(crate::check::query(query, names)?)?;
+        let query = crate::literal_types::typed(crate::check::query(query, names)?)?;
+        let mut query = crate::numbers::doubles(query)?;
         let replaced = crate::replaced::mark(&mut query)?;
         let query = crate::named_casts::wrapped(query)?;
         let parser = ParserOptions::from(&surroundings.options().sql_parser);
@@ -233,8 +237,26 @@ fn own_expr(
         Expr::ScalarFunction(mut function) if function.name() == NAMED_CAST && !function.args.is_empty() => {
             Transformed::yes(function.args.swap_remove(0))
         }
+        // The length of a list is how many items it has.
         Expr::ScalarFunction(mut function)
-            if function.name() == "character_length" && is_bytes(function.args.first(), schema) =>
+            if counts_characters(function.name()) && is_list(function.args.first(), schema) =>
+        {
+            match STANDARD.scalars.get("array_length") {
+                Some(items) => {
+                    let length = items.call(std::mem::take(&mut function.args));
+                    Transformed::yes(Expr::Cast(Cast::new(Box::new(length), DataType::Int64)))
+                }
+                None => Transformed::no(Expr::ScalarFunction(function)),
+            }
+        }
+        // Without more arguments NULL is sorted last, as everywhere.
+        Expr::ScalarFunction(mut function) if function.name() == "array_sort" && function.args.len() == 1 => {
+            let text = |text: &str| Expr::Literal(ScalarValue::Utf8(Some(text.to_string())), None);
+            function.args.extend([text("ASC"), text("NULLS LAST")]);
+            Transformed::yes(Expr::ScalarFunction(function))
+        }
+        Expr::ScalarFunction(mut function)
+            if counts_characters(function.name()) && is_bytes(function.args.first(), schema) =>
         {
             match surroundings.library_function("octet_length") {
                 Some(octets) => Transformed::yes(octets.call(std::mem::take(&mut function.args))),
@@ -246,11 +268,23 @@ fn own_expr(
         }
         Expr::ScalarFunction(mut function) => {
             let name = function.func.name().to_string();
-            let changed = common_types::arguments(&name, &mut function.args, schema);
+            let mut changed = common_types::arguments(&name, &mut function.args, schema);
+            if let Some(standard) = crate::one_type::standard(&function.func) {
+                (function.func, changed) = (standard, true);
+            }
             with_flag(Expr::ScalarFunction(function), changed)
         }
         other => Transformed::no(other),
     })
+}
+
+fn counts_characters(function: &str) -> bool {
+    matches!(function, "character_length" | "len")
+}
+
+fn is_list(expr: Option<&Expr>, schema: &DFSchema) -> bool {
+    let data_type = expr.and_then(|expr| expr.get_type(schema).ok());
+    matches!(data_type, Some(DataType::List(_)))
 }
 
 fn is_bytes(expr: Option<&Expr>, schema: &DFSchema) -> bool {

@@ -13,8 +13,8 @@ use datafusion_expr::{
     ColumnarValue, Expr as Logical, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use sqlparser::ast::{
-    Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Value, VisitMut, VisitorMut,
+    self, Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, ObjectName,
+    OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 use tessera_types::{Error, Result};
 
@@ -41,30 +41,52 @@ impl VisitorMut for Queries {
 
     fn post_visit_query(&mut self, query: &mut Query) -> Flow {
         let order = query.order_by.as_mut().map(|order_by| &mut order_by.kind);
-        let mut keys: Vec<&mut Expr> = match order {
+        let keys: Vec<&mut Expr> = match order {
             Some(OrderByKind::Expressions(keys)) => keys.iter_mut().map(|key| &mut key.expr).collect(),
             _ => Vec::new(),
         };
-        let SetExpr::Select(select) = &mut *query.body else { return ControlFlow::Continue(()) };
-        let sorted: Vec<String> = keys.iter().filter_map(|key| result_column(key, select)).collect();
-        let mut exprs = expressions(select);
-        exprs.append(&mut keys);
-        // Without a cast there is nothing to look for, and long expressions are not looked through.
-        let has_cast = |expr: &&mut Expr| {
-            let text = expr.to_string();
-            text.contains("CAST(") || text.contains("::")
+        let select = match &mut *query.body {
+            SetExpr::Select(select) => select,
+            // What sorts a UNION belongs to none of its terms.
+            terms => return terms_named(terms),
         };
-        if !exprs.iter().any(has_cast) {
-            return ControlFlow::Continue(());
-        }
-        let mut found = Found::default();
-        exprs.iter_mut().try_for_each(|expr| found.look(expr))?;
-        if !found.clash && !sorted.iter().any(|name| found.cast_columns.contains(name)) {
-            return ControlFlow::Continue(());
-        }
-        let mut wrapping = Outermost { depth: 0, show: wrap };
-        exprs.into_iter().try_for_each(|expr| expr.visit(&mut wrapping))
+        selects_named(select, keys)
     }
+}
+
+/// Each SELECT that is a term of a set operation.
+fn terms_named(terms: &mut SetExpr) -> Flow {
+    let mut left_over = vec![terms];
+    while let Some(terms) = left_over.pop() {
+        match terms {
+            SetExpr::Select(select) => selects_named(select, Vec::new())?,
+            SetExpr::SetOperation { left, right, .. } => left_over.extend([&mut **right, &mut **left]),
+            _ => {}
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Wraps the casts of a SELECT, and of the keys that sort it, where they would be taken for something else.
+fn selects_named<'a>(select: &'a mut Select, mut keys: Vec<&'a mut Expr>) -> Flow {
+    let sorted: Vec<String> = keys.iter().filter_map(|key| result_column(key, select)).collect();
+    let mut exprs = expressions(select);
+    exprs.append(&mut keys);
+    // Without a cast there is nothing to look for, and long expressions are not looked through.
+    let has_cast = |expr: &&mut Expr| {
+        let text = expr.to_string();
+        text.contains("CAST(") || text.contains("::")
+    };
+    if !exprs.iter().any(has_cast) {
+        return ControlFlow::Continue(());
+    }
+    let mut found = Found::default();
+    exprs.iter_mut().try_for_each(|expr| found.look(expr))?;
+    if !found.clash && !sorted.iter().any(|name| found.cast_columns.contains(name)) {
+        return ControlFlow::Continue(());
+    }
+    let mut wrapping = Outermost { depth: 0, show: wrap };
+    exprs.into_iter().try_for_each(|expr| expr.visit(&mut wrapping))
 }
 
 /// The expressions of a SELECT that may become columns.
@@ -159,13 +181,59 @@ impl Found {
             }
         }
         let mut bare = expr.clone();
+        bare.visit(&mut Alike)?;
+        let text = bare.to_string().to_lowercase();
         let mut strip = Strip { stripped: false };
         bare.visit(&mut strip)?;
-        let text = expr.to_string();
-        if let Some(known) = self.texts.insert(bare.to_string(), text.clone()) {
-            self.clash |= known != text && (strip.stripped || known != bare.to_string());
+        let bare = bare.to_string().to_lowercase();
+        if let Some(known) = self.texts.insert(bare.clone(), text.clone()) {
+            self.clash |= known != text && (strip.stripped || known != bare);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Writes columns and types that may be the same alike: `T.x` as `x`, `int4` as `INT`.
+struct Alike;
+
+impl VisitorMut for Alike {
+    type Break = Error;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && let Some(column) = parts.pop()
+        {
+            *expr = Expr::Identifier(column);
+        }
+        if let Expr::Cast { data_type, .. } = expr {
+            *data_type =
+                ast::DataType::Custom(ObjectName::from(vec![Ident::new(type_name(data_type))]), Vec::new());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A type's name, the same for all ways to write it.
+fn type_name(data_type: &ast::DataType) -> String {
+    let text = data_type.to_string().to_uppercase();
+    let (name, rest) = text.split_at(text.find('(').unwrap_or(text.len()));
+    let name = match name {
+        "INTEGER" | "INT4" | "INT32" => "INT",
+        "INT8" | "INT64" => "BIGINT",
+        "INT2" | "INT16" => "SMALLINT",
+        "DOUBLE" | "FLOAT" | "FLOAT8" | "FLOAT64" => "DOUBLE PRECISION",
+        "FLOAT4" | "FLOAT32" => "REAL",
+        "BOOL" => "BOOLEAN",
+        "NUMERIC" | "DEC" => "DECIMAL",
+        "CHARACTER VARYING" | "CHAR VARYING" | "NVARCHAR" => "VARCHAR",
+        "CHARACTER" => "CHAR",
+        "TIMESTAMP WITHOUT TIME ZONE" => "TIMESTAMP",
+        "TIMESTAMP WITH TIME ZONE" => "TIMESTAMPTZ",
+        name => name,
+    };
+    match (name, rest) {
+        ("VARCHAR" | "STRING", "") => "TEXT".to_string(),
+        _ => format!("{name}{rest}"),
     }
 }
 
@@ -189,7 +257,7 @@ impl VisitorMut for Strip {
 /// Puts a cast into the function; other expressions stay.
 fn wrap(expr: &mut Expr) -> Flow {
     let Expr::Cast { data_type, .. } = &*expr else { return ControlFlow::Continue(()) };
-    let name = data_type.to_string().replace('\'', "''");
+    let name = type_name(data_type).replace('\'', "''");
     match named(expr, &name) {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),

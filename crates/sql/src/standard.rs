@@ -18,9 +18,14 @@ pub(crate) static STANDARD: LazyLock<Standard> = LazyLock::new(|| {
     let scalars = scalars.into_iter().chain(datafusion_functions_nested::all_default_nested_functions());
     let aggregates = datafusion_functions_aggregate::all_default_aggregate_functions();
     let windows = datafusion_functions_window::all_default_window_functions();
+    let mut aggregates = by_name(aggregates, |function| function.name(), |function| function.aliases());
+    // The name that the standard has for it.
+    if let Some(all) = aggregates.get("bool_and").cloned() {
+        aggregates.insert("every".to_string(), all);
+    }
     Standard {
         scalars: by_name(scalars, |function| function.name(), |function| function.aliases()),
-        aggregates: by_name(aggregates, |function| function.name(), |function| function.aliases()),
+        aggregates,
         windows: by_name(windows, |function| function.name(), |function| function.aliases()),
     }
 });

@@ -19,6 +19,7 @@ mod nothing;
 mod ordered;
 mod program;
 mod quantile;
+mod regression;
 mod share;
 mod sum;
 mod variance;
@@ -41,6 +42,7 @@ pub(crate) use program::{Program, States};
 
 use crate::expression::plain::to_form;
 use extreme::Keep;
+use regression::Regression;
 
 /// One aggregate function over the groups of one table.
 pub(crate) trait Aggregate: Any + Send + std::fmt::Debug {
@@ -80,6 +82,8 @@ pub(crate) enum OutputKind {
         /// The standard deviation.
         root: bool,
     },
+    /// What two columns have to do with each other.
+    Regression(Regression),
 }
 
 /// A result and its Arrow type.
@@ -108,6 +112,8 @@ pub(crate) enum Function {
     Extreme(Keep, DataType),
     /// Variances and standard deviations.
     Variance(DataType),
+    /// Correlations, covariances and regressions.
+    Regression,
     /// Percentiles and modes.
     Quantile(Arc<quantile::QuantileSpec>),
     /// Of DataFusion's library.
@@ -164,6 +170,7 @@ impl Function {
             Function::Sum(DataType::Float32 | DataType::Float64) => 2,
             Function::Variance(DataType::Float32 | DataType::Float64) | Function::Sum(_) => 3,
             Function::Variance(_) => variance::EXACT_WORDS,
+            Function::Regression => regression::WORDS,
             Function::Extreme(_, DataType::Decimal128(..) | DataType::Interval(_)) => 3,
             Function::Extreme(_, data_type) if data_type.is_primitive() => 2,
             Function::Extreme(_, DataType::Boolean) => 2,
@@ -183,6 +190,7 @@ impl Function {
             Function::Variance(DataType::Float32 | DataType::Float64) => {
                 Box::new(variance::Variance { offset })
             }
+            Function::Regression => Box::new(regression::Regressions { offset }),
             Function::Quantile(spec) => Box::new(quantile::Quantiles::new(spec.clone())),
             Function::Variance(data_type) => {
                 macro_rules! exact {

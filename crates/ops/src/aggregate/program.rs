@@ -18,6 +18,7 @@ use super::groups::{Groups, Shape};
 use super::library::LibrarySpec;
 use super::ordered::OrderedSpec;
 use super::quantile::{Quantile, QuantileSpec};
+use super::regression::Regression;
 use super::share::share;
 use super::{Aggregate, Function, Output, OutputKind, is_summable};
 use crate::Run;
@@ -76,6 +77,7 @@ enum Family {
     Sum,
     Keep(Keep),
     Variance,
+    Regression,
     Quantile(Quantile),
     Library(Arc<str>),
 }
@@ -201,7 +203,8 @@ impl Program {
     /// Whether all of every state lies in its words, so that it can be copied.
     pub(crate) fn is_flat(&self) -> bool {
         self.states.iter().all(|state| match &state.function {
-            Function::Nothing | Function::Count { .. } | Function::Sum(_) | Function::Variance(_) => true,
+            Function::Nothing | Function::Count { .. } | Function::Sum(_) => true,
+            Function::Variance(_) | Function::Regression => true,
             Function::Extreme(_, data_type) => data_type.is_primitive() || *data_type == DataType::Boolean,
             Function::Quantile(_)
             | Function::Library(_)
@@ -382,6 +385,9 @@ fn family(call: &Call, types: &[Atom], library: &Arc<Library>) -> Result<(Family
     let boolean = kept && types.first() == Some(&Atom::Boolean);
     let variance = |sample, root| (Family::Variance, OutputKind::Variance { sample, root });
     let of_null = types == [Atom::Null];
+    if let (Some(kind), 2) = (Regression::named(&call.function), types.len()) {
+        return Ok((Family::Regression, OutputKind::Regression(kind)));
+    }
     Ok(match &*call.function {
         "sum" | "avg" | "mean" | "min" | "max" | "any_value" | "bool_and" | "bool_or" | "every"
         | "var_samp" | "var_pop" | "stddev" | "stddev_pop" | "mode"
@@ -476,6 +482,7 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
         Family::Sum => Function::Sum(first()?),
         Family::Keep(keep) => Function::Extreme(*keep, first()?),
         Family::Variance => Function::Variance(first()?),
+        Family::Regression => Function::Regression,
         Family::Quantile(kind) => {
             within_group = true;
             let descending = state.order_by.first().is_some_and(|key| key.descending);

@@ -23,7 +23,7 @@ use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 use super::arithmetic::Operation;
 use super::kernel::{Argument, Kernel, binary};
 use super::moments::fields::JULIAN_EPOCH;
-use super::parse::DATE_END;
+use super::parse::{DATE_END, offset_in};
 use super::scalar::per_second;
 use super::types::{Arg, Resolved, finer};
 
@@ -312,8 +312,7 @@ pub(crate) fn shift(
         let (day, time) = (local.div_euclid(per_day), local.rem_euclid(per_day));
         let day = add_months(day, sign * i64::from(by.months)) + sign * i64::from(by.days);
         let local = day.checked_mul(per_day)?.checked_add(time)?;
-        // The offset in force at the new place; one step settles all but the hour that a change of clocks skips.
-        let offset = zone.map_or(0, |zone| offset_at(zone, local.div_euclid(per_second) - offset));
+        let offset = zone.map_or(0, |zone| offset_in(local.div_euclid(per_second), zone));
         moved = local.checked_sub(offset * per_second)?;
     }
     let moved = moved.checked_add(sign * (by.nanoseconds / (1_000_000_000 / per_second)))?;
@@ -321,9 +320,25 @@ pub(crate) fn shift(
     (moved.div_euclid(per_day) >= -JULIAN_EPOCH).then_some(moved)
 }
 
+/// The seconds of 2100-01-01: the list of a zone's changes ends before it.
+const LISTED_SECONDS: i64 = 4_102_444_800;
+
+/// A moment at which a zone's clocks stand as they do at this one by its last rules: in a year that the list of changes has, and
+/// that has the same days of the week.
+pub(crate) fn with_rules(seconds: i64) -> i64 {
+    if seconds < LISTED_SECONDS {
+        return seconds;
+    }
+    let (year, ..) = civil(seconds.div_euclid(86_400));
+    let first = |year: i64| day_number(year, 1, 1);
+    let shape = |year: i64| (first(year).rem_euclid(7), first(year + 1) - first(year));
+    let like = (2072..2100).find(|like| shape(*like) == shape(year)).unwrap_or(2072);
+    seconds - (first(year) - first(like)) * 86_400
+}
+
 /// A zone's offset from UTC at a moment, in seconds.
 pub(crate) fn offset_at(zone: &Tz, seconds: i64) -> i64 {
-    DateTime::from_timestamp(seconds, 0)
+    DateTime::from_timestamp(with_rules(seconds), 0)
         .map_or(0, |utc| zone.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc().into())
 }
 

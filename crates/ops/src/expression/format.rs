@@ -7,10 +7,9 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::array::*;
 use arrow::datatypes::*;
-use chrono::{DateTime, Offset, TimeZone};
 use tessera_types::{Atom, Result, TimeUnit};
 
-use super::datetime::civil;
+use super::datetime::{civil, offset_at};
 use super::kernel::unexpected;
 use super::scalar::{per_second, with_whole_number};
 
@@ -232,12 +231,47 @@ pub(crate) enum Whole {
 
 /// A double in the shortest digits that read back as it.
 pub(crate) fn write_double(text: &mut String, value: f64, whole: Whole) {
-    write_float(text, value, &format!("{value:e}"), 15, whole);
+    let mut scientific = format!("{value:e}");
+    if value.abs() >= 2f64.powi(54) && value.abs() < WIDE {
+        let neighbors = [value.next_down(), value.next_up()].map(|neighbor| neighbor as i128);
+        between_neighbors(&mut scientific, value as i128, neighbors, |digits| format!("{value:.digits$e}"));
+    }
+    write_float(text, value, &scientific, 15, whole);
 }
 
 /// A single-precision number in the shortest digits that read back as it.
 pub(crate) fn write_single(text: &mut String, value: f32, whole: Whole) {
-    write_float(text, value.into(), &format!("{value:e}"), 6, whole);
+    let mut scientific = format!("{value:e}");
+    if value.abs() >= 2f32.powi(25) && f64::from(value.abs()) < WIDE {
+        let neighbors = [value.next_down(), value.next_up()].map(|neighbor| neighbor as i128);
+        between_neighbors(&mut scientific, value as i128, neighbors, |digits| format!("{value:.digits$e}"));
+    }
+    write_float(text, value.into(), &scientific, 6, whole);
+}
+
+/// Larger floats have no neighbor as near as a number of few digits.
+const WIDE: f64 = 1e37;
+
+/// Digits that are as far from a neighbor as from the value are not the value's: PostgreSQL takes more.
+fn between_neighbors(
+    scientific: &mut String,
+    value: i128,
+    neighbors: [i128; 2],
+    with_digits: impl Fn(usize) -> String,
+) {
+    let is_tie = |shown: i128| neighbors.iter().any(|neighbor| 2 * shown == value + neighbor);
+    while let Some((mantissa, exponent)) = scientific.split_once('e') {
+        let digits = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        let number: Option<i128> = mantissa.replace('.', "").parse().ok();
+        let power: Option<u32> =
+            exponent.parse::<usize>().ok().and_then(|power| power.checked_sub(digits)?.try_into().ok());
+        let shown =
+            number.zip(power).and_then(|(number, power)| number.checked_mul(10i128.checked_pow(power)?));
+        if !shown.is_some_and(is_tie) {
+            return;
+        }
+        *scientific = with_digits(digits + 1);
+    }
 }
 
 /// A float from its digits in `scientific` form, with an exponent below -4 and from `exponents_from` on, as PostgreSQL has it.
@@ -313,11 +347,8 @@ fn write_timestamp(text: &mut String, moment: i64, unit: TimeUnit, zone: Option<
         _ => {}
     }
     let per_second = per_second(unit);
-    let offset = zone.map(|zone| {
-        DateTime::from_timestamp(moment.div_euclid(per_second), 0)
-            .map_or(0, |utc| zone.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc())
-    });
-    let local = moment.saturating_add(i64::from(offset.unwrap_or(0)) * per_second);
+    let offset = zone.map(|zone| offset_at(zone, moment.div_euclid(per_second)));
+    let local = moment.saturating_add(offset.unwrap_or(0) * per_second);
     let per_day = per_second * 86_400;
     let before_christ = write_day(text, local.div_euclid(per_day));
     text.push(' ');

@@ -178,6 +178,10 @@ impl Kernel for Match {
         }
         let input = argument(args, 0)?;
         let texts = strings(input)?;
+        // Without a text nobody asks whether the pattern is one.
+        if input.array.null_count() > 0 && (0..rows).all(|row| texts.is_null(input.at(row))) {
+            return Ok(nulls(&Atom::Boolean, rows));
+        }
         let constant = args[1..].iter().all(|argument| argument.constant);
         let once = match (&self.compiled, constant) {
             (None, true) => self.compile_row(args, 0)?,
@@ -204,10 +208,10 @@ impl Kernel for Match {
         }
         let row_matches = |row| -> Result<Option<bool>> {
             let at = input.at(row);
-            let Some(pattern) = self.compile_row(args, row)? else { return Ok(None) };
             if texts.is_null(at) {
                 return Ok(None);
             }
+            let Some(pattern) = self.compile_row(args, row)? else { return Ok(None) };
             pattern.try_matches(texts.value(at), self.ignore_case).map(Some)
         };
         Ok(Arc::new((0..rows).map(row_matches).collect::<Result<BooleanArray>>()?))

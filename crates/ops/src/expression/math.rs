@@ -4,6 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Float64Type};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
+use super::degrees;
 use super::kernel::{Argument, Kernel, binary, unary};
 use super::types::{Arg, Resolved, expect_arguments, wrong_arguments};
 
@@ -59,7 +60,7 @@ type One = fn(f64) -> Value;
 type Two = fn(f64, f64) -> Value;
 
 /// The functions of one number, by name.
-const OF_ONE: [(&str, One); 22] = [
+const OF_ONE: [(&str, One); 29] = [
     ("sqrt", |x| if x < 0.0 { Err(Fault::Root) } else { Ok(x.sqrt()) }),
     ("cbrt", |x| Ok(x.cbrt())),
     ("exp", |x| bounded(x.exp(), x.is_finite())),
@@ -80,13 +81,25 @@ const OF_ONE: [(&str, One); 22] = [
     ("asinh", |x| Ok(x.asinh())),
     ("acosh", |x| within(x, x >= 1.0, f64::acosh)),
     ("atanh", |x| within(x, x.abs() <= 1.0, f64::atanh)),
+    ("sind", |x| of_angle(x, degrees::sind)),
+    ("cosd", |x| of_angle(x, degrees::cosd)),
+    ("tand", |x| of_angle(x, degrees::tand)),
+    ("cotd", |x| of_angle(x, degrees::cotd)),
+    ("asind", |x| within(x, x.abs() <= 1.0, degrees::asind)),
+    ("acosd", |x| within(x, x.abs() <= 1.0, degrees::acosd)),
+    ("atand", |x| Ok(degrees::atand(x))),
     ("degrees", |x| large(x / DEGREE, x)),
-    ("radians", |x| Ok(x * DEGREE)),
+    ("radians", |x| bounded(x * DEGREE, x.is_finite() && x != 0.0)),
 ];
 
 /// The functions of two numbers, by name.
-const OF_TWO: [(&str, Two); 4] =
-    [("power", power), ("pow", power), ("log", logarithm_to), ("atan2", |y, x| Ok(y.atan2(x)))];
+const OF_TWO: [(&str, Two); 5] = [
+    ("power", power),
+    ("pow", power),
+    ("log", logarithm_to),
+    ("atan2", |y, x| Ok(y.atan2(x))),
+    ("atan2d", |y, x| Ok(degrees::atan2d(y, x))),
+];
 
 /// A degree in radians.
 const DEGREE: f64 = std::f64::consts::PI / 180.0;

@@ -8,10 +8,12 @@ use arrow::array::*;
 use chrono::{DateTime, Offset, TimeZone};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::datetime::{civil, day_number};
+use super::datetime::{civil, day_number, offset_at, with_rules};
 use super::kernel::unexpected;
 use super::moments::fields::{DAY_MICROSECONDS, JULIAN_EPOCH};
-use super::moments::read::{Told, Zone, read as read_moment, read_time};
+use super::moments::read::{Told, read as read_moment, read_time};
+use super::moments::zones::Zone;
+use super::parse_float::{double, single};
 use super::parse_interval::interval;
 use super::scalar::{per_second, with_whole_number};
 
@@ -26,17 +28,11 @@ pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<Arr
             Arc::new(BooleanArray::from(rows(texts, to, safe, |text| boolean(text).ok_or(Failure::Invalid))?))
         }
         Atom::Float32 => {
-            let values = rows(texts, to, safe, |text| {
-                let value: f32 = text.parse().map_err(|_| Failure::Invalid)?;
-                in_range(text, value.into()).map(|value| value as f32)
-            })?;
+            let values = rows(texts, to, safe, |text| single(text))?;
             Arc::new(Float32Array::from(values))
         }
         Atom::Float64 => {
-            let values = rows(texts, to, safe, |text| {
-                let value: f64 = text.parse().map_err(|_| Failure::Invalid)?;
-                in_range(text, value)
-            })?;
+            let values = rows(texts, to, safe, |text| double(text))?;
             Arc::new(Float64Array::from(values))
         }
         Atom::Bytes => {
@@ -135,17 +131,6 @@ fn boolean(text: &str) -> Option<bool> {
         "f" | "fa" | "fal" | "fals" | "false" | "n" | "no" | "of" | "off" | "0" => false,
         _ => return None,
     })
-}
-
-/// The value that a text was read as, unless the text's own is too large or too small; NaN without a sign.
-fn in_range(text: &str, value: f64) -> Result<f64, Failure> {
-    let mantissa = || text.split(['e', 'E']).next().unwrap_or(text);
-    match () {
-        () if value.is_nan() => Ok(f64::NAN),
-        () if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => Err(Failure::Range),
-        () if value == 0.0 && mantissa().contains(|c| ('1'..='9').contains(&c)) => Err(Failure::Range),
-        () => Ok(value),
-    }
 }
 
 /// `\x` and digits, or characters of which `\\` is a backslash and `\ooo` the byte of that number.
@@ -375,15 +360,13 @@ fn is_long(text: &str) -> bool {
     text.split_once('.').is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() > 9)
 }
 
-/// The offset in force in a zone at a local time, in seconds. A time that clocks skip is read with the offset before, one that
-/// they show twice with the offset after, as in PostgreSQL.
-pub(super) fn offset_in(local: i64, zone: &Tz) -> i64 {
-    let Some(local) = DateTime::from_timestamp(local, 0) else { return 0 };
-    let offset = zone.offset_from_local_datetime(&local.naive_utc()).latest().unwrap_or_else(|| {
-        // No zone is this far from UTC: the day before, in UTC, is before the change.
-        zone.offset_from_utc_datetime(&(local - chrono::Duration::days(1)).naive_utc())
-    });
-    offset.fix().local_minus_utc().into()
+/// The offset in force in a zone at a local time, in seconds. A time that a change of clocks repeats counts as the later one;
+/// one that it skips is told by the clocks before it.
+pub(crate) fn offset_in(local: i64, zone: &Tz) -> i64 {
+    const DAY_SECONDS: i64 = 86_400;
+    DateTime::from_timestamp(with_rules(local), 0)
+        .and_then(|local| zone.offset_from_local_datetime(&local.naive_utc()).latest())
+        .map_or_else(|| offset_at(zone, local - DAY_SECONDS), |offset| offset.fix().local_minus_utc().into())
 }
 
 /// At least one and at most `most` digits, and what follows.

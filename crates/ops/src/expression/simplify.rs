@@ -307,7 +307,12 @@ fn keeps_order(from: &Atom, to: &Atom) -> bool {
 /// A comparison of a day's midnight with a timestamp as one of days.
 fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static str, i128)> {
     let per_day = i128::from(per_second(unit)) * 86_400;
-    let (day, midnight) = (count.div_euclid(per_day), count.rem_euclid(per_day) == 0);
+    let (day, midnight) = match i64::try_from(count) {
+        // Infinity is a date, too.
+        Ok(i64::MAX) => (i32::MAX.into(), true),
+        Ok(i64::MIN) => (i32::MIN.into(), true),
+        _ => (count.div_euclid(per_day), count.rem_euclid(per_day) == 0),
+    };
     Some(match (name, midnight) {
         ("lt", true) => ("lt", day),
         ("lt", false) | ("lt_eq", _) => ("lt_eq", day),

@@ -112,13 +112,16 @@ impl Converter<'_> {
     }
 
     fn binary(&mut self, binary: &BinaryExpr, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
+        if let Some(between) = symmetric(binary) {
+            return self.between_symmetric(between, scope, input);
+        }
         if let Operator::And | Operator::Or = binary.op {
             // A long chain leans to one side; walking it keeps the depth of the recursion small.
             let mut operands = Vec::new();
             let mut pending = vec![&*binary.right, &*binary.left];
             while let Some(next) = pending.pop() {
                 match next {
-                    Logical::BinaryExpr(inner) if inner.op == binary.op => {
+                    Logical::BinaryExpr(inner) if inner.op == binary.op && symmetric(inner).is_none() => {
                         pending.push(&inner.right);
                         pending.push(&inner.left);
                     }
@@ -193,6 +196,27 @@ impl Converter<'_> {
         } else {
             Expr::And(vec![self.compare("gt_eq", value.clone(), low), self.compare("lt_eq", value, high)])
         })
+    }
+
+    /// The value and each bound are computed once, though both orders of the bounds are tried.
+    fn between_symmetric(
+        &mut self,
+        between: &Between,
+        scope: Scope<'_>,
+        input: &mut Relation,
+    ) -> Result<Expr> {
+        let mut operands = Vec::with_capacity(3);
+        for operand in [&between.expr, &between.low, &between.high] {
+            let operand = self.expr(operand, scope, input)?;
+            operands.push(self.once(operand, input)?);
+        }
+        let [value, low, high] = &operands[..] else { return Err(Error::internal("three operands are not")) };
+        let within = |low: &Expr, high: &Expr| {
+            let from = self.compare("gt_eq", value.clone(), low.clone());
+            Expr::And(vec![from, self.compare("lt_eq", value.clone(), high.clone())])
+        };
+        let either = Expr::Or(vec![within(low, high), within(high, low)]);
+        Ok(if between.negated { Expr::Not(Box::new(either)) } else { either })
     }
 
     fn in_list(&mut self, list: &InList, scope: Scope<'_>, input: &mut Relation) -> Result<Expr> {
@@ -390,4 +414,18 @@ impl Converter<'_> {
         };
         (convert(left, &a), convert(right, &b))
     }
+}
+
+/// What the parser makes of BETWEEN SYMMETRIC: two tests of one value, with the bounds in either order.
+fn symmetric(binary: &BinaryExpr) -> Option<&Between> {
+    let (Logical::Between(left), Logical::Between(right)) = (&*binary.left, &*binary.right) else {
+        return None;
+    };
+    let joined = if left.negated { Operator::And } else { Operator::Or };
+    let swapped = left.negated == right.negated
+        && left.expr == right.expr
+        && left.low == right.high
+        && left.high == right.low;
+    (binary.op == joined && swapped && [&left.expr, &left.low, &left.high].iter().any(|e| e.is_volatile()))
+        .then_some(left)
 }

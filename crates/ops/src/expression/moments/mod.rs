@@ -14,6 +14,7 @@ mod series;
 mod strftime;
 pub(crate) mod tokens;
 mod trunc;
+pub(crate) mod zones;
 
 use tessera_types::{Atom, Result};
 

@@ -128,10 +128,13 @@ fn source_of(atom: &Atom) -> Option<(Source, Atom)> {
 /// # Errors
 /// There is no such field.
 pub(super) fn field_of(name: &str, of: &Atom) -> Result<Field> {
-    Field::named(name).ok_or_else(|| {
-        Error::data(format!("unit '{name}' is not known for type {of}"))
-            .with_state(SqlState::INVALID_PARAMETER_VALUE)
-    })
+    Field::named(name).ok_or_else(|| unknown(name, of))
+}
+
+/// There is no such field of this type.
+pub(super) fn unknown(name: &str, of: &Atom) -> Error {
+    Error::data(format!("unit '{name}' is not known for type {of}"))
+        .with_state(SqlState::INVALID_PARAMETER_VALUE)
 }
 
 /// There is such a field, but not of this type.

@@ -1,22 +1,11 @@
 //! Text as dates, times and timestamps, in the forms that PostgreSQL reads: ISO 8601, numbers with the month first, months in
 //! words, `epoch`, `infinity`, with BC, AM, PM and zones.
 
-use std::str::FromStr;
-
-use arrow::array::timezone::Tz;
-
 use super::fields::{DAY_MICROSECONDS, JULIAN_EPOCH};
 use super::tokens::{Field, Kind, fields};
+use super::zones::{Zone, zone_named};
 use crate::expression::datetime::{civil, day_number};
 use crate::expression::parse::Failure;
-
-/// The time zone of a text.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Zone {
-    /// Seconds east of Greenwich.
-    Fixed(i64),
-    Named(Tz),
-}
 
 /// What a text tells.
 #[derive(Debug, Clone, Copy)]
@@ -67,36 +56,6 @@ const DAYS: [&str; 18] = [
     "friday",
     "sat",
     "saturday",
-];
-
-/// The offsets of zones by their short names, in hours.
-const ZONES: [(&str, i64); 26] = [
-    ("z", 0),
-    ("zulu", 0),
-    ("ut", 0),
-    ("utc", 0),
-    ("uct", 0),
-    ("gmt", 0),
-    ("wet", 0),
-    ("west", 1),
-    ("bst", 1),
-    ("cet", 1),
-    ("cest", 2),
-    ("met", 1),
-    ("eet", 2),
-    ("eest", 3),
-    ("msk", 3),
-    ("jst", 9),
-    ("kst", 9),
-    ("aest", 10),
-    ("est", -5),
-    ("edt", -4),
-    ("cst", -6),
-    ("cdt", -5),
-    ("mst", -7),
-    ("mdt", -6),
-    ("pst", -8),
-    ("pdt", -7),
 ];
 
 /// Whether a word is a month or a day of the week.
@@ -207,7 +166,8 @@ impl State {
         if self.next_is.take() == Some('j') {
             return self.julian(text);
         }
-        if self.has_date() || (self.month.is_some() && self.date.is_some()) {
+        let is_zone = self.only_time && text.starts_with(|c: char| c.is_ascii_alphabetic());
+        if self.has_date() || (self.month.is_some() && self.date.is_some()) || is_zone {
             // A time with the offset of a zone, as `040506-08`, or the name of a zone.
             return match text.find('-') {
                 Some(at) if text.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -216,6 +176,10 @@ impl State {
                 }
                 _ => put(&mut self.zone, zone_named(text).ok_or(Failure::Invalid)?),
             };
+        }
+        // Behind a time only words are a date, or digits alone.
+        if self.hours.is_some() && !self.only_time {
+            return Err(Failure::Invalid);
         }
         let parts: Vec<&str> =
             text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()).collect();
@@ -350,7 +314,7 @@ impl State {
                 self.next_is = Some('j');
                 Ok(())
             }
-            "t" => match self.has_date() {
+            "t" => match self.has_date() || self.only_time {
                 true => {
                     self.next_is = next.filter(|next| next.kind == Kind::Number).map(|_| 't');
                     Ok(())
@@ -447,6 +411,11 @@ pub(crate) fn clock(text: &str) -> Result<((i64, i64), &str), Failure> {
     let minute = number(&rest[..end])?;
     let mut rest = &rest[end..];
     let (mut second, mut micros) = (0, 0);
+    if rest.starts_with('.') {
+        // Minutes and seconds.
+        let end = 1 + digits(&rest[1..]);
+        return Ok((checked(0, hour, minute, microseconds(&rest[..end])?)?, &rest[end..]));
+    }
     if let Some(after) = rest.strip_prefix(':') {
         let end = digits(after);
         second = number(&after[..end])?;
@@ -499,21 +468,6 @@ fn offset(text: &str) -> Result<i64, Failure> {
     }
     let seconds = (hours * 60 + minutes) * 60 + seconds;
     Ok(if negative { -seconds } else { seconds })
-}
-
-/// A zone by its short name, or by that of a place.
-fn zone_named(name: &str) -> Option<Zone> {
-    if let Some((_, hours)) = ZONES.iter().find(|(short, _)| *short == name) {
-        return Some(Zone::Fixed(hours * 3_600));
-    }
-    // `europe/zurich` as `Europe/Zurich`.
-    let mut spelt = String::with_capacity(name.len());
-    let mut first = true;
-    for c in name.chars() {
-        spelt.push(if first { c.to_ascii_uppercase() } else { c });
-        first = matches!(c, '/' | '_' | '-');
-    }
-    Tz::from_str(&spelt).ok().map(Zone::Named)
 }
 
 #[cfg(test)]

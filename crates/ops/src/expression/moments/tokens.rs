@@ -30,8 +30,7 @@ pub(crate) struct Field {
 const FIELDS_MAX: usize = 25;
 
 /// Words that a digit may follow at once, beside months and days; others become names of zones with it.
-const BEFORE_DIGITS: [&str; 16] =
-    ["d", "h", "j", "jd", "m", "mm", "s", "t", "y", "z", "utc", "gmt", "am", "pm", "ad", "bc"];
+const BEFORE_DIGITS: [&str; 13] = ["d", "h", "j", "jd", "m", "mm", "s", "t", "y", "am", "pm", "ad", "bc"];
 
 /// The fields of a text; none where a character belongs to none.
 pub(crate) fn fields(text: &str) -> Option<Vec<Field>> {

@@ -9,9 +9,11 @@ use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::fields::{DAY_MICROSECONDS, Field, first_day, microseconds_of};
-use super::part::{field_of, unsupported};
+use super::part::{field_of, unknown, unsupported};
+use super::zones::Zone;
 use crate::expression::datetime::offset_at;
 use crate::expression::kernel::{Argument, Kernel, argument, unexpected};
+use crate::expression::parse::offset_in;
 use crate::expression::types::{Arg, Resolved, wrong_arguments};
 
 type Interval = IntervalMonthDayNanoType;
@@ -124,7 +126,8 @@ impl Trunc {
         if self.atom == Atom::Interval {
             let input = values.as_primitive_opt::<Interval>().ok_or_else(|| unexpected(values))?;
             if interval(IntervalMonthDayNano::ZERO, unit).is_none() {
-                return Err(unsupported(name, &self.of));
+                let known = matches!(unit, Field::Zone | Field::ZoneHour | Field::ZoneMinute);
+                return Err(if known { unsupported(name, &self.of) } else { unknown(name, &self.of) });
             }
             let output: PrimitiveArray<Interval> =
                 input.unary(|value| interval(value, unit).unwrap_or(value));
@@ -133,12 +136,8 @@ impl Trunc {
         let input = values.as_primitive_opt::<Micros>().ok_or_else(|| unexpected(values))?;
         let step = microseconds_of(unit);
         if step.is_none() && first_day(0, unit).is_none() {
-            let known = matches!(unit, Field::Zone | Field::ZoneHour | Field::ZoneMinute | Field::Julian);
-            return Err(match known {
-                true => unsupported(name, &self.of),
-                false => Error::data(format!("unit '{name}' is not known for type {}", self.of))
-                    .with_state(SqlState::INVALID_PARAMETER_VALUE),
-            });
+            let known = matches!(unit, Field::Zone | Field::ZoneHour | Field::ZoneMinute);
+            return Err(if known { unsupported(name, &self.of) } else { unknown(name, &self.of) });
         }
         let output: PrimitiveArray<Micros> = match (step, &zone) {
             (Some(step), None) => input.unary(|moment| match moment {
@@ -168,11 +167,10 @@ impl Trunc {
 
 /// A moment as the clocks of a zone show it, truncated. What is at least a day may begin with another offset.
 fn in_zone(zone: &Tz, moment: i64, redo: bool, local: impl Fn(i64) -> i64) -> i64 {
-    let offset = |moment: i64| offset_at(zone, moment.div_euclid(1_000_000)) * 1_000_000;
-    let own = offset(moment);
+    let own = offset_at(zone, moment.div_euclid(1_000_000)) * 1_000_000;
     let truncated = local(moment.saturating_add(own));
-    let guess = truncated.saturating_sub(own);
-    if redo { truncated.saturating_sub(offset(guess)) } else { guess }
+    let own = if redo { offset_in(truncated.div_euclid(1_000_000), zone) * 1_000_000 } else { own };
+    truncated.saturating_sub(own)
 }
 
 /// The zone of a name.
@@ -180,7 +178,20 @@ fn in_zone(zone: &Tz, moment: i64, redo: bool, local: impl Fn(i64) -> i64) -> i6
 /// # Errors
 /// There is none.
 pub(super) fn zone_named(name: &str) -> Result<Tz> {
-    Tz::from_str(name).map_err(|_| {
+    // An offset alone is one of POSIX, west of Greenwich.
+    let spelt = match name.starts_with(['+', '-']) {
+        true => format!("utc{name}"),
+        false => name.to_ascii_lowercase(),
+    };
+    let named = match super::zones::zone_named(&spelt) {
+        Some(Zone::Named(zone)) => Ok(zone),
+        Some(Zone::Fixed(seconds)) if seconds % 60 == 0 => {
+            let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
+            Tz::from_str(&format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60))
+        }
+        _ => Tz::from_str(name),
+    };
+    named.map_err(|_| {
         Error::data(format!("time zone '{name}' is not known")).with_state(SqlState::INVALID_PARAMETER_VALUE)
     })
 }
