@@ -264,6 +264,24 @@ fn intervals_keep_their_months() {
 }
 
 #[test]
+fn uuids_are_texts() {
+    let folder = Folder::new();
+    let path = folder.path("x.parquet");
+    let message = "message m { optional fixed_len_byte_array(16) u (UUID); }";
+    write_columns(&path, message, |group| {
+        let mut column = group.next_column().unwrap().unwrap();
+        let values = [(0..16).collect(), vec![0xff; 16]].map(physical::FixedLenByteArray::from);
+        let typed = column.typed::<physical::FixedLenByteArrayType>();
+        typed.write_batch(&values, Some(&[1, 0, 1]), None).unwrap();
+        column.close().unwrap();
+    });
+    let first = "00010203-0405-0607-0809-0a0b0c0d0e0f";
+    let found = scan("parquet_scan", scan_params(&[&path], &tuple("<u: string?>")), 2_048).unwrap();
+    let found: Vec<_> = found.column(0).as_string_view().iter().collect();
+    assert_eq!(found, [Some(first), None, Some("ffffffff-ffff-ffff-ffff-ffffffffffff")]);
+}
+
+#[test]
 fn old_timestamps_have_every_year_and_enums_are_strings() {
     let folder = Folder::new();
     let path = folder.path("x.parquet");

@@ -195,7 +195,7 @@ fn session(tier: Tier, files: &TempDir) -> Session {
     session
 }
 
-/// Whether files hold values of a type: Arrow's writer of Parquet does not know intervals.
+/// Whether files hold values of a type: Parquet has no negative intervals.
 fn is_stored(of_type: usize) -> bool {
     TYPES[of_type].0 != "interval"
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use tessera_ops::scan::parquet::Written;
 use tessera_session::{Error, QueryResult};
 use tessera_types::unique_names;
 
@@ -105,9 +107,11 @@ impl<W: Write + Send> Printer<W> {
                 writer.finish()?;
             }
             Format::Parquet => {
-                let mut writer = parquet::arrow::ArrowWriter::try_new(&mut self.out, distinct(result), None)?;
+                let written = Written::new(distinct(result));
+                let (schema, options) = (written.schema().clone(), written.options()?);
+                let mut writer = ArrowWriter::try_new_with_options(&mut self.out, schema, options)?;
                 for batch in renamed(result) {
-                    writer.write(&batch?)?;
+                    writer.write(&written.batch(batch?)?)?;
                 }
                 writer.close()?;
             }

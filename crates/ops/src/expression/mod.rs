@@ -60,7 +60,7 @@ mod rounding;
 mod rowwise;
 pub mod scalar;
 mod select;
-mod settled;
+pub(crate) mod settled;
 mod similar;
 mod simplify;
 mod substr;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, ListArray, MapArray, PrimitiveArray, StructArray,
+    Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, ListArray, MapArray, PrimitiveArray,
+    StringViewBuilder, StructArray,
 };
 use arrow::compute::{CastOptions, cast_with_options, take};
 use arrow::datatypes::{
@@ -15,7 +16,9 @@ use tessera_types::{Atom, Error, Result};
 use super::settled::without_hidden_items;
 
 /// Bytes of an interval in Parquet: months, days and milliseconds, each unsigned and 32-bit.
-const PARQUET_INTERVAL_BYTES: i32 = 12;
+pub(crate) const PARQUET_INTERVAL_BYTES: i32 = 12;
+/// Bytes of a UUID.
+pub(crate) const UUID_BYTES: i32 = 16;
 
 /// The same values in the atom's plain form; what scans and calls of foreign functions use.
 ///
@@ -83,6 +86,8 @@ pub(crate) fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef>
             DataType::FixedSizeBinary(PARQUET_INTERVAL_BYTES),
             DataType::Interval(IntervalUnit::MonthDayNano),
         ) => parquet_intervals(&array),
+        // Bytes as such are never texts.
+        (DataType::FixedSizeBinary(UUID_BYTES), DataType::Utf8View) => Ok(texts_of_uuids(&array)),
         (from, to) if is_decimal(from) && is_decimal(to) => cast(&sound_decimals(&array)?, data_type),
         _ => cast(&array, data_type),
     }
@@ -138,6 +143,25 @@ fn map_to_form(array: &ArrayRef, entries: &FieldRef, ordered: bool) -> Result<Ar
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let from = StructArray::try_new(fields.clone(), columns, from.nulls().cloned())?;
     Ok(Arc::new(MapArray::try_new(entries.clone(), offsets, from, nulls, ordered)?))
+}
+
+/// UUIDs as they are written: `550e8400-e29b-41d4-a716-446655440000`.
+fn texts_of_uuids(array: &ArrayRef) -> ArrayRef {
+    let array = array.as_fixed_size_binary();
+    let mut texts = StringViewBuilder::with_capacity(array.len());
+    let mut text = String::with_capacity(36);
+    for bytes in array.iter() {
+        text.clear();
+        for (position, byte) in bytes.unwrap_or_default().iter().enumerate() {
+            if matches!(position, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
+            text.extend([digit(byte >> 4), digit(byte & 0xf)]);
+        }
+        texts.append_option(bytes.is_some().then_some(&text));
+    }
+    Arc::new(texts.finish())
 }
 
 fn parquet_intervals(array: &ArrayRef) -> Result<ArrayRef> {

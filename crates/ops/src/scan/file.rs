@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray, new_null_array};
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use bytes::Bytes;
 
 use tessera_encodings::{Chunk, Column};
@@ -14,7 +14,7 @@ use tessera_types::{Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quo
 
 use crate::context::{Context, RangeReader, Read, Run};
 use crate::describe;
-use crate::expression::plain::to_plain;
+use crate::expression::plain::{UUID_BYTES, to_plain};
 use crate::expression::{Bound, Predicate};
 use crate::operator::Lowering;
 
@@ -265,12 +265,38 @@ pub(crate) fn check_type(path: &str, name: &str, found: &Atom, declared: &Atom) 
 /// that the others can be read.
 pub(crate) fn readable_tuple(schema: &Schema) -> Tuple {
     let names = unique_names(schema.fields().iter().map(|field| field.name().as_str()));
-    let fields =
-        schema.fields().iter().zip(names).map(|(field, name)| match Atom::from_arrow(field.data_type()) {
-            Ok(atom) => Field::nullable(name, atom).with_nullable(field.is_nullable()),
-            Err(_) => Field::nullable(name, Atom::Null),
-        });
+    let fields = schema.fields().iter().zip(names).map(|(field, name)| match column_atom(field) {
+        Ok(atom) => Field::nullable(name, atom).with_nullable(field.is_nullable()),
+        Err(_) => Field::nullable(name, Atom::Null),
+    });
     Tuple::new(fields.collect::<Vec<_>>())
+}
+
+/// The type of a column.
+///
+/// # Errors
+/// It is not supported.
+pub(crate) fn column_atom(field: &FieldRef) -> Result<Atom> {
+    Atom::from_arrow(with_texts_of_uuids(field).data_type())
+}
+
+/// The field with texts where Arrow says that bytes are a UUID.
+fn with_texts_of_uuids(field: &FieldRef) -> FieldRef {
+    let item = |field: &FieldRef| with_texts_of_uuids(field);
+    let data_type = match field.data_type() {
+        DataType::FixedSizeBinary(UUID_BYTES) if field.extension_type_name() == Some("arrow.uuid") => {
+            DataType::Utf8
+        }
+        DataType::List(inner) => DataType::List(item(inner)),
+        DataType::LargeList(inner) => DataType::LargeList(item(inner)),
+        DataType::ListView(inner) => DataType::ListView(item(inner)),
+        DataType::LargeListView(inner) => DataType::LargeListView(item(inner)),
+        DataType::FixedSizeList(inner, size) => DataType::FixedSizeList(item(inner), *size),
+        DataType::Map(entries, ordered) => DataType::Map(item(entries), *ordered),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
+        _ => return field.clone(),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
 /// The columns as statements see them: times of day count microseconds at least, as those of SQL

@@ -27,7 +27,7 @@ use crate::context::{Context, RangeReader, Read, Reservation, Run};
 use crate::guard::guarded;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use crate::scan::file::{
-    self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, convert, filter_and_project,
+    self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, column_atom, convert, filter_and_project,
     joined_conjuncts, read_now, readable_tuple, start_conjuncts, statement_tuple, unreadable,
 };
 use crate::stream_util::ChunksReader;
@@ -128,8 +128,8 @@ impl LoweredScan {
             }
             let place = tuple.index_of(&field.name);
             if let Some(place) = place {
-                let found = found.layout.schema.field(place).data_type();
-                Atom::from_arrow(found).map_err(|error| unreadable(path, &field.name, error.message()))?;
+                column_atom(&found.layout.schema.fields()[place])
+                    .map_err(|error| unreadable(path, &field.name, error.message()))?;
             }
             places.push(place);
         }
@@ -335,7 +335,9 @@ impl IpcReader {
             columns.push(match (constant, array, field.atom()) {
                 (Some(constant), ..) => Column::Constant(constant.clone(), rows),
                 (None, Some(array), Some(declared)) => {
-                    let found = Atom::from_arrow(array.data_type())?;
+                    let found = place.and_then(|place| batch.schema_ref().fields().get(place));
+                    let found = found.ok_or_else(|| Error::internal("a column without a field"))?;
+                    let found = column_atom(found)?;
                     check_type(path, &field.name, &found, declared)?;
                     if holds_runs(array.data_type()) {
                         // A few bytes may say that there are very many values.

@@ -12,6 +12,7 @@ mod encrypted;
 mod fetch;
 mod flat;
 mod hybrid;
+mod intervals;
 mod metadata;
 mod nested;
 mod reader;
@@ -37,6 +38,7 @@ use crate::scan::file::{
 use crate::sideways::{FilterOf, Heard, Threshold, ThresholdOf, wanted};
 use crate::stream_util::chunks_source;
 
+pub use intervals::Written;
 pub use metadata::{Discovered, DiscoveredColumn, discover};
 pub use write::ParquetMaterialize;
 

@@ -2,8 +2,8 @@
 //!
 //! The Arrow reader is told other types than it would choose where its own lose something: intervals are
 //! read as their bytes (it would drop the months), strings as views (which have no bound on the bytes
-//! of a column), enums as the strings that they are, and old timestamps of 96 bits in microseconds, which
-//! hold every year. A column whose type it does not know is no reason to refuse the others.
+//! of a column), enums as the strings that they are, UUIDs as their bytes (which become texts later), and old
+//! timestamps of 96 bits in microseconds, which hold every year. A column whose type it does not know is no reason to refuse the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use tessera_types::Tuple;
 
+use crate::expression::plain::UUID_BYTES;
 use crate::scan::file::readable_tuple;
 
 /// How the columns of a file are read.
@@ -49,6 +50,7 @@ impl Readable {
         let is_arrow = |hint: &KeyValue| hint.key == ARROW_SCHEMA_META_KEY;
         let knows_unit = hinted && hints.is_some_and(|hints| hints.iter().any(is_arrow));
         let types = with_meanings(&types, descriptor, knows_unit);
+        let seen = with_texts_of_uuids(&types, descriptor);
         for (root, field) in types.fields().iter().enumerate() {
             if let Err(error) = tessera_types::Atom::from_arrow(field.data_type()) {
                 unreadable.insert(root, error.message().to_string());
@@ -65,7 +67,7 @@ impl Readable {
         let views = Schema::new(meanings.fields().iter().map(with_views).collect::<Fields>());
         let options = ArrowReaderOptions::new().with_schema(Arc::new(views));
         let arrow = ArrowReaderMetadata::try_new(told, options).unwrap_or(plain);
-        Ok(Readable { arrow, tuple: readable_tuple(&types), unreadable })
+        Ok(Readable { arrow, tuple: readable_tuple(&seen), unreadable })
     }
 }
 
@@ -94,6 +96,23 @@ fn one_by_one(
 /// The types with those leaves changed that the Arrow reader takes for less than they are: enums for
 /// bytes, and timestamps of 96 bits for nanoseconds, where no Arrow schema says in what they were counted.
 fn with_meanings(types: &Schema, descriptor: &SchemaDescriptor, knows_unit: bool) -> Schema {
+    with_leaves(types, descriptor, &|leaf, data_type| meaning(leaf, data_type, knows_unit))
+}
+
+/// The types as statements see them: a UUID is a text.
+fn with_texts_of_uuids(types: &Schema, descriptor: &SchemaDescriptor) -> Schema {
+    with_leaves(types, descriptor, &|leaf, data_type| {
+        let is_uuid = leaf.get_basic_info().logical_type_ref() == Some(&LogicalType::Uuid);
+        (is_uuid && *data_type == DataType::FixedSizeBinary(UUID_BYTES)).then_some(DataType::Utf8)
+    })
+}
+
+/// The types with others for some leaves.
+fn with_leaves(
+    types: &Schema,
+    descriptor: &SchemaDescriptor,
+    other: &dyn Fn(&Type, &DataType) -> Option<DataType>,
+) -> Schema {
     let mut leaves = vec![Vec::new(); types.fields().len()];
     for leaf in 0..descriptor.num_columns() {
         if let Some(leaves) = leaves.get_mut(descriptor.get_column_root_idx(leaf)) {
@@ -101,34 +120,46 @@ fn with_meanings(types: &Schema, descriptor: &SchemaDescriptor, knows_unit: bool
         }
     }
     let fields = types.fields().iter().zip(leaves);
-    let fields = fields.map(|(field, leaves)| with_meaning(field, &mut leaves.into_iter(), knows_unit));
+    let fields = fields.map(|(field, leaves)| with_leaf(field, &mut leaves.into_iter(), other));
     Schema::new(fields.collect::<Fields>())
 }
 
-/// A field with the meanings of its leaves, which come in order.
-fn with_meaning(field: &FieldRef, leaves: &mut dyn Iterator<Item = TypePtr>, knows_unit: bool) -> FieldRef {
-    let mut inner = |field: &FieldRef| with_meaning(field, leaves, knows_unit);
+/// A field with other types for some of its leaves, which come in order.
+fn with_leaf(
+    field: &FieldRef,
+    leaves: &mut dyn Iterator<Item = TypePtr>,
+    other: &dyn Fn(&Type, &DataType) -> Option<DataType>,
+) -> FieldRef {
+    let mut inner = |field: &FieldRef| with_leaf(field, leaves, other);
     let data_type = match field.data_type() {
         DataType::List(item) => DataType::List(inner(item)),
         DataType::LargeList(item) => DataType::LargeList(inner(item)),
         DataType::FixedSizeList(item, size) => DataType::FixedSizeList(inner(item), *size),
         DataType::Map(entries, ordered) => DataType::Map(inner(entries), *ordered),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
-        other => match (leaves.next(), other) {
-            (Some(leaf), DataType::Binary) if is_enum(&leaf) => DataType::Utf8,
-            (Some(leaf), DataType::Timestamp(TimeUnit::Nanosecond, None))
-                if !knows_unit && leaf.get_physical_type() == PhysicalType::INT96 =>
-            {
-                DataType::Timestamp(TimeUnit::Microsecond, None)
-            }
-            // An Arrow schema that says otherwise is wrong: it would be believed.
-            (Some(leaf), DataType::Timestamp(_, zone)) if counts_nanoseconds(&leaf) => {
-                DataType::Timestamp(TimeUnit::Nanosecond, zone.clone())
-            }
-            _ => return field.clone(),
+        plain => match leaves.next().and_then(|leaf| other(&leaf, plain)) {
+            Some(data_type) => data_type,
+            None => return field.clone(),
         },
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+/// What a leaf that is read as `data_type` is, where that is more.
+fn meaning(leaf: &Type, data_type: &DataType, knows_unit: bool) -> Option<DataType> {
+    match data_type {
+        DataType::Binary if is_enum(leaf) => Some(DataType::Utf8),
+        DataType::Timestamp(TimeUnit::Nanosecond, None)
+            if !knows_unit && leaf.get_physical_type() == PhysicalType::INT96 =>
+        {
+            Some(DataType::Timestamp(TimeUnit::Microsecond, None))
+        }
+        // An Arrow schema that says otherwise is wrong: it would be believed.
+        DataType::Timestamp(_, zone) if counts_nanoseconds(leaf) => {
+            Some(DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()))
+        }
+        _ => None,
+    }
 }
 
 fn counts_nanoseconds(leaf: &Type) -> bool {

@@ -17,6 +17,7 @@ use parquet::file::writer::SerializedFileWriter;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
 
+use super::intervals::Written;
 use crate::operator::{Lowering, Operator, SubOperator};
 use crate::scan::output::{self, Encoder, FileSink, FileWriter, Group, Held, InOrder, Part, Watched};
 use crate::{Reservation, Run, lock};
@@ -53,8 +54,8 @@ impl Descriptor for ParquetMaterialize {
 impl SubOperator for ParquetMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
-        let encoder =
-            ParquetEncoder { schema: Arc::new(tuple.arrow_schema()?), compression: compression(node)? };
+        let written = Written::new(Arc::new(tuple.arrow_schema()?));
+        let encoder = ParquetEncoder { written, compression: compression(node)? };
         Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
     }
 }
@@ -77,22 +78,24 @@ fn compression(node: &Node) -> Result<Compression> {
 
 #[derive(Debug)]
 struct ParquetEncoder {
-    schema: Arc<Schema>,
+    written: Written,
     compression: Compression,
 }
 
 impl Encoder for ParquetEncoder {
     fn part(&self, batch: RecordBatch) -> Result<Part> {
-        Ok(Part::Batch(batch))
+        self.written.batch(batch).map(Part::Batch)
     }
 
     fn begin(&self, out: Watched, run: &Run) -> Result<Box<dyn FileWriter>> {
         let properties = WriterProperties::builder().set_compression(self.compression).build();
-        let writer = ArrowWriter::try_new(out, self.schema.clone(), Some(properties)).map_err(failed)?;
+        let options = self.written.options()?.with_properties(properties);
+        let schema = self.written.schema();
+        let writer = ArrowWriter::try_new_with_options(out, schema.clone(), options).map_err(failed)?;
         let (writer, columns) = writer.into_serialized_writer().map_err(failed)?;
         let share = run.context.memory_bytes() / GROUP_SHARE / run.context.workers().max(1);
         Ok(Box::new(ParquetFile {
-            schema: self.schema.clone(),
+            schema: schema.clone(),
             columns,
             group_bytes_max: share.min(GROUP_BYTES_MAX),
             run: run.clone(),
