@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tessera_files::{Compression, FileFormat};
 use tessera_ops::lock;
 use tessera_ops::scan::block::{self, Tables};
-use tessera_sql::{Catalog, CreateExternalTable, CreateTableAs, Table};
+use tessera_sql::{Catalog, CreateExternalTable, CreateTableAs, FileOption, OptionValue, Table};
 use tessera_types::{Error, Result, SqlState};
 
 use crate::memory_table::MemoryTable;
-use crate::source::{Sampler, Source, Stamps};
+use crate::source::{Sampler, Source, Stamps, Types, read_options};
 use crate::storage::Storage;
 
 /// Schemas that mean the database directory.
@@ -135,7 +135,17 @@ impl FileCatalog {
                 create.format
             ))
         })?;
-        let mut source = Source::of_format(&self.storage, name, location, format, &create.options)?;
+        let option = |(name, value): &(String, String)| FileOption {
+            name: name.clone(),
+            value: OptionValue::One(value.clone()),
+        };
+        let options = read_options(format, &create.options.iter().map(option).collect::<Vec<_>>())?;
+        if create.columns.is_some() && options.types != Types::Inferred {
+            let message =
+                "option all_varchar beside declared columns, which have types; leave one of them out";
+            return Err(Error::semantic(message));
+        }
+        let mut source = Source::of_format(&self.storage, name, location, format, options)?;
         source.declared = create.columns.clone();
         let table = source.describe(&self.storage)?;
         if let Some(missing) = create.partitions.iter().find(|name| table.tuple.field(name).is_none()) {
@@ -274,9 +284,10 @@ impl Catalog for FileCatalog {
         Ok(None)
     }
 
-    fn files(&self, path: &str, format: &str, options: &[(String, String)]) -> Result<Option<Arc<Table>>> {
+    fn files(&self, path: &str, format: &str, options: &[FileOption]) -> Result<Option<Arc<Table>>> {
         let format =
             FileFormat::called(format).ok_or_else(|| Error::internal(format!("a format called {format}")))?;
+        let options = read_options(format, options)?;
         self.described(Source::of_format(&self.storage, path, path, format, options)?).map(Some)
     }
 

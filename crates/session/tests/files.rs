@@ -119,3 +119,109 @@ fn what_is_written_is_read_again() {
         assert_eq!(answer(folder.path(), &sql), Ok(vec!["3".to_string()]), "{name}");
     }
 }
+
+#[test]
+fn columns_and_types_of_text_files() {
+    let folder = folder();
+    for (name, text) in [
+        ("t.csv", "a,b\n1,x\n2,\n"),
+        ("n.csv", "1,2\n3,4\n"),
+        ("nulls.csv", "a,b\nNA,1\n-,2\nx,NA\n"),
+        ("end.csv", "a,b\n1,2,\n3,4,\n"),
+        ("o.json", "{\"a\":1,\"b\":\"x\"}\n{\"a\":2}\n"),
+        ("empty.csv", ""),
+        ("empty.json", ""),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    for (sql, expected) in [
+        ("select sum(a), max(b) from read_csv('{}/t.csv', types = {'a': 'double'})", "3.0 x"),
+        ("select max(a || 'z') from read_csv('{}/t.csv', dtypes = {'A': 'varchar'})", "2z"),
+        ("select sum(a / 2.0::real) from read_csv('{}/t.csv', types = ['real'])", "1.5"),
+        ("select max(a || 'z') from read_csv('{}/t.csv', all_varchar = true)", "2z"),
+        ("select sum(y), min(x) from read_csv('{}/t.csv', columns = {'y': 'int', 'x': 'text'})", "3 x"),
+        (
+            "select sum(y), count(*) from read_csv('{}/n.csv', columns = {'x': 'int', 'y': 'decimal(5,1)'})",
+            "6.0 2",
+        ),
+        ("select sum(y), sum(column1) from read_csv('{}/n.csv', names = ['y'])", "4 6"),
+        ("select sum(p), max(b) from read_csv('{}/t.csv', names = ['p'])", "3 x"),
+        ("select count(a), sum(b) from read_csv('{}/nulls.csv', nullstr = ['NA', '-'])", "1 3"),
+        ("select sum(a), sum(b), count(*) from read_csv('{}/end.csv')", "4 6 2"),
+        ("select count(a) from read_csv('{}/empty.csv', columns = {'a': 'int'})", "0"),
+        ("select count(a) from read_json('{}/empty.json', columns = {'a': 'int'})", "0"),
+        (
+            "select max(a), count(c) from read_json('{}/o.json', columns = {'a': 'varchar', 'c': 'date'})",
+            "2 0",
+        ),
+    ] {
+        assert_eq!(answer(folder.path(), sql), Ok(vec![expected.to_string()]), "{sql}");
+    }
+    for (sql, expected) in [
+        ("read_csv('{}/t.csv', columns = {'a': 'int'})", "names 1 columns, but records"),
+        (
+            "read_csv('{}/t.csv', columns = {'a': 'int', 'b': 'int', 'c': 'int'})",
+            "2 fields where the options name 3",
+        ),
+        ("read_csv('{}/t.csv', columns = {'a': 'int', 'a': 'int'})", "names column a twice"),
+        ("read_csv('{}/t.csv', columns = ['a'])", "must be names with types"),
+        ("read_csv('{}/t.csv', columns = {'a': 'int', 'b': 'text'}, names = ['a'])", "leave out names"),
+        ("read_csv('{}/t.csv', types = {'c': 'int'})", "names column c"),
+        ("read_csv('{}/t.csv', types = ['int', 'text', 'int'])", "gives 3 types"),
+        ("read_csv('{}/t.csv', types = 'int')", "must be types by name"),
+        ("read_csv('{}/t.csv', types = {'a': 'nothing'})", "column a"),
+        ("read_csv('{}/t.csv', types = {'a': 'int'}, dtypes = {'a': 'int'})", "types is given twice"),
+        ("read_csv('{}/t.csv', delim = [',', ';'])", "must be one literal"),
+        ("read_parquet('{}/t.csv', columns = {'a': 'int'})", "unknown option 'columns' of reading Parquet"),
+        ("read_csv('{}/t.csv', types = {'b': 'int'})", "'x' is not a value of type int32"),
+    ] {
+        let error = answer(folder.path(), &format!("select * from {sql}")).unwrap_err();
+        assert!(error.contains(expected), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn text_before_a_header_is_skipped() {
+    let folder = folder();
+    for (name, text) in [
+        ("report.csv", "Report of 2020\n\nmade by: me\na;b\n1;x\n2;y\n"),
+        ("excel.csv", "sep=|\na|b\n1|2\n"),
+        ("price.csv", "price\n1,50\n2,75\n"),
+        ("list.json", "[\n{\"a\": 1},\n\n{\"a\" 2}\n]"),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    for (sql, expected) in [
+        ("select sum(a), max(b), count(*) from '{}/report.csv'", "3 y 2"),
+        ("select sum(b) from '{}/excel.csv'", "2"),
+        ("select max(price), count(*) from '{}/price.csv'", "2,75 2"),
+        ("select count(*) from read_csv('{}/report.csv', skip = 3, header = false)", "3"),
+    ] {
+        assert_eq!(answer(folder.path(), sql), Ok(vec![expected.to_string()]), "{sql}");
+    }
+    let error = answer(folder.path(), "select * from '{}/list.json'").unwrap_err();
+    assert!(error.contains("line 4"), "{error}");
+}
+
+#[test]
+fn intervals_and_compressions_of_parquet() {
+    let folder = folder();
+    let rows =
+        "select interval '1 month 2 days 3.5 s' i, [interval '40 hours', null] l, {'x': interval '1 year'} s
+        union all select null, null, null";
+    for compression in ["snappy", "zstd", "none", "gzip", "lz4"] {
+        let sql = format!(
+            "copy ({rows}) to '{{}}/i.parquet' (compression {compression});
+             select date '2024-01-31' + i, l[1], s['x'] from '{{}}/i.parquet' where i is not null"
+        );
+        let found = answer(folder.path(), &sql).unwrap();
+        assert_eq!(found.len(), 1, "{compression}");
+        assert!(found[0].starts_with("2024-03-02T00:00:03.500 40 hours 12 mons"), "{compression}: {found:?}");
+    }
+    for (interval, expected) in [("-1 day", "negative"), ("0.0001 s", "parts of a millisecond")] {
+        let sql = format!("copy (select interval '{interval}' i) to '{{}}/i.parquet'");
+        assert!(answer(folder.path(), &sql).unwrap_err().contains(expected), "{interval}");
+    }
+    let error = answer(folder.path(), "copy (select 1) to '{}/i.parquet' (compression best)").unwrap_err();
+    assert!(error.contains("compression cannot be 'best'"), "{error}");
+}

@@ -21,7 +21,7 @@ pub trait Catalog: Sync {
     ///
     /// # Errors
     /// They cannot be read so, or the format has no such option.
-    fn files(&self, path: &str, format: &str, options: &[(String, String)]) -> Result<Option<Arc<Table>>> {
+    fn files(&self, path: &str, format: &str, options: &[FileOption]) -> Result<Option<Arc<Table>>> {
         let _ = (format, options);
         self.table(&[path])
     }
@@ -36,6 +36,26 @@ pub trait Catalog: Sync {
 
     /// The names of all tables, for messages.
     fn table_names(&self) -> Vec<String>;
+}
+
+/// An option of a function that reads files: `header = true`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileOption {
+    /// The name as written, in lower case.
+    pub name: String,
+    /// What stands behind it.
+    pub value: OptionValue,
+}
+
+/// The value of an option, of texts as they are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OptionValue {
+    /// `';'`, `true`, `1`.
+    One(String),
+    /// `['a', 'b']`.
+    List(Vec<String>),
+    /// `{'a': 'int', 'b': 'date'}`.
+    Named(Vec<(String, String)>),
 }
 
 /// A table: what its tuples look like, how to scan it, what is known of its values.

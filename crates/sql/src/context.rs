@@ -21,6 +21,7 @@ use tessera_types::{Code, Error, Result, SqlState};
 use crate::catalog::{Catalog, Table};
 use crate::common_types::time_unit;
 use crate::error::to_datafusion;
+use crate::file_functions;
 use crate::functions::{Arithmetic, aggregates};
 use crate::operators::NEGATIVE;
 use crate::own_functions::{self, OWN};
@@ -206,7 +207,7 @@ impl<'a> Surroundings<'a> {
             .with_state(SqlState::UNDEFINED_TABLE))
     }
 
-    /// `read_csv('path', delim = ';')` and its like, whose options are pairs of literals here.
+    /// `read_csv('path', delim = ';')` and its like, whose options are literals here.
     fn files(&self, function: &str, args: &[Expr]) -> Result<Arc<dyn TableSource>> {
         let Some((_, format)) = FILE_FUNCTIONS.iter().find(|(name, _)| *name == function) else {
             return Err(Error::unsupported(format!(
@@ -225,8 +226,7 @@ impl<'a> Surroundings<'a> {
                 "{function} takes one path or pattern in quotes, and options as {function}('path', header = true)"
             )));
         };
-        let pairs = options.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
-        let table = self.catalog.files(path, format, &pairs.collect::<Vec<_>>())?;
+        let table = self.catalog.files(path, format, &file_functions::options(options)?)?;
         let Some(table) = table else {
             return Err(Error::semantic(format!("{function}('{path}'): there is no such file")));
         };

@@ -58,7 +58,8 @@ mod types;
 
 mod user_function;
 
-pub use catalog::{Catalog, ColumnStatistics, Statistics, Table};
+pub use catalog::{Catalog, ColumnStatistics, FileOption, OptionValue, Statistics, Table};
+pub use file_functions::type_called;
 pub use parse::{ParsedStatement, SQL_DEPTH_MAX, parse};
 pub use sample::{Draw, Drawn, Sample};
 pub use statement::{

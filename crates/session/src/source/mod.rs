@@ -17,7 +17,7 @@ use tessera_types::{Error, Field, Result, Tuple};
 use crate::storage::{Expanded, Storage};
 
 pub(crate) use draw::Sampler;
-pub(crate) use options::{Direction, params_of_options};
+pub(crate) use options::{Direction, ReadOptions, Types, params_of_options, read_options};
 pub(crate) use stamp::Stamps;
 
 /// The files of one table and how to read them.
@@ -32,6 +32,8 @@ pub(crate) struct Source {
     pub(crate) root: String,
     /// The columns, where declared.
     pub(crate) declared: Option<Vec<Field>>,
+    /// Types of columns, where they are given.
+    pub(crate) types: Types,
     /// Format options of the scan.
     pub(crate) options: Params,
 }
@@ -45,23 +47,24 @@ impl Source {
         let Expanded { paths, root } = storage.expand(location)?;
         let format = common_format(&paths)?;
         let options = params_of_options(format, Direction::Read, &[])?;
-        Ok(Source { name: name.to_string(), format, paths, root, declared: None, options })
+        let types = Types::Inferred;
+        Ok(Source { name: name.to_string(), format, paths, root, declared: None, types, options })
     }
 
     /// Like [`Source::at`], read as files of this format, whatever their names end in.
     ///
     /// # Errors
-    /// Nothing is there, or the format has no such option.
+    /// Nothing is there.
     pub(crate) fn of_format(
         storage: &Storage,
         name: &str,
         location: &str,
         format: FileFormat,
-        options: &[(String, String)],
+        options: ReadOptions,
     ) -> Result<Source> {
-        let options = params_of_options(format, Direction::Read, options)?;
         let Expanded { paths, root } = storage.expand(location)?;
-        Ok(Source { name: name.to_string(), format, paths, root, declared: None, options })
+        let ReadOptions { params: options, columns: declared, types } = options;
+        Ok(Source { name: name.to_string(), format, paths, root, declared, types, options })
     }
 
     /// Reads what is needed for planning: columns and statistics, not rows.
@@ -78,7 +81,7 @@ impl Source {
         };
         let columns = match &self.declared {
             Some(fields) => self.declare(fields, &columns, &mut statistics)?,
-            None => columns,
+            None => self.types.apply(&columns, &self.paths[0])?,
         };
         let partitions = self.partitions()?;
         let tuple = with_partitions(columns, &partitions, &mut statistics);

@@ -1,15 +1,202 @@
 //! Options of file formats, as SQL writes them.
 
 use tessera_files::FileFormat;
-use tessera_ops::scan::{csv, json};
+use tessera_ops::scan::{csv, json, parquet};
 use tessera_plan::{Params, Value};
-use tessera_types::{Error, Result};
+use tessera_sql::{FileOption, OptionValue, type_called};
+use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name};
 
 /// What files are opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
     Write,
+}
+
+/// What options of reading say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ReadOptions {
+    /// Parameters of the scan.
+    pub(crate) params: Params,
+    /// `columns`: names and types of all fields.
+    pub(crate) columns: Option<Vec<Field>>,
+    /// `types`: of some fields.
+    pub(crate) types: Types,
+}
+
+/// The types of some columns.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum Types {
+    /// As they are found out.
+    #[default]
+    Inferred,
+    /// Of the first columns, in order.
+    InOrder(Vec<Atom>),
+    /// By name.
+    Named(Vec<(String, Atom)>),
+    /// All are text.
+    Text,
+}
+
+impl Types {
+    /// The columns with these types.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub(crate) fn apply(&self, columns: &Tuple, path: &str) -> Result<Tuple> {
+        let mut fields = columns.fields().to_vec();
+        match self {
+            Types::Inferred => {}
+            Types::Text => fields.iter_mut().for_each(|field| field.item = Item::Atom(Atom::String)),
+            Types::InOrder(types) if types.len() > fields.len() => {
+                let (given, there) = (types.len(), fields.len());
+                return Err(Error::semantic(format!(
+                    "option types gives {given} types, but '{path}' has {there} columns"
+                )));
+            }
+            Types::InOrder(types) => {
+                for (field, atom) in fields.iter_mut().zip(types) {
+                    field.item = Item::Atom(atom.clone());
+                }
+            }
+            Types::Named(types) => {
+                for (name, atom) in types {
+                    let place = fields.iter().position(|field| *field.name == **name);
+                    let place = place
+                        .or_else(|| fields.iter().position(|field| field.name.eq_ignore_ascii_case(name)));
+                    let Some(place) = place else {
+                        let there: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
+                        return Err(Error::semantic(format!(
+                            "option types names column {name}, which '{path}' has not; it has {}",
+                            there.join(", ")
+                        )));
+                    };
+                    fields[place].item = Item::Atom(atom.clone());
+                }
+            }
+        }
+        Ok(Tuple::new(fields))
+    }
+}
+
+/// Options of reading as SQL writes them.
+///
+/// # Errors
+/// The format has no such option, it is there twice, or its value is none that it can have.
+pub(crate) fn read_options(format: FileFormat, options: &[FileOption]) -> Result<ReadOptions> {
+    let mut read = ReadOptions::default();
+    let mut texts = Vec::new();
+    for FileOption { name, value } in options {
+        let lower = name.to_ascii_lowercase();
+        let known = same_as(&lower);
+        let allowed = match format {
+            FileFormat::Csv | FileFormat::Tsv => TYPED.contains(&known),
+            FileFormat::Json => known == "columns",
+            FileFormat::Parquet | FileFormat::Ipc => false,
+        };
+        match (known, value) {
+            ("columns", OptionValue::Named(pairs)) if allowed && read.columns.is_none() => {
+                let named = named_types(pairs)?.into_iter();
+                read.columns = Some(named.map(|(name, atom)| Field::nullable(name, atom)).collect());
+            }
+            ("types", OptionValue::Named(pairs)) if allowed && read.types == Types::Inferred => {
+                read.types = Types::Named(named_types(pairs)?);
+            }
+            ("types", OptionValue::List(types)) if allowed && read.types == Types::Inferred => {
+                let types = types.iter().map(|text| type_called(text));
+                read.types = Types::InOrder(types.collect::<Result<_>>()?);
+            }
+            ("all_varchar", OptionValue::One(text)) if allowed && read.types == Types::Inferred => {
+                match text.to_ascii_lowercase().as_str() {
+                    "true" | "1" | "on" => read.types = Types::Text,
+                    "false" | "0" | "off" => {}
+                    _ => return Err(Error::semantic("option all_varchar must be true or false")),
+                }
+            }
+            ("names", OptionValue::List(names)) if allowed && read.params.get("names").is_none() => {
+                read.params.set("names", strings(names));
+            }
+            ("null", OptionValue::List(nulls)) if allowed && read.params.get("null").is_none() => {
+                read.params.set("null", strings(nulls));
+            }
+            (_, OptionValue::One(text)) if !allowed || known == "null" => {
+                texts.push((name.clone(), text.clone()));
+            }
+            _ if allowed => return Err(wrong_kind(known, &read)),
+            _ => {
+                let known = known_options(format, Direction::Read);
+                return Err(match known.contains(&known_name(name).as_str()) {
+                    true => Error::semantic(format!("option {name} must be one literal")),
+                    false => unknown(name, format, Direction::Read, known),
+                });
+            }
+        }
+    }
+    for (name, value) in params_of_options(format, Direction::Read, &texts)?.iter() {
+        if read.params.get(name).is_some() {
+            return Err(twice(name));
+        }
+        read.params.set(name.clone(), value.clone());
+    }
+    if let (Some(columns), FileFormat::Csv | FileFormat::Tsv) = (&read.columns, format) {
+        if read.types != Types::Inferred || read.params.get("names").is_some() {
+            let message =
+                "option columns says names and types of all columns; leave out names, types and all_varchar";
+            return Err(Error::semantic(message));
+        }
+        let names = columns.iter().map(|field| Value::string(field.name.clone()));
+        read.params.set("names", names.collect::<Vec<_>>());
+    }
+    Ok(read)
+}
+
+/// Options of CSV files that are more than one text.
+const TYPED: [&str; 5] = ["columns", "types", "names", "all_varchar", "null"];
+
+fn known_name(name: &str) -> String {
+    same_as(&name.to_ascii_lowercase()).to_string()
+}
+
+fn strings(texts: &[String]) -> Vec<Value> {
+    texts.iter().map(|text| Value::string(text.as_str())).collect()
+}
+
+fn named_types(pairs: &[(String, String)]) -> Result<Vec<(String, Atom)>> {
+    let named = |(name, text): &(String, String)| {
+        type_called(text)
+            .map(|atom| (name.clone(), atom))
+            .map_err(|error| error.context(format!("column {}", quote_name(name))))
+    };
+    let types: Vec<(String, Atom)> = pairs.iter().map(named).collect::<Result<_>>()?;
+    for (position, (name, _)) in types.iter().enumerate() {
+        if types[..position].iter().any(|(before, _)| before == name) {
+            return Err(Error::semantic(format!("an option names column {} twice", quote_name(name))));
+        }
+    }
+    Ok(types)
+}
+
+fn wrong_kind(option: &str, read: &ReadOptions) -> Error {
+    let given = match option {
+        "columns" => read.columns.is_some(),
+        "types" | "all_varchar" => read.types != Types::Inferred,
+        other => read.params.get(other).is_some(),
+    };
+    match option {
+        _ if given => twice(option),
+        "columns" => {
+            Error::semantic("option columns must be names with types, such as {'a': 'int', 'b': 'varchar'}")
+        }
+        "types" => Error::semantic(
+            "option types must be types by name, such as {'a': 'int'}, or in order, such as ['int', 'varchar']",
+        ),
+        "names" => Error::semantic("option names must be a list, such as ['a', 'b']"),
+        other => Error::semantic(format!("option {other} cannot have such a value")),
+    }
+}
+
+fn twice(name: &str) -> Error {
+    Error::semantic(format!("option {name} is given twice"))
 }
 
 /// Options as SQL writes them, as parameters of a scan or materialize sub-operator.
@@ -21,7 +208,7 @@ pub(crate) fn params_of_options(
     direction: Direction,
     options: &[(String, String)],
 ) -> Result<Params> {
-    let known = known(format, direction);
+    let known = known_options(format, direction);
     let mut params = Params::new();
     for (written, value) in options {
         let lower = written.to_ascii_lowercase();
@@ -30,7 +217,7 @@ pub(crate) fn params_of_options(
             return Err(unknown(written, format, direction, known));
         }
         if params.get(name).is_some() {
-            return Err(Error::semantic(format!("option {name} is given twice")));
+            return Err(twice(name));
         }
         match (name, value.as_str()) {
             // DuckDB's number of rows.
@@ -44,11 +231,12 @@ pub(crate) fn params_of_options(
     Ok(params)
 }
 
-fn known(format: FileFormat, direction: Direction) -> &'static [&'static str] {
+fn known_options(format: FileFormat, direction: Direction) -> &'static [&'static str] {
     match (format, direction) {
         (FileFormat::Csv | FileFormat::Tsv, Direction::Read) => &csv::SCAN_OPTIONS,
         (FileFormat::Csv | FileFormat::Tsv, Direction::Write) => &csv::MATERIALIZE_OPTIONS,
         (FileFormat::Json, Direction::Read) => &json::SCAN_OPTIONS,
+        (FileFormat::Parquet, Direction::Write) => &parquet::MATERIALIZE_OPTIONS,
         _ => &[],
     }
 }
@@ -60,6 +248,8 @@ fn same_as(name: &str) -> &str {
         "has_header" => "header",
         "nullstr" | "null_value" => "null",
         "sample_size" => "sample",
+        "dtypes" | "column_types" => "types",
+        "codec" => "compression",
         name => name,
     }
 }
@@ -72,8 +262,13 @@ fn unknown(name: &str, format: FileFormat, direction: Direction, known: &[&str])
         FileFormat::Ipc => "Arrow",
     };
     let doing = if direction == Direction::Read { "reading" } else { "writing" };
-    let expected = match known {
-        [] => "there is none".to_string(),
+    let typed: &[&str] = match (doing, format) {
+        ("reading", "CSV") => &TYPED[..4],
+        ("reading", "JSON") => &TYPED[..1],
+        _ => &[],
+    };
+    let expected = match [known, typed].concat() {
+        known if known.is_empty() => "there is none".to_string(),
         known => format!("expected {}", known.join(", ")),
     };
     Error::semantic(format!("unknown option '{name}' of {doing} {format} files; {expected}"))
@@ -104,7 +299,7 @@ mod tests {
         assert_eq!(
             message,
             "unknown option 'delimeter' of reading CSV files; expected header, delimiter, quote, \
-             escape, null, sample, skip, comment"
+             escape, null, sample, skip, comment, columns, types, names, all_varchar"
         );
         assert!(refused(FileFormat::Parquet, &[("header", "true")]).contains("there is none"));
         assert!(refused(FileFormat::Csv, &[("delim", ";"), ("sep", ",")]).contains("twice"));

@@ -8,7 +8,7 @@ use tessera_ops::scan::file::merge_tuples;
 use tessera_ops::scan::{csv, ipc, json};
 use tessera_plan::{Params, Value};
 use tessera_sql::Statistics;
-use tessera_types::{Result, Tuple};
+use tessera_types::{Error, Result, Tuple};
 
 use super::Source;
 use crate::storage::Storage;
@@ -33,7 +33,13 @@ pub(super) fn describe(storage: &Storage, source: &Source) -> Result<(Tuple, Sta
     let statistics = Statistics { rows: Some(rows), columns: Vec::new() };
     let (tuple, params) = match source.format {
         FileFormat::Json => {
-            let (tuple, mut params) = json::infer(&readers, &source.options)?;
+            let (tuple, mut params) = match json::infer(&readers, &source.options) {
+                // Nothing is missed where columns are declared.
+                Ok((tuple, _)) if tuple.is_empty() && source.declared.is_none() => {
+                    return Err(json::without_columns(&source.paths[0]));
+                }
+                found => found?,
+            };
             // A declared column may be in later rows only.
             if let (Some(declared), Some(Value::List(keys))) = (&source.declared, params.get("keys")) {
                 let declared = declared.iter().map(|field| Value::string(field.name.clone()));
@@ -51,6 +57,17 @@ pub(super) fn describe(storage: &Storage, source: &Source) -> Result<(Tuple, Sta
         }
         _ => {
             let (tuple, mut params) = csv::infer(&readers, &source.options)?;
+            // The option columns names all fields.
+            if let (Some(declared), Some(_)) = (&source.declared, source.options.get("names"))
+                && declared.len() != tuple.len()
+            {
+                return Err(Error::semantic(format!(
+                    "option columns names {} columns, but records of '{}' have {} fields",
+                    declared.len(),
+                    source.paths[0],
+                    tuple.len()
+                )));
+            }
             // Without a header, declared columns name the fields in order.
             if let (Some(declared), Some(_), None) =
                 (&source.declared, params.get("names"), source.options.get("names"))

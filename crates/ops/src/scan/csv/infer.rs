@@ -11,7 +11,7 @@ use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
 
 use super::header::is_header;
 use super::sniff::{Unknown, sniff};
-use super::{CsvOptions, header_names, tokenizer};
+use super::{CsvOptions, check_count, header_names, tokenizer};
 use crate::context::RangeReader;
 use crate::scan::text::cells::{parse_boolean, parse_date};
 use crate::scan::text::times::{parse_time, parse_timestamp};
@@ -81,10 +81,13 @@ impl Kinds {
         let code = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
         let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && !code;
         self.wide_integer &= whole && digits.len() <= 38;
-        self.integer &= whole && text.parse::<i64>().is_ok();
+        let fits = text.parse::<i64>().is_ok();
+        self.integer &= whole && fits;
         let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && !code;
         let special = ["inf", "infinity", "nan"].iter().any(|word| digits.eq_ignore_ascii_case(word));
-        self.float &= special || (numeric && text.parse::<f64>().is_ok_and(f64::is_finite));
+        // A double would round a whole number of so many digits.
+        let float = numeric && (!whole || fits) && text.parse::<f64>().is_ok_and(f64::is_finite);
+        self.float &= special || float;
     }
 
     /// Takes the values of other files into account.
@@ -98,6 +101,11 @@ impl Kinds {
         self.time &= other.time;
         self.timestamp &= other.timestamp;
         self.zoned &= other.zoned;
+    }
+
+    /// Whether there are values that only text holds, or none.
+    pub(super) fn is_text(&self) -> bool {
+        self.atom() == Atom::String
     }
 
     /// The smallest type that holds all values as they are.
@@ -127,19 +135,25 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
         delimiter: options.get("delimiter").is_none(),
         quotes: options.get("quote").is_none() && options.get("escape").is_none(),
         comment: options.get("comment").is_none(),
+        skip: options.get("skip").is_none() && options.get("header").is_none(),
     };
     let mut csv = CsvOptions::new(options)?;
     let mut columns: Option<(Vec<String>, Vec<Kinds>)> = None;
     for reader in readers {
         let mut head = Head::new(&**reader, None);
-        let start = csv.start(&mut head)?;
+        let mut start = csv.start(&mut head)?;
         if columns.is_none() {
             sniff(&mut head, start, unknown, &mut csv)?;
+            start = csv.start(&mut head)?;
         }
         let limit = if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
         infer_file(&mut head, start, limit, &mut csv, &mut columns)?;
     }
     let Some((names, kinds)) = columns else {
+        if !csv.names.is_empty() {
+            let fields = csv.names.iter().map(|name| Field::nullable(name.clone(), Atom::String));
+            return Ok((Tuple::new(fields.collect::<Vec<_>>()), options.clone()));
+        }
         let path = readers.first().map_or("", |reader| reader.path());
         return Err(Error::data(format!("'{path}' is empty: without a header it has no columns")));
     };
@@ -159,8 +173,11 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
     if unknown.comment && csv.comment.is_some() {
         params.set("comment", text(csv.comment));
     }
+    if unknown.skip && csv.skip > 0 {
+        params.set("skip", csv.skip as i64);
+    }
     params.set("header", csv.header.unwrap_or(true));
-    if csv.header == Some(false) {
+    if csv.header == Some(false) || !csv.names.is_empty() {
         params.set("names", names.into_iter().map(Value::string).collect::<Vec<_>>());
     }
     Ok((tuple, params))
@@ -218,12 +235,14 @@ fn infer_file(
             *options.header.insert(header)
         }
     };
+    if options.names.len() > names.len() {
+        let (given, there) = (options.names.len(), names.len());
+        let what = format!("{there} fields where the options name {given}");
+        return Err(wrong(head.path(), first_line, what));
+    }
     let names = match has_header {
-        true => names,
-        false if options.names.is_empty() => {
-            (0..names.len()).map(|position| format!("column{position}")).collect()
-        }
-        false => options.names.iter().map(ToString::to_string).collect(),
+        true => options.named(names),
+        false => options.named((0..names.len()).map(|position| format!("column{position}")).collect()),
     };
     match columns {
         None => *columns = Some((names, kinds)),
@@ -257,10 +276,12 @@ fn is_permutation(left: &[String], right: &[String]) -> bool {
 }
 
 /// Takes the values of a record into account.
-fn add_record(options: &CsvOptions, record: &[u8], kinds: &mut [Kinds]) -> Result<(), String> {
-    let mut count = 0;
+/// Takes the values of a record into account.
+pub(super) fn add_record(options: &CsvOptions, record: &[u8], kinds: &mut [Kinds]) -> Result<(), String> {
+    let (mut count, mut is_empty) = (0, false);
     let mut invalid = false;
     tokenizer::fields(options, record, &mut |text, quoted| {
+        is_empty = text.is_empty() && !quoted;
         if let Some(kinds) = kinds.get_mut(count)
             && (quoted || !options.is_null(text))
         {
@@ -275,11 +296,7 @@ fn add_record(options: &CsvOptions, record: &[u8], kinds: &mut [Kinds]) -> Resul
     if invalid {
         return Err("a field is not valid UTF-8; convert the file to UTF-8".to_string());
     }
-    if count != kinds.len() {
-        let relation = if count > kinds.len() { "too many" } else { "too few" };
-        return Err(format!("{relation} fields: {count} where {} are expected", kinds.len()));
-    }
-    Ok(())
+    check_count(count, is_empty, kinds.len())
 }
 
 #[cfg(test)]
@@ -301,6 +318,9 @@ mod tests {
         assert_eq!(atom(&["1", "2.5", "1e3", "1.", ".5"]), Atom::Float64);
         assert_eq!(atom(&["1", "Infinity", "-inf", "NaN"]), Atom::Float64);
         assert_eq!(atom(&["1", "99999999999999999999"]), Atom::Decimal(38, 0));
+        assert_eq!(atom(&["1.5", "99999999999999999999"]), Atom::String, "a double would round it");
+        assert_eq!(atom(&["1", &"9".repeat(39)]), Atom::String);
+        assert_eq!(atom(&["1.5", "1e30"]), Atom::Float64);
         assert_eq!(atom(&["007", "12"]), Atom::String, "leading zeros are kept");
         assert_eq!(atom(&["+1", "12"]), Atom::String, "signs of plus are kept");
         assert_eq!(atom(&["true", "FALSE"]), Atom::Boolean);

@@ -1,17 +1,19 @@
 //! `csv_scan`: the tuples of files of comma-separated values (RFC 4180).
 //!
 //! Options: `header` (default true), `delimiter` (`,`), `quote` (`"`; empty for none), `escape`
-//! (the quote), `null` (more text that stands for NULL), `names` (the fields in order, for files
-//! without a header), `skip` (lines before the header), `comment` (lines that begin with this
+//! (the quote), `null` (more texts that stand for NULL), `names` (the fields in order, whatever a
+//! header says), `skip` (lines before the header), `comment` (lines that begin with this
 //! character are no records). An empty field is NULL, a quoted one (`""`) the empty string. A
 //! record with too many or too few fields is an error, as is a value that is not of the declared
-//! type: nothing is lost or cast silently. A blank line is a record only where a record has one
+//! type: nothing is lost or cast silently. One more field that is empty, behind a delimiter at the
+//! end, is none. A blank line is a record only where a record has one
 //! field.
 //!
 //! Memory: one block per worker. Order: the source's.
 
 mod header;
 mod infer;
+mod preamble;
 mod sniff;
 mod tokenizer;
 mod write;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Params, Role, Value};
-use tessera_types::{Atom, Error, Result, Tuple, quote_name};
+use tessera_types::{Atom, Error, Result, Tuple, quote_name, unique_names};
 
 use crate::context::RangeReader;
 use crate::operator::{Lowering, Operator, SubOperator};
@@ -97,7 +99,8 @@ pub(crate) struct CsvOptions {
     pub(crate) delimiter: u8,
     pub(crate) quote: Option<u8>,
     pub(crate) escape: Option<u8>,
-    pub(crate) null: Option<Arc<str>>,
+    /// What stands for NULL besides nothing.
+    pub(crate) nulls: Vec<Arc<str>>,
     pub(crate) names: Vec<Arc<str>>,
     /// Lines before the first record.
     pub(crate) skip: usize,
@@ -140,9 +143,10 @@ impl CsvOptions {
             delimiter,
             quote,
             escape,
-            null: match params.get("null") {
-                None => None,
-                Some(_) => Some(params.string("null")?.clone()),
+            nulls: match params.get("null") {
+                None => Vec::new(),
+                Some(Value::List(_)) => params.strings("null")?,
+                Some(_) => vec![params.string("null")?.clone()],
             },
             names,
             skip: lines(params, "skip")?,
@@ -156,7 +160,7 @@ impl CsvOptions {
     }
 
     fn is_null(&self, text: &[u8]) -> bool {
-        text.is_empty() || self.null.as_ref().is_some_and(|null| null.as_bytes() == text)
+        text.is_empty() || self.nulls.iter().any(|null| null.as_bytes() == text)
     }
 }
 
@@ -264,8 +268,10 @@ impl TextFormat for CsvOptions {
         }
         layout.check_text(record)?;
         let before = cells.first().map_or(0, Cells::len);
-        let mut position = 0;
+        let expected = layout.targets.len();
+        let (mut position, mut is_empty) = (0, false);
         let result = tokenizer::fields(self, record, &mut |text, quoted| {
+            is_empty = text.is_empty() && !quoted;
             if let Some(target) =
                 layout.targets.get(position).copied().flatten().and_then(|t| cells.get_mut(t))
             {
@@ -277,11 +283,7 @@ impl TextFormat for CsvOptions {
             position += 1;
         });
         result.map_err(BadRecord)?;
-        let expected = layout.targets.len();
-        if position != expected {
-            let relation = if position > expected { "too many" } else { "too few" };
-            return Err(BadRecord(format!("{relation} fields: {position} where {expected} are expected")));
-        }
+        check_count(position, is_empty, expected).map_err(BadRecord)?;
         debug_assert!(cells.iter().all(|cells| cells.len() == before + 1));
         Ok(true)
     }
@@ -319,6 +321,12 @@ impl CsvOptions {
         Ok(None)
     }
 
+    /// The names of fields: those that the option gives to the first ones, and these.
+    fn named(&self, others: Vec<String>) -> Vec<String> {
+        let given = self.names.iter().map(ToString::to_string);
+        unique_names(given.chain(others.into_iter().skip(self.names.len())))
+    }
+
     /// The names of a file's fields, and the bytes before its first record.
     fn field_names(&self, head: &mut Head<'_>, start: usize) -> Result<(Option<Vec<String>>, usize)> {
         let named = (!self.names.is_empty()).then(|| self.names.iter().map(ToString::to_string).collect());
@@ -328,8 +336,18 @@ impl CsvOptions {
         let Some((header, end, next)) = self.first_of(head, start, false)? else { return Ok((named, start)) };
         let names = header_names(self, &head.bytes()[header..end])
             .map_err(|what| Error::data(format!("'{}', line 1: {what}", head.path())))?;
-        Ok((Some(names), next))
+        Ok((Some(self.named(names)), next))
     }
+}
+
+/// A record must have so many fields. One more that is empty is what a delimiter at its end leaves.
+fn check_count(found: usize, is_last_empty: bool, expected: usize) -> Result<(), String> {
+    let relation = match found {
+        _ if found == expected || found == expected + 1 && is_last_empty && expected > 1 => return Ok(()),
+        _ if found > expected => "too many",
+        _ => "too few",
+    };
+    Err(format!("{relation} fields: {found} where {expected} are expected"))
 }
 
 /// Which field of a file's records each column is, from 0; nothing where the file begins in another

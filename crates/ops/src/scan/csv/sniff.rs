@@ -3,6 +3,7 @@
 
 use tessera_types::Result;
 
+use super::preamble::{named_delimiter, sniff_preamble};
 use super::{CsvOptions, tokenizer};
 use crate::scan::text::Head;
 
@@ -14,7 +15,7 @@ const QUOTES: [(u8, u8); 3] = [(b'"', b'"'), (b'"', b'\\'), (b'\'', b'\'')];
 const COMMENT: u8 = b'#';
 /// Bytes and records that are looked at.
 const SNIFFED_BYTES: usize = 1 << 20;
-const SNIFFED_RECORDS: usize = 1_000;
+pub(super) const SNIFFED_RECORDS: usize = 1_000;
 
 /// What was not said, and is found out.
 #[derive(Debug, Clone, Copy)]
@@ -22,13 +23,14 @@ pub(super) struct Unknown {
     pub(super) delimiter: bool,
     pub(super) quotes: bool,
     pub(super) comment: bool,
+    pub(super) skip: bool,
 }
 
 /// What records look like, read in one way.
 #[derive(Debug, Clone, Default)]
-struct Look {
+pub(super) struct Look {
     /// Fields of the first record.
-    fields: usize,
+    pub(super) fields: usize,
     /// All records have as many.
     is_even: bool,
     /// Each could be read.
@@ -51,11 +53,23 @@ pub(super) fn sniff(
     unknown: Unknown,
     options: &mut CsvOptions,
 ) -> Result<()> {
-    if !unknown.delimiter && !unknown.quotes && !unknown.comment {
+    if !unknown.delimiter && !unknown.quotes && !unknown.comment && !unknown.skip {
         return Ok(());
     }
     head.read_to(SNIFFED_BYTES)?;
     let (at_end, bytes) = (head.at_end(), head.bytes().get(start..).unwrap_or_default());
+    if unknown.delimiter
+        && unknown.skip
+        && let Some(delimiter) = named_delimiter(bytes)
+    {
+        let named = CsvOptions { delimiter, skip: options.skip + 1, ..options.clone() };
+        let start = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let rest = start.map_or(&[][..], |start| bytes[start..].trim_ascii_start());
+        let unknown = Unknown { delimiter: false, ..unknown };
+        let found = sniff_fields((rest, at_end), unknown, &named);
+        *options = found.map_or(named, |(way, _)| way);
+        return Ok(());
+    }
     let Some((way, look)) = sniff_fields((bytes, at_end), unknown, options) else { return Ok(()) };
     // Comments are taken for such only where the file has no fields with them, or not the same in
     // all records.
@@ -69,11 +83,16 @@ pub(super) fn sniff(
             return Ok(());
         }
     }
-    *options = way;
+    let is_table = is_sound(&look) && look.fields > 1;
+    let preamble = match unknown.skip && !is_table {
+        true => sniff_preamble((bytes, at_end), unknown, options),
+        false => None,
+    };
+    *options = preamble.unwrap_or(way);
     Ok(())
 }
 
-fn is_sound(look: &Look) -> bool {
+pub(super) fn is_sound(look: &Look) -> bool {
     look.is_even && look.is_well_formed
 }
 
@@ -83,7 +102,7 @@ fn has_comments(bytes: &[u8]) -> bool {
 }
 
 /// The best way to read the fields of what a file begins with.
-fn sniff_fields(
+pub(super) fn sniff_fields(
     (bytes, at_end): (&[u8], bool),
     unknown: Unknown,
     options: &CsvOptions,
@@ -165,7 +184,7 @@ mod tests {
     fn sniffed(text: &str) -> String {
         let reader = InMemory(text.as_bytes().to_vec());
         let mut options = CsvOptions::new(&Params::new()).unwrap();
-        let unknown = Unknown { delimiter: true, quotes: true, comment: true };
+        let unknown = Unknown { delimiter: true, quotes: true, comment: true, skip: true };
         sniff(&mut Head::new(&reader, None), 0, unknown, &mut options).unwrap();
         let bytes = [Some(options.delimiter), options.quote, options.escape];
         bytes.into_iter().flatten().map(char::from).collect()
@@ -200,7 +219,7 @@ mod tests {
         let comment = |text: &str| {
             let reader = InMemory(text.as_bytes().to_vec());
             let mut options = CsvOptions::new(&Params::new()).unwrap();
-            let unknown = Unknown { delimiter: true, quotes: true, comment: true };
+            let unknown = Unknown { delimiter: true, quotes: true, comment: true, skip: true };
             sniff(&mut Head::new(&reader, None), 0, unknown, &mut options).unwrap();
             (options.comment.is_some(), options.delimiter)
         };

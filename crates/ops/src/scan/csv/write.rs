@@ -105,7 +105,7 @@ fn default_options() -> CsvOptions {
         delimiter: b',',
         quote: Some(b'"'),
         escape: Some(b'"'),
-        null: None,
+        nulls: Vec::new(),
         skip: 0,
         comment: None,
         names: Vec::new(),
@@ -142,7 +142,7 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &m
             _ => Texts::new(array).map(Source::Texts),
         })
         .collect::<Result<Vec<_>>>()?;
-    let null = options.null.as_deref().unwrap_or_default().as_bytes();
+    let null = options.nulls.first().map(AsRef::as_ref).unwrap_or_default().as_bytes();
     let mut text = String::new();
     for row in 0..batch.num_rows() {
         for (position, column) in columns.iter().enumerate() {

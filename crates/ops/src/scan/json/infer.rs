@@ -156,10 +156,11 @@ fn add(slots: &mut Vec<(String, Shape)>, key: &[u8], shape: Shape) -> Result<(),
     Ok(())
 }
 
-/// The columns of JSON files that form one table, and the options that a scan of them needs.
+/// The columns of JSON files that form one table, and the options that a scan of them needs. There
+/// are no columns where no object has a key.
 ///
 /// # Errors
-/// A file cannot be read, its sample is no JSON objects, or there is no key at all.
+/// A file cannot be read, or its sample is no JSON objects.
 pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tuple, Params)> {
     let everything = wants_everything(options)?;
     let mut slots = Vec::new();
@@ -168,15 +169,16 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
         let limit = if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
         infer_file(&mut head, limit, &mut slots)?;
     }
-    if slots.is_empty() {
-        let path = readers.first().map_or("", |reader| reader.path());
-        return Err(Error::data(format!("'{path}' holds no JSON object with a key, and so has no columns")));
-    }
     let field =
         |(key, shape): &(String, Shape)| Field::nullable(key.as_str(), shape.atom().unwrap_or(Atom::String));
     let tuple = Tuple::new(slots.iter().map(field).collect::<Vec<_>>());
     let keys = slots.into_iter().map(|(key, _)| Value::string(key)).collect::<Vec<_>>();
     Ok((tuple, options.clone().with("keys", keys)))
+}
+
+/// The error of a file without columns, where none are declared.
+pub fn without_columns(path: &str) -> Error {
+    Error::data(format!("'{path}' holds no JSON object with a key, and so has no columns"))
 }
 
 fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)>) -> Result<()> {

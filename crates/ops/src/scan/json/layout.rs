@@ -30,7 +30,7 @@ impl Arrangement {
         let bytes = head.bytes();
         let first = blank(bytes, start);
         if bytes.get(first) == Some(&b'[') {
-            return Ok((Arrangement::List, first + 1));
+            return Ok((Arrangement::List, blank(bytes, first + 1)));
         }
         let Some((end, _)) = record_end(bytes, first, head.at_end()) else {
             return Ok((Arrangement::Lines, start));
@@ -40,12 +40,13 @@ impl Arrangement {
         let is_object = object_end(bytes, first)
             .is_some_and(|end| members(&bytes[first..end], &mut |_, _, _| Ok(())).is_ok());
         match !is_line && is_object {
-            true => Ok((Arrangement::Objects, start)),
+            true => Ok((Arrangement::Objects, first)),
             false => Ok((Arrangement::Lines, start)),
         }
     }
 
-    /// The end of the record at `start` and the start of the next one.
+    /// The end of the record at `start` and the start of the next one, which is no blank where that
+    /// can be seen: errors name its line.
     pub(super) fn record_end(self, bytes: &[u8], start: usize, at_end: bool) -> Option<(usize, usize)> {
         if self == Arrangement::Lines {
             return record_end(bytes, start, at_end);
@@ -53,7 +54,7 @@ impl Arrangement {
         let rest = (at_end && start < bytes.len()).then_some((bytes.len(), bytes.len()));
         let Some(end) = object_end(bytes, start) else { return rest };
         if self == Arrangement::Objects {
-            return Some((end, end));
+            return Some((end, blank(bytes, end)));
         }
         let first = blank(bytes, start);
         let separator = if bytes.get(first) == Some(&b']') { first } else { blank(bytes, end) };
@@ -64,7 +65,7 @@ impl Arrangement {
         match bytes.get(separator) {
             Some(b']') if is_last => rest,
             Some(b',') if is_last => at_end.then_some((separator, bytes.len())),
-            Some(b',') if bytes.get(behind) != Some(&b']') => Some((separator + 1, separator + 1)),
+            Some(b',') if bytes.get(behind) != Some(&b']') => Some((separator + 1, behind)),
             Some(b',' | b']') => Some((behind + 1, behind + 1)),
             Some(_) => Some((end, end)),
             None => rest,

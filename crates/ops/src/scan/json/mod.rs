@@ -27,7 +27,7 @@ use crate::scan::text::cells::{Cells, shown};
 use crate::scan::text::quotes::{STATES, Transition};
 use crate::scan::text::{BadRecord, Head, Layout, TextFormat, TextScan};
 
-pub use infer::infer;
+pub use infer::{infer, without_columns};
 pub(crate) use write::json_texts;
 pub use write::{JsonMaterialize, write_batch};
 

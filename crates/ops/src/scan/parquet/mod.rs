@@ -40,7 +40,7 @@ use crate::stream_util::chunks_source;
 
 pub use intervals::Written;
 pub use metadata::{Discovered, DiscoveredColumn, discover};
-pub use write::ParquetMaterialize;
+pub use write::{MATERIALIZE_OPTIONS, ParquetMaterialize};
 
 use flat::RowGroupShared;
 use metadata::Metadata;

@@ -28,6 +28,9 @@ const GROUP_BYTES_MAX: usize = 32 << 20;
 /// Of the budget, one part in so many is for the row groups that all workers hold.
 const GROUP_SHARE: usize = 8;
 
+/// The options of writing that SQL may set.
+pub const MATERIALIZE_OPTIONS: [&str; 1] = ["compression"];
+
 /// The sub-operator.
 #[derive(Debug)]
 pub struct ParquetMaterialize;
