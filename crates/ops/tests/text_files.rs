@@ -92,7 +92,10 @@ fn delimiters_and_quotes() {
     expect(csv("a,b\n\"x\\\"y\",2\n"), "<a: string?, b: int64?>", "\"x\"\"y\",2\n");
     refused(csv("a,b\n1,2\n3\n"), "line 3: too few fields: 1 where 2 are expected");
     refused(csv("a;b\n1;2\n3;4;5\n"), "line 3: too many fields: 3 where 2 are expected");
-    refused(csv("a,b\n1,2,\n3,4,\n"), "line 2: too many fields");
+    refused(csv("a,b\n1,2\n3,4,5\n"), "line 3: too many fields");
+    expect(csv("a,b\n1,2,\n3,4,\n"), "<a: int64?, b: int64?>", "1,2\n3,4\n");
+    expect(csv("a,b\n1,2\n3,4,\n"), "<a: int64?, b: int64?>", "1,2\n3,4\n");
+    refused(csv("a,b\n1,2,\"\"\n"), "line 2: too many fields");
     let given = |options: &[(&str, &str)]| read("csv_scan", b"a;b,c\n'1;2',3\n", options).unwrap();
     expect(given(&[("delimiter", ",")]), "<\"a;b\": string?, c: int64?>", "1;2,3\n");
     expect(given(&[("delimiter", ","), ("quote", "")]), "<\"a;b\": string?, c: int64?>", "'1;2',3\n");
@@ -144,7 +147,7 @@ fn json_that_is_not_lines() {
     expect(json("{\"a\":1}\r{\"a\":2,\"b\":\"x\"}\r"), types, rows);
     refused(json("[{\"a\":1}\n{\"a\":2}]"), "line 1: a comma or the closing bracket");
     refused(json("[{\"a\":1},\n2]"), "not a JSON object");
-    refused(json("[{\"a\":1},\n{\"a\":2}"), "line 1: a comma or the closing bracket");
+    refused(json("[{\"a\":1},\n{\"a\":2}"), "line 2: a comma or the closing bracket");
 }
 
 #[test]
@@ -184,7 +187,7 @@ fn damaged_files() {
     refused(b"\x28\xb5\x2f\xfd\0", "Zstandard");
     for bytes in [&b""[..], b"\xef\xbb\xbf"] {
         assert!(read("csv_scan", bytes, &[]).unwrap_err().message().contains("is empty"));
-        assert!(read("json_scan", bytes, &[]).unwrap_err().message().contains("no JSON object"));
+        assert_eq!(read("json_scan", bytes, &[]).unwrap().0, "<>");
     }
     let error = read("csv_scan", b"a,b\n1,2\nx\xff,2\n", &[]).unwrap_err();
     assert!(error.message().contains("line 3") && error.message().contains("UTF-8"), "{error}");

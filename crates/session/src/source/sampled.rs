@@ -57,24 +57,22 @@ pub(super) fn describe(storage: &Storage, source: &Source) -> Result<(Tuple, Sta
         }
         _ => {
             let (tuple, mut params) = csv::infer(&readers, &source.options)?;
-            // The option columns names all fields.
-            if let (Some(declared), Some(_)) = (&source.declared, source.options.get("names"))
-                && declared.len() != tuple.len()
-            {
-                return Err(Error::semantic(format!(
-                    "option columns names {} columns, but records of '{}' have {} fields",
-                    declared.len(),
-                    source.paths[0],
-                    tuple.len()
-                )));
-            }
-            // Without a header, declared columns name the fields in order.
-            if let (Some(declared), Some(_), None) =
-                (&source.declared, params.get("names"), source.options.get("names"))
-                && declared.len() == tuple.len()
-            {
-                let names = declared.iter().map(|field| Value::string(field.name.clone()));
-                params.set("names", names.collect::<Vec<_>>());
+            // Without a header, declared columns name the fields in order, as the option columns does.
+            // A field more is one that a delimiter at the end of records leaves, or an error of its record.
+            let is_named = source.options.get("names").is_some();
+            let more = usize::from(params.get("header") == Some(&Value::Boolean(false)));
+            if let (Some(declared), Some(_)) = (&source.declared, params.get("names")) {
+                if (declared.len()..=declared.len() + more).contains(&tuple.len()) {
+                    let names = declared.iter().map(|field| Value::string(field.name.clone()));
+                    params.set("names", names.collect::<Vec<_>>());
+                } else if is_named {
+                    return Err(Error::semantic(format!(
+                        "option columns names {} columns, but records of '{}' have {} fields",
+                        declared.len(),
+                        source.paths[0],
+                        tuple.len()
+                    )));
+                }
             }
             (tuple, params)
         }
