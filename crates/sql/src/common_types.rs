@@ -1,7 +1,8 @@
 //! The common type of operands, where ours is not DataFusion's.
 //!
 //! A decimal beside a double becomes a double, as in PostgreSQL; DataFusion makes both decimals,
-//! which hold less. A date beside a timestamp becomes one of the timestamp's unit; DataFusion takes
+//! which hold less. Whole numbers and doubles beside `real` are compared as doubles; DataFusion
+//! takes `real`, which rounds them. A date beside a timestamp becomes one of the timestamp's unit; DataFusion takes
 //! nanoseconds, which end in 2262. Times of several units, as files have them, become those of the
 //! finest; DataFusion finds no type for them.
 
@@ -9,7 +10,8 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::{Column, DFSchema, NullEquality};
 use datafusion_expr::expr::InSubquery;
 use datafusion_expr::{
-    Cast, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, TryCast, Union, Values, binary_expr,
+    Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, TryCast, Union, Values,
+    binary_expr,
 };
 use tessera_ops::expression::cast::check_cast;
 use tessera_plan::Scalar;
@@ -79,6 +81,9 @@ pub(crate) fn compared_exactly(
 ) -> Option<Expr> {
     let name = exact_comparison(operator)?;
     let (from, to) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    if let Some((left, right)) = moments_apart((left, &from), (right, &to)) {
+        return Some(surroundings.number_function(name)?.call(vec![left, right]));
+    }
     if !(from.is_decimal() || to.is_decimal())
         || from == to
         || !too_long(digits(Some(left), &from)?, digits(Some(right), &to)?)
@@ -88,21 +93,64 @@ pub(crate) fn compared_exactly(
     Some(surroundings.number_function(name)?.call(vec![left.clone(), right.clone()]))
 }
 
+/// A timestamp in nanoseconds and a moment that 64 bits of nanoseconds may not hold: it is outside of
+/// the years 1678 to 2261, or a column's. A text becomes such a moment.
+fn moments_apart(left: (&Expr, &DataType), right: (&Expr, &DataType)) -> Option<(Expr, Expr)> {
+    let nanos = |data_type: &DataType| matches!(data_type, DataType::Timestamp(TimeUnit::Nanosecond, _));
+    let other = |(fine, fine_type): (&Expr, &DataType), (expr, data_type): (&Expr, &DataType)| {
+        let DataType::Timestamp(TimeUnit::Nanosecond, zone) = fine_type else { return None };
+        let alike = match data_type {
+            DataType::Timestamp(_, other) => zone.is_some() == other.is_some() && !nanos(data_type),
+            DataType::Date32 => zone.is_none(),
+            other => other.is_string() && matches!(expr, Expr::Literal(..)),
+        };
+        if !alike || is_null(fine) || is_null(expr) || has_nanos(expr, fine_type) {
+            return None;
+        }
+        let mut found = expr.clone();
+        if data_type.is_string() {
+            cast(&mut found, DataType::Timestamp(TimeUnit::Microsecond, zone.clone()));
+        }
+        Some(found)
+    };
+    match other(left, right) {
+        Some(right) => Some((left.0.clone(), right)),
+        None => Some((other(right, left)?, right.0.clone())),
+    }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(value, _) if value.is_null())
+}
+
+/// Whether a literal is a moment that nanoseconds hold.
+fn has_nanos(expr: &Expr, nanos: &DataType) -> bool {
+    match expr {
+        Expr::Literal(value, _) => value.cast_to(nanos).is_ok(),
+        Expr::Cast(cast) => matches!(&*cast.expr, Expr::Literal(value, _) if value.cast_to(nanos).is_ok()),
+        _ => false,
+    }
+}
+
 /// `BETWEEN` and `IN` by such comparisons, where one of theirs is one.
 pub(crate) fn list_compared_exactly(
     expr: &Expr,
     schema: &DFSchema,
     surroundings: &Surroundings<'_>,
 ) -> Option<Expr> {
-    let is_decimal = |expr: &Expr| expr.get_type(schema).is_ok_and(|data_type| data_type.is_decimal());
-    let decimals = match expr {
+    let concerned = |expr: &Expr| {
+        expr.get_type(schema).is_ok_and(|data_type| {
+            data_type.is_decimal() || matches!(data_type, DataType::Timestamp(TimeUnit::Nanosecond, _))
+        })
+    };
+    let any = match expr {
         Expr::Between(between) => {
-            [&between.expr, &between.low, &between.high].into_iter().any(|e| is_decimal(e))
+            [&between.expr, &between.low, &between.high].into_iter().any(|e| concerned(e))
         }
-        Expr::InList(list) => is_decimal(&list.expr) || list.list.iter().any(is_decimal),
+        Expr::InList(list) => concerned(&list.expr) || list.list.iter().any(concerned),
         _ => false,
     };
-    if !decimals {
+    if !any {
         return None;
     }
     let mut found = false;
@@ -133,6 +181,28 @@ pub(crate) fn list_compared_exactly(
         _ => return None,
     };
     found.then(|| if negated { Expr::Not(Box::new(whole)) } else { whole })
+}
+
+/// `CASE operand WHEN …` as a CASE of such comparisons, where one of them is one. Whether it changed.
+pub(crate) fn case_compared_exactly(
+    case: &mut Case,
+    schema: &DFSchema,
+    surroundings: &Surroundings<'_>,
+) -> bool {
+    let Some(operand) = case.expr.take_if(|operand| !operand.is_volatile()) else { return false };
+    let exact = |when: &Expr| compared_exactly((&operand, Operator::Eq, when), schema, surroundings);
+    if !case.when_then_expr.iter().any(|(when, _)| exact(when).is_some()) {
+        case.expr = Some(operand);
+        return false;
+    }
+    for (when, _) in &mut case.when_then_expr {
+        **when = exact(when).unwrap_or_else(|| {
+            let (mut left, mut right) = ((*operand).clone(), (**when).clone());
+            unify_as_compared(vec![&mut left, &mut right], schema);
+            binary_expr(left, Operator::Eq, right)
+        });
+    }
+    true
 }
 
 /// Casts values that become one column to their common type, where it is not the one that
@@ -201,7 +271,7 @@ pub(crate) fn cast(operand: &mut Expr, to: DataType) {
 }
 
 /// The type of a column that has values of several types: the one in which they are compared,
-/// but a decimal beside `real` becomes `real`.
+/// but decimals and whole numbers beside `real` become `real`.
 fn column_type(types: &[DataType]) -> Option<DataType> {
     match common(types)? {
         DataType::Float64 if !types.contains(&DataType::Float64) => Some(DataType::Float32),
@@ -212,7 +282,12 @@ fn column_type(types: &[DataType]) -> Option<DataType> {
 /// The type that a mixture of types is brought to; none where DataFusion does right.
 fn common(types: &[DataType]) -> Option<DataType> {
     let any = |test: fn(&DataType) -> bool| types.iter().any(test);
-    if any(DataType::is_floating) && any(DataType::is_decimal) {
+    let double = |data_type: &DataType| {
+        data_type.is_decimal() || data_type.is_integer() || *data_type == DataType::Float64
+    };
+    if any(DataType::is_floating) && any(DataType::is_decimal)
+        || types.contains(&DataType::Float32) && types.iter().any(double)
+    {
         return Some(DataType::Float64);
     }
     let times = types.iter().filter(|data_type| is_time(data_type));
@@ -277,8 +352,22 @@ pub(crate) fn arguments(name: &str, args: &mut [Expr], schema: &DFSchema) -> boo
     false
 }
 
-/// The longest type for decimals whose common type would have more than 38 digits.
+/// The longest type for decimals whose common type would have more than 38 digits, and nanoseconds
+/// for timestamps of which one has them.
 fn narrow_common([left, right]: &[DataType; 2]) -> Option<DataType> {
+    for (fine, other) in [(left, right), (right, left)] {
+        match (fine, other) {
+            (DataType::Timestamp(TimeUnit::Nanosecond, zone), DataType::Timestamp(unit, other))
+                if *unit != TimeUnit::Nanosecond && zone.is_some() == other.is_some() =>
+            {
+                return Some(fine.clone());
+            }
+            (DataType::Timestamp(TimeUnit::Nanosecond, None), DataType::Date32) => {
+                return Some(fine.clone());
+            }
+            _ => {}
+        }
+    }
     let (a, b) = (digits(None, left)?, digits(None, right)?);
     let decimals = left.is_decimal() || right.is_decimal();
     (decimals && left != right && too_long(a, b))
@@ -313,7 +402,12 @@ pub(crate) fn join(mut join: Join) -> PlannerResult<LogicalPlan> {
             }
             continue;
         }
-        let Some(common) = common(&types) else { continue };
+        // The sides of INTERSECT and EXCEPT, which treat NULLs as equal, become one column.
+        let common = match join.null_equality {
+            NullEquality::NullEqualsNull => column_type(&types),
+            NullEquality::NullEqualsNothing => common(&types),
+        };
+        let Some(common) = common else { continue };
         for (side, from) in [left, right].into_iter().zip(&types) {
             if gives_way(from, &common) {
                 cast(side, common.clone());
@@ -351,6 +445,10 @@ pub(crate) fn in_subquery(test: &mut InSubquery, schema: &DFSchema) -> PlannerRe
 pub(crate) fn values(mut values: Values) -> Values {
     let schema = DFSchema::empty();
     for (column, field) in values.schema.fields().iter().enumerate() {
+        // One of the values is a double, and so are all. A cast of the user's looks like the planner's.
+        if *field.data_type() == DataType::Float64 {
+            continue;
+        }
         let given = |row: &Vec<Expr>| row.get(column).map(|expr| uncast(expr, field.data_type()).clone());
         let mut exprs: Vec<Expr> = values.values.iter().filter_map(given).collect();
         if unify(exprs.iter_mut().collect(), &schema) {

@@ -27,7 +27,7 @@ use crate::operators::NEGATIVE;
 use crate::own_functions::{self, OWN};
 use crate::standard::STANDARD;
 use crate::statement::Settings;
-use crate::text_literals::literal_type;
+use crate::text_literals::{holding, literal_type};
 use crate::types::planning_schema;
 use crate::user_function::planned;
 
@@ -440,6 +440,7 @@ fn beside_literal(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
             | BinaryOperator::GtEq
     );
     if compares && let Some(to) = other.get_type(schema).ok().and_then(|found| literal_type(&[found])) {
+        let to = holding(&to, literal);
         *literal = typed_literal(std::mem::take(literal), &to, "");
     }
     raw

@@ -288,16 +288,18 @@ fn operand_types(name: &str, left: &DataType, right: &DataType) -> Option<(DataT
         (Time32(_) | Time64(_), Date32) if name == "add" => pair(left, right),
         (Timestamp(..) | Date32, Time32(_) | Time64(_)) if matches!(name, "add" | "sub") => pair(left, right),
         (Time32(_) | Time64(_), Timestamp(..)) if name == "add" => pair(left, right),
+        // Units stay: nanoseconds of 64 bits do not hold most years.
         (Timestamp(a, zone), Timestamp(b, _)) if name == "sub" => {
-            let unit = (*a).max(*b);
-            Some((Timestamp(unit, zone.clone()), Timestamp(unit, zone.clone())))
+            Some((Timestamp(*a, zone.clone()), Timestamp(*b, zone.clone())))
         }
-        (Timestamp(unit, zone), Date32) if name == "sub" => {
-            Some((left.clone(), Timestamp(*unit, zone.clone())))
-        }
-        (Date32, Timestamp(unit, zone)) if name == "sub" => {
-            Some((Timestamp(*unit, zone.clone()), right.clone()))
-        }
+        (Timestamp(unit, zone), Date32) if name == "sub" => Some((
+            left.clone(),
+            Timestamp((*unit).min(arrow::datatypes::TimeUnit::Microsecond), zone.clone()),
+        )),
+        (Date32, Timestamp(unit, zone)) if name == "sub" => Some((
+            Timestamp((*unit).min(arrow::datatypes::TimeUnit::Microsecond), zone.clone()),
+            right.clone(),
+        )),
         (Time32(_) | Time64(_), Time32(_) | Time64(_)) if name == "sub" => {
             let finest = if time_unit(left) < time_unit(right) { right } else { left };
             pair(finest, finest)

@@ -18,12 +18,12 @@ use datafusion_optimizer::{OptimizerConfig, OptimizerContext};
 use datafusion_sql::planner::{ParserOptions, SqlToRel};
 use sqlparser::ast::{Query, Statement};
 use tessera_ops::expression::bytes::BYTES_TEXT;
-use tessera_types::{Atom, Error, Result};
+use tessera_types::{Atom, Error, Result, SqlState};
 
 use crate::check::Names;
 use crate::common_types;
 use crate::context::Surroundings;
-use crate::error::{from_datafusion, names_clash};
+use crate::error::{from_datafusion, names_clash, to_datafusion};
 use crate::named_casts::NAMED_CAST;
 use crate::parse::Kind;
 use crate::standard::STANDARD;
@@ -175,6 +175,9 @@ fn without_type(expr: &mut Expr) {
     }
 }
 
+/// Functions of text that DataFusion gives the text of a list.
+const OF_TEXT: [&str; 5] = ["left", "right", "reverse", "translate", "overlay"];
+
 fn own_expr(
     expr: Expr,
     schema: &DFSchema,
@@ -227,6 +230,7 @@ fn own_expr(
                 case.when_then_expr.iter_mut().map(|(_, then)| &mut **then).collect();
             values.extend(case.else_expr.as_deref_mut());
             let mut changed = common_types::unify(values, schema);
+            changed |= common_types::case_compared_exactly(&mut case, schema, surroundings);
             if let Some(operand) = case.expr.as_deref_mut() {
                 let mut compared = vec![operand];
                 compared.extend(case.when_then_expr.iter_mut().map(|(when, _)| &mut **when));
@@ -262,6 +266,12 @@ fn own_expr(
                 Some(octets) => Transformed::yes(octets.call(std::mem::take(&mut function.args))),
                 None => Transformed::no(Expr::ScalarFunction(function)),
             }
+        }
+        Expr::ScalarFunction(function)
+            if OF_TEXT.contains(&function.name()) && is_list(function.args.first(), schema) =>
+        {
+            let message = format!("{} takes text, not a list; cast the list to text", function.name());
+            return Err(to_datafusion(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)));
         }
         Expr::Like(like) if is_bytes(Some(&like.expr), schema) || is_bytes(Some(&like.pattern), schema) => {
             Transformed::yes(like_of_bytes(like, schema, surroundings)?)

@@ -62,9 +62,22 @@ pub(crate) fn typed_literals(operands: &mut [&mut Expr], schema: &DFSchema) -> b
     let types: Vec<DataType> = others.filter_map(|expr| expr.get_type(schema).ok()).collect();
     let Some(to) = literal_type(&types) else { return false };
     for operand in operands.iter_mut().filter(|expr| is_text(expr)) {
-        cast(operand, to.clone());
+        let to = holding(&to, operand);
+        cast(operand, to);
     }
     true
+}
+
+/// The type for a literal beside values of this one: nanoseconds end in 2262, and a literal beyond is in microseconds.
+pub(crate) fn holding(to: &DataType, literal: &Expr) -> DataType {
+    match (to, literal) {
+        (DataType::Timestamp(TimeUnit::Nanosecond, zone), Expr::Literal(value, _))
+            if value.cast_to(to).is_err() =>
+        {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
+        _ => to.clone(),
+    }
 }
 
 pub(crate) fn is_text(expr: &Expr) -> bool {

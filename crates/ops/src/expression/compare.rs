@@ -6,14 +6,15 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, make_comparator};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, make_comparator};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::compute::SortOptions;
 use arrow::compute::kernels::cmp;
+use arrow::compute::{self, SortOptions};
 use arrow::datatypes::{
-    Decimal128Type, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType,
 };
-use tessera_types::{Atom, Result};
+use tessera_types::{Atom, Result, TimeUnit};
 
 use super::decimal::widened;
 use super::kernel::{Argument, Kernel, argument, nulls, pair, truth};
@@ -64,10 +65,11 @@ impl Comparison {
     }
 }
 
-/// What ends the name of a comparison of decimals that have no common type of 38 digits.
+/// What ends the name of a comparison of decimals that have no common type of 38 digits, or of
+/// timestamps in nanoseconds with others.
 const EXACT: &str = "_exact";
 
-/// The comparisons of decimals that have no common type, so that neither side is converted.
+/// The comparisons of values that have no common type, so that neither side is converted.
 pub(crate) const EXACT_NAMES: [&str; 8] = [
     "eq_exact",
     "not_eq_exact",
@@ -83,12 +85,15 @@ pub(crate) const EXACT_NAMES: [&str; 8] = [
 pub(crate) fn resolve_exact(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
     let comparison = Comparison::named(name.strip_suffix(EXACT)?)?;
     Some(expect_arguments(name, args, 2).and_then(|()| {
+        if let Some(resolved) = resolve_moments(comparison, args) {
+            return Ok(resolved);
+        }
         let digits = |arg: &Arg<'_>| match arg.atom {
             Atom::Null => Some((1, 0)),
             atom => decimal_of(atom),
         };
         let (Some((p, s)), Some((q, t))) = (digits(&args[0]), digits(&args[1])) else {
-            return Err(wrong_arguments(name, args, "it compares integers and decimals"));
+            return Err(wrong_arguments(name, args, "it compares integers, decimals and timestamps"));
         };
         let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
         let kernel = CompareExact { compare: Compare { comparison, atom: Atom::Null }, scales: (s, t) };
@@ -96,6 +101,88 @@ pub(crate) fn resolve_exact(name: &str, args: &[Arg<'_>]) -> Option<Result<Resol
         resolved.nullable &= !comparison.is_total();
         Ok(resolved)
     }))
+}
+
+/// The comparison of timestamps of any units, and of dates; none of other values.
+fn resolve_moments(comparison: Comparison, args: &[Arg<'_>]) -> Option<Resolved> {
+    let [left, right] = args else { return None };
+    let atoms = match (left.atom, right.atom) {
+        (Atom::Null, typed) | (typed, Atom::Null) => [typed, typed],
+        both => both.into(),
+    };
+    let kernel = CompareMoments::new(comparison, atoms)?;
+    let casts = atoms.map(Atom::clone).to_vec();
+    let mut resolved = Resolved::strict(Atom::Boolean, args, casts, kernel).costing(4);
+    resolved.nullable &= !comparison.is_total();
+    Some(resolved)
+}
+
+/// The nanoseconds of the unit that moments of a type count.
+fn tick_nanos(atom: &Atom) -> Option<i128> {
+    Some(match atom {
+        Atom::Date => 86_400_000_000_000,
+        Atom::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
+        Atom::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
+        Atom::Timestamp(TimeUnit::Microsecond, _) => 1_000,
+        Atom::Timestamp(TimeUnit::Nanosecond, _) => 1,
+        _ => return None,
+    })
+}
+
+/// The count of units of each moment; those of infinite ones are the ends of 64 bits.
+fn counts(argument: &Argument) -> Result<Int64Array> {
+    if *argument.array.data_type() != DataType::Date32 {
+        return Ok(compute::cast(&argument.array, &DataType::Int64)?.as_primitive::<Int64Type>().clone());
+    }
+    let days = argument.primitive::<Date32Type>()?;
+    Ok(days.unary(|day| match day {
+        i32::MAX => i64::MAX,
+        i32::MIN => i64::MIN,
+        day => day.into(),
+    }))
+}
+
+/// A moment in nanoseconds. Those that are counted in nanoseconds are never infinite.
+fn nanos(count: i64, tick: i128) -> i128 {
+    match count {
+        i64::MAX if tick > 1 => i128::MAX,
+        i64::MIN if tick > 1 => i128::MIN,
+        count => i128::from(count) * tick,
+    }
+}
+
+/// Compares moments of two units.
+#[derive(Debug)]
+pub(crate) struct CompareMoments {
+    compare: Compare,
+    ticks: [i128; 2],
+}
+
+impl CompareMoments {
+    fn new(comparison: Comparison, [left, right]: [&Atom; 2]) -> Option<CompareMoments> {
+        let ticks = [tick_nanos(left)?, tick_nanos(right)?];
+        Some(CompareMoments { compare: Compare { comparison, atom: Atom::Null }, ticks })
+    }
+
+    /// Of two types that count different units and treat zones alike.
+    pub(crate) fn of_units(comparison: Comparison, atoms: [&Atom; 2]) -> Option<CompareMoments> {
+        let zoned = |atom: &Atom| matches!(atom, Atom::Timestamp(_, Some(_)));
+        let kernel = CompareMoments::new(comparison, atoms)?;
+        (kernel.ticks[0] != kernel.ticks[1] && zoned(atoms[0]) == zoned(atoms[1])).then_some(kernel)
+    }
+}
+
+impl Kernel for CompareMoments {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let (left, right) = (argument(args, 0)?, argument(args, 1)?);
+        if !self.compare.comparison.is_total() && (left.is_null_constant() || right.is_null_constant()) {
+            return Ok(nulls(&Atom::Boolean, rows));
+        }
+        let (l, r) = (counts(left)?, counts(right)?);
+        let [f, g] = self.ticks;
+        let ordering = |a: usize, b: usize| nanos(l.value(a), f).cmp(&nanos(r.value(b), g));
+        Ok(Arc::new(self.compare.by_ordering(left, right, rows, ordering)))
+    }
 }
 
 /// Compares decimals of two scales by their values.

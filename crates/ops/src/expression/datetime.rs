@@ -64,8 +64,21 @@ pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[A
         }
         (Operation::Sub, Timestamp(..) | Date, Timestamp(..) | Date) => {
             let common = super::types::common_type(left, right)?;
-            let Timestamp(unit, _) = common else { return None };
-            build(Interval, [common.clone(), common], Work::TimestampDifference(unit))
+            let Timestamp(unit, zone) = &common else { return None };
+            // Most microseconds have no nanoseconds of 64 bits.
+            let in_micros = |atom: &Atom| match atom {
+                Timestamp(TimeUnit::Nanosecond, _) => None,
+                _ => Some(Timestamp(TimeUnit::Microsecond, zone.clone())),
+            };
+            match (*unit, in_micros(left), in_micros(right)) {
+                (TimeUnit::Nanosecond, Some(micros), None) => {
+                    build(Interval, [micros, common.clone()], Work::MicrosLessNanos)
+                }
+                (TimeUnit::Nanosecond, None, Some(micros)) => {
+                    build(Interval, [common.clone(), micros], Work::NanosLessMicros)
+                }
+                (unit, ..) => build(Interval, [common.clone(), common], Work::TimestampDifference(unit)),
+            }
         }
         (Operation::Add | Operation::Sub, Time(unit), Interval | Duration(_) | Null) => {
             let unit = finer(*unit, TimeUnit::Microsecond);
@@ -122,6 +135,8 @@ enum Work {
     Days,
     Timestamp(TimeUnit, Option<Tz>),
     TimestampDifference(TimeUnit),
+    MicrosLessNanos,
+    NanosLessMicros,
     TimeInterval(TimeUnit),
     TimeDifference(TimeUnit),
     Intervals,
@@ -180,6 +195,14 @@ impl Kernel for Temporal {
                 TimeUnit::Microsecond => self.difference::<TimestampMicrosecondType>(args, rows, *unit),
                 TimeUnit::Nanosecond => self.difference::<TimestampNanosecondType>(args, rows, *unit),
             },
+            Work::MicrosLessNanos => {
+                let op = |a: i64, b: i64| nanos_apart(i128::from(a) * 1000, b.into());
+                self.apart::<TimestampMicrosecondType, TimestampNanosecondType>(args, rows, op)
+            }
+            Work::NanosLessMicros => {
+                let op = |a: i64, b: i64| nanos_apart(a.into(), i128::from(b) * 1000);
+                self.apart::<TimestampNanosecondType, TimestampMicrosecondType>(args, rows, op)
+            }
             Work::TimeDifference(unit) => match unit {
                 TimeUnit::Nanosecond => self.difference::<Time64NanosecondType>(args, rows, *unit),
                 _ => self.difference::<Time64MicrosecondType>(args, rows, TimeUnit::Microsecond),
@@ -262,8 +285,11 @@ impl Temporal {
         let nanos = 1_000_000_000 / per_second(unit);
         let of_times = matches!(self.work, Work::TimeDifference(_));
         let op = |a: i64, b: i64| {
-            let (difference, mut wrong) = a.overflowing_sub(b);
-            wrong |= [a, b].iter().any(|moment| matches!(*moment, i64::MAX | i64::MIN));
+            let (difference, overflow) = a.overflowing_sub(b);
+            if overflow && unit == TimeUnit::Nanosecond {
+                return nanos_apart(a.into(), b.into());
+            }
+            let wrong = overflow | [a, b].iter().any(|moment| matches!(*moment, i64::MAX | i64::MIN));
             // Between times there are no days.
             if of_times {
                 return (IntervalMonthDayNano::new(0, 0, difference.wrapping_mul(nanos)), wrong);
@@ -274,6 +300,24 @@ impl Temporal {
             }
         };
         binary::<T, T, IntervalType>(args, rows, self.atom.arrow(), op, |_, _| self.overflow())
+    }
+
+    /// The difference of timestamps of two units.
+    fn apart<A, B>(
+        &self,
+        args: &[Argument],
+        rows: usize,
+        difference: impl Fn(i64, i64) -> (IntervalMonthDayNano, bool),
+    ) -> Result<ArrayRef>
+    where
+        A: ArrowPrimitiveType<Native = i64>,
+        B: ArrowPrimitiveType<Native = i64>,
+    {
+        let op = |a: i64, b: i64| {
+            let (found, wrong) = difference(a, b);
+            (found, wrong || [a, b].iter().any(|moment| matches!(*moment, i64::MAX | i64::MIN)))
+        };
+        binary::<A, B, IntervalType>(args, rows, self.atom.arrow(), op, |_, _| self.overflow())
     }
 
     fn move_time<T: ArrowPrimitiveType<Native = i64>>(
@@ -289,6 +333,16 @@ impl Temporal {
             (moved.rem_euclid(DAY_NANOS) / nanos, false)
         };
         binary::<T, IntervalType, T>(args, rows, self.atom.arrow(), op, |_, _| self.overflow())
+    }
+}
+
+/// Days and nanoseconds between moments in nanoseconds, and whether there are too many days.
+fn nanos_apart(a: i128, b: i128) -> (IntervalMonthDayNano, bool) {
+    let day = i128::from(DAY_NANOS);
+    let (days, rest) = ((a - b) / day, (a - b) % day);
+    match i32::try_from(days) {
+        Ok(days) => (IntervalMonthDayNano::new(0, days, rest as i64), false),
+        Err(_) => (IntervalMonthDayNano::ZERO, true),
     }
 }
 

@@ -16,8 +16,8 @@ use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
 use super::{
-    aggregate_types, bits, compare, foreign, like, list_numbers, math, moments, nullif, numbers, quantified,
-    rounding, substr, text, texts,
+    aggregate_types, bits, compare, extremes, foreign, like, list_numbers, math, moments, nullif, numbers,
+    quantified, rounding, substr, text, texts,
 };
 
 /// Functions of ours that are found by their names alone.
@@ -201,6 +201,13 @@ impl Library {
             }
             "greatest" | "least" if args.iter().any(|arg| *arg.atom == Atom::Interval) => {
                 return moments::extreme(name, args);
+            }
+            "greatest" | "least"
+                if args
+                    .iter()
+                    .any(|arg| matches!(arg.atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))) =>
+            {
+                return extremes::resolve(name, args);
             }
             "character_length" if args.first().is_some_and(|arg| *arg.atom == Atom::Bytes) => {
                 return self.foreign("octet_length", args);

@@ -34,6 +34,7 @@ mod decimal;
 mod degrees;
 mod evaluate;
 pub(crate) mod exact;
+mod extremes;
 mod fold;
 mod foreign;
 pub(crate) mod format;

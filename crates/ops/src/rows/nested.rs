@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, new_null_array};
+use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 
@@ -82,6 +83,8 @@ pub(crate) fn decode<'a>(
 }
 
 /// What makes bytes of values of a type that compare as the values do, and values of these again.
+/// NULLs within a value are the largest, as in comparisons and in ORDER BY.
 pub(crate) fn converter(data_type: &DataType) -> Result<RowConverter> {
-    Ok(RowConverter::new(vec![SortField::new(data_type.clone())])?)
+    let last = SortOptions { descending: false, nulls_first: false };
+    Ok(RowConverter::new(vec![SortField::new_with_options(data_type.clone(), last)])?)
 }

@@ -161,7 +161,14 @@ impl<'a> Texts<'a> {
                 out.push('}');
             }
             Form::Far { texts, is_far, .. } if is_far.value(row) => {
-                out.push_str(texts.as_string_view().value(row));
+                let text = texts.as_string_view().value(row);
+                let (moment, era) = text.split_at(text.find(" BC").unwrap_or(text.len()));
+                let hours_only = |tail: &[u8]| matches!(tail, [b'+' | b'-', hours @ ..] if hours.iter().all(u8::is_ascii_digit));
+                // As the library writes zones.
+                let zoned = matches!(self.array.data_type(), DataType::Timestamp(_, Some(_)));
+                let minutes =
+                    zoned && moment.as_bytes().last_chunk::<3>().is_some_and(|tail| hours_only(tail));
+                out.extend([moment, if minutes { ":00" } else { "" }, era]);
             }
             Form::Other(formatter) | Form::Far { formatter, .. } => {
                 formatter.value(row).write(out).map_err(|error| Error::data(error.to_string()))?;
@@ -181,8 +188,10 @@ fn far(array: &ArrayRef) -> Option<BooleanBuffer> {
     };
     let near = match array.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => return None,
-        DataType::Timestamp(unit, _) => {
-            -62_135_596_800 * per_second(unit)..253_402_300_800 * per_second(unit)
+        DataType::Timestamp(unit, zone) => {
+            // In its zone a moment may be in another year.
+            let day = if zone.as_deref().is_none_or(|zone| zone == "UTC") { 0 } else { 86_400 };
+            (-62_135_596_800 + day) * per_second(unit)..(253_402_300_800 - day) * per_second(unit)
         }
         DataType::Time64(unit) => 0..86_400 * per_second(unit),
         _ => return None,
