@@ -33,7 +33,7 @@ Answer = str | Exception
 RAISED = re.compile(r"SQLSTATE 2[12]|overflow|out of range|division by zero|does not fit|more than one row|too (large|long)")
 JUDGE_TIMEOUT_S = 30
 # What a judge answers in time, the program must answer in this.
-PROGRAM_TIMEOUT_S = 120.0
+PROGRAM_TIMEOUT_S = 300.0
 # Longer answers are not compared: joins of everything with everything have millions of rows, which
 # Python reads for minutes.
 ROWS_MAX = 20_000
