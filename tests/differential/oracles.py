@@ -139,7 +139,7 @@ class DuckDb:
         for query in queries:
             try:
                 with self.limited():
-                    rows = self.connection.execute(query.sql()).fetchall()
+                    rows = self.connection.execute(query.sql()).fetchmany(ROWS_MAX + 1)
                 found.append(None if len(rows) > ROWS_MAX or strange(rows) else Case(query, [query.sql()], singles(rows, query)))
             except (duckdb.Error, ValueError, OverflowError):
                 found.append(None)
@@ -203,7 +203,9 @@ class PostgreSql:
 
     def cases(self, queries: list[Query]) -> list[Case | None]:
         """A case for each query; none where PostgreSQL refuses it or has too many rows."""
-        answers = self.postgres.answers([query.sql() for query in queries], self.before, JUDGE_TIMEOUT_S * len(queries) + 60)
+        # PostgreSQL keeps the order of what it limits.
+        limited = [f"select * from ({query.sql()}) as answer limit {ROWS_MAX + 1}" for query in queries]
+        answers = self.postgres.answers(limited, self.before, JUDGE_TIMEOUT_S * len(queries) + 60)
         found: list[Case | None] = []
         for query, answer in zip(queries, answers):
             kinds = [expr.kind for expr in query.select]
