@@ -28,11 +28,11 @@ pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<Arr
             Arc::new(BooleanArray::from(rows(texts, to, safe, |text| boolean(text).ok_or(Failure::Invalid))?))
         }
         Atom::Float32 => {
-            let values = rows(texts, to, safe, |text| single(text))?;
+            let values = rows(texts, to, safe, single)?;
             Arc::new(Float32Array::from(values))
         }
         Atom::Float64 => {
-            let values = rows(texts, to, safe, |text| double(text))?;
+            let values = rows(texts, to, safe, double)?;
             Arc::new(Float64Array::from(values))
         }
         Atom::Bytes => {

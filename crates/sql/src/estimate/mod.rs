@@ -260,7 +260,7 @@ fn number(value: &Scalar, atom: Option<&Atom>) -> Option<f64> {
 
 /// A number of rows that costs can be computed of: not NaN, and far from the largest number.
 fn finite(rows: f64) -> f64 {
-    rows.max(0.0).min(ROWS_MOST)
+    if rows.is_nan() { 0.0 } else { rows.clamp(0.0, ROWS_MOST) }
 }
 
 impl Column {
@@ -316,7 +316,7 @@ impl Profile {
 
     /// Only this share of the tuples is left.
     fn scale(&mut self, share: f64) {
-        let share = share.max(LEAST_SHARE).min(1.0);
+        let share = if share.is_nan() { LEAST_SHARE } else { share.clamp(LEAST_SHARE, 1.0) };
         let before = self.rows.max(1.0);
         self.rows *= share;
         for column in self.columns.values_mut() {

@@ -411,9 +411,9 @@ pub(crate) fn clock(text: &str) -> Result<((i64, i64), &str), Failure> {
     let minute = number(&rest[..end])?;
     let mut rest = &rest[end..];
     let (mut second, mut micros) = (0, 0);
-    if rest.starts_with('.') {
+    if let Some(fraction) = rest.strip_prefix('.') {
         // Minutes and seconds.
-        let end = 1 + digits(&rest[1..]);
+        let end = 1 + digits(fraction);
         return Ok((checked(0, hour, minute, microseconds(&rest[..end])?)?, &rest[end..]));
     }
     if let Some(after) = rest.strip_prefix(':') {
