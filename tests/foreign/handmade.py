@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 import struct
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -130,7 +131,7 @@ def random_leaf(rng: random.Random) -> Leaf:
         ),
         lambda: Leaf(BYTE_ARRAY, blob, converted=rng.choice([None, 20])),
         lambda: Leaf(FIXED, lambda rng: rng.randbytes(5), length=5),
-        lambda: Leaf(FIXED, lambda rng: rng.randbytes(16), length=16, logical={14: {}}),
+        lambda: Leaf(FIXED, lambda rng: rng.randbytes(16), lambda v: str(uuid.UUID(bytes=v)), length=16, logical={14: {}}),
         lambda: Leaf(
             FIXED,
             lambda rng: struct.unpack("<e", half(rng.choice([0.0, -1.5, 0.25, math.inf, math.nan])))[0],
