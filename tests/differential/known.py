@@ -30,7 +30,7 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
     (
         "DuckDB rounds the other side of a set operation to the digits of a sum of decimals, decimal(38, s)",
         ("duckdb",),
-        r"sum\((distinct )?(round|floor|ceil)\(.* (union|intersect|except) |(union|intersect|except) .*sum\((distinct )?(round|floor|ceil)\(",
+        r"\bsum\(.* (union|intersect|except) | (union|intersect|except) .*\bsum\(",
         r"Decimal\('[^']*'\) instead of Decimal\(|rows instead of",
     ),
     (
