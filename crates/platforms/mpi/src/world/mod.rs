@@ -75,6 +75,7 @@ pub fn run<T: Send>(work: impl FnOnce(Arc<Link>) -> T + Send) -> std::result::Re
         link: link.clone(),
         plan: None,
         number: 0,
+        early_failure: None,
         sending: Vec::new(),
         outbox: Outbox::default(),
         kept: Vec::new(),
@@ -109,6 +110,9 @@ struct Worker {
     plan: Option<Running>,
     /// Of the last plan.
     number: u64,
+    /// That a later plan has failed, which this rank has not heard of yet: a rank can fail at once, and MPI orders only
+    /// messages of one tag.
+    early_failure: Option<(u64, Error)>,
     sending: Vec<Pending<Arc<Vec<u8>>>>,
     outbox: Outbox,
     /// Windows that could not be freed at the end of their plan.
@@ -251,6 +255,11 @@ impl Worker {
             unused: 0,
             doing: Doing::Nothing,
         });
+        if let Some((number, error)) = self.early_failure.take()
+            && number == self.number
+        {
+            self.link.set_failure(Some(error));
+        }
         self.deliver_early();
     }
 
@@ -284,9 +293,12 @@ impl Worker {
         let mut any = self.receive_packets();
         while let Some((_, bytes)) = self.world.poll(TAG_FAILED) {
             any = true;
-            let number = bytes.first_chunk::<8>().map(|number| u64::from_le_bytes(*number));
-            if number == Some(self.number) && self.plan.is_some() && self.link.check().is_ok() {
-                self.link.set_failure(Some(decode_error(&bytes[8..])));
+            let Some((number, told)) = bytes.split_first_chunk::<8>() else { continue };
+            let number = u64::from_le_bytes(*number);
+            if number > self.number {
+                self.early_failure = Some((number, decode_error(told)));
+            } else if number == self.number && self.plan.is_some() && self.link.check().is_ok() {
+                self.link.set_failure(Some(decode_error(told)));
             }
         }
         while let Some((_, bytes)) = self.world.poll(TAG_FIGURES) {
