@@ -28,9 +28,9 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
         r"column \d+ is|is out of order|rows instead of",
     ),
     (
-        "DuckDB rounds the other side of a set operation to the digits of a sum of decimals, decimal(38, s)",
+        "DuckDB rounds what meets a sum of decimals in a set operation or IN to the digits of the sum, decimal(38, s)",
         ("duckdb",),
-        r"\bsum\(.* (union|intersect|except) | (union|intersect|except) .*\bsum\(",
+        r"\bsum\(.* (union|intersect|except) | (union|intersect|except) .*\bsum\(|\bin \(select (distinct )?sum\(",
         r"Decimal\('[^']*'\) instead of Decimal\(|rows instead of",
     ),
     (
