@@ -28,8 +28,19 @@ const REPEATED: char = '\u{1}';
 ///
 /// # Errors
 /// A construct that is not offered, with its place.
-pub(crate) fn query(mut query: Box<Query>, names: Names) -> Result<Box<Query>> {
-    match VisitMut::visit(&mut query, &mut Check { names }) {
+pub(crate) fn query(query: Box<Query>, names: Names) -> Result<Box<Query>> {
+    visited(query, &mut Check { names })
+}
+
+/// The query as a visitor has left it.
+///
+/// # Errors
+/// The visitor's.
+pub(crate) fn visited(
+    mut query: Box<Query>,
+    visitor: &mut impl VisitorMut<Break = Error>,
+) -> Result<Box<Query>> {
+    match VisitMut::visit(&mut query, visitor) {
         ControlFlow::Continue(()) => Ok(query),
         ControlFlow::Break(error) => Err(error),
     }
@@ -347,7 +358,8 @@ fn check_scalar(function: &Function, place: Tokens) -> Flow {
     ControlFlow::Continue(())
 }
 
-/// Whether an argument is `table.*`, a whole row: `count(t.*)` would count the rows that a join has filled with NULLs.
+/// Whether an argument is `table.*`, a whole row: `count(t.*)` would count the rows that a join has
+/// filled with NULLs.
 fn is_row(arg: &FunctionArg) -> bool {
     matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)))
 }

@@ -2,9 +2,9 @@
 //!
 //! A decimal beside a double becomes a double, as in PostgreSQL; DataFusion makes both decimals,
 //! which hold less. Whole numbers and doubles beside `real` are compared as doubles; DataFusion
-//! takes `real`, which rounds them. A date beside a timestamp becomes one of the timestamp's unit; DataFusion takes
-//! nanoseconds, which end in 2262. Times of several units, as files have them, become those of the
-//! finest; DataFusion finds no type for them.
+//! takes `real`, which rounds them. A date beside a timestamp becomes one of the timestamp's unit;
+//! DataFusion takes nanoseconds, which end in 2262. Times of several units, as files have them,
+//! become those of the finest; DataFusion finds no type for them.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::{Column, DFSchema, NullEquality};
@@ -93,8 +93,8 @@ pub(crate) fn compared_exactly(
     Some(surroundings.number_function(name)?.call(vec![left.clone(), right.clone()]))
 }
 
-/// A timestamp in nanoseconds and a moment that 64 bits of nanoseconds may not hold: it is outside of
-/// the years 1678 to 2261, or a column's. A text becomes such a moment.
+/// A timestamp in nanoseconds and a moment that 64 bits of nanoseconds may not hold: it is outside
+/// of the years 1678 to 2261, or a column's. A text becomes such a moment.
 fn moments_apart(left: (&Expr, &DataType), right: (&Expr, &DataType)) -> Option<(Expr, Expr)> {
     let nanos = |data_type: &DataType| matches!(data_type, DataType::Timestamp(TimeUnit::Nanosecond, _));
     let other = |(fine, fine_type): (&Expr, &DataType), (expr, data_type): (&Expr, &DataType)| {
@@ -124,7 +124,7 @@ fn is_null(expr: &Expr) -> bool {
 }
 
 /// Whether a literal is a moment that nanoseconds hold.
-fn has_nanos(expr: &Expr, nanos: &DataType) -> bool {
+pub(crate) fn has_nanos(expr: &Expr, nanos: &DataType) -> bool {
     match expr {
         Expr::Literal(value, _) => value.cast_to(nanos).is_ok(),
         Expr::Cast(cast) => matches!(&*cast.expr, Expr::Literal(value, _) if value.cast_to(nanos).is_ok()),
@@ -183,7 +183,8 @@ pub(crate) fn list_compared_exactly(
     found.then(|| if negated { Expr::Not(Box::new(whole)) } else { whole })
 }
 
-/// `CASE operand WHEN …` as a CASE of such comparisons, where one of them is one. Whether it changed.
+/// `CASE operand WHEN …` as a CASE of such comparisons, where one of them is one. Whether it
+/// changed.
 pub(crate) fn case_compared_exactly(
     case: &mut Case,
     schema: &DFSchema,
@@ -380,7 +381,8 @@ pub(crate) fn join(mut join: Join) -> PlannerResult<LogicalPlan> {
     for (left, right) in &mut join.on {
         let types = [left.get_type(join.left.schema())?, right.get_type(join.right.schema())?];
         if let Some(common) = narrow_common(&types) {
-            // What does not fit the common type equals nothing of the other side, and is not its NULL.
+            // What does not fit the common type equals nothing of the other side, and is not its
+            // NULL.
             if join.null_equality == NullEquality::NullEqualsNull {
                 nulls.push((left.clone().is_null(), right.clone().is_null()));
             }
@@ -445,7 +447,8 @@ pub(crate) fn in_subquery(test: &mut InSubquery, schema: &DFSchema) -> PlannerRe
 pub(crate) fn values(mut values: Values) -> Values {
     let schema = DFSchema::empty();
     for (column, field) in values.schema.fields().iter().enumerate() {
-        // One of the values is a double, and so are all. A cast of the user's looks like the planner's.
+        // One of the values is a double, and so are all. A cast of the user's looks like the
+        // planner's.
         if *field.data_type() == DataType::Float64 {
             continue;
         }
@@ -460,8 +463,8 @@ pub(crate) fn values(mut values: Values) -> Values {
     values
 }
 
-/// What a cast to this type casts; an expression that is no such cast stays, and so does a text literal, which may have been given
-/// its type.
+/// What a cast to this type casts; an expression that is no such cast stays, and so does a text
+/// literal, which may have been given its type.
 fn uncast<'a>(expr: &'a Expr, to: &DataType) -> &'a Expr {
     match expr {
         Expr::Cast(cast) if cast.field.data_type() == to && !is_text(&cast.expr) => &cast.expr,
@@ -479,8 +482,8 @@ pub(crate) fn union(mut union: Union) -> PlannerResult<Union> {
     let common: Vec<Option<DataType>> = (0..columns)
         .map(|column| {
             let all: Vec<DataType> = union.inputs.iter().filter_map(|input| types(input, column)).collect();
-            // The planner takes the first input's type until it has found the common one: what looks at a union
-            // before sees floats at once.
+            // The planner takes the first input's type until it has found the common one: what
+            // looks at a union before sees floats at once.
             let float = [DataType::Float64, DataType::Float32].into_iter().find(|float| all.contains(float));
             column_type(&all).or(float.filter(|_| all.iter().any(DataType::is_integer)))
         })

@@ -19,7 +19,7 @@ use tessera_ops::expression::Library;
 use tessera_types::{Code, Error, Result, SqlState};
 
 use crate::catalog::{Catalog, Table};
-use crate::common_types::time_unit;
+use crate::common_types::{cast, time_unit};
 use crate::error::to_datafusion;
 use crate::file_functions;
 use crate::functions::{Arithmetic, aggregates};
@@ -27,7 +27,7 @@ use crate::operators::NEGATIVE;
 use crate::own_functions::{self, OWN};
 use crate::standard::STANDARD;
 use crate::statement::Settings;
-use crate::text_literals::{holding, literal_type};
+use crate::text_literals::{holding, is_text, literal_type};
 use crate::types::planning_schema;
 use crate::user_function::planned;
 
@@ -423,7 +423,8 @@ impl ExprPlanner for Operators {
     }
 }
 
-/// A comparison of a text literal and another type: a literal of that type, where the planner finds no type for both.
+/// A comparison of a text literal and another type: a literal of that type, where the planner finds
+/// no type for both.
 fn beside_literal(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let (literal, other) = match (is_text(&raw.left), is_text(&raw.right)) {
         (true, false) => (&mut raw.left, &raw.right),
@@ -465,33 +466,18 @@ fn times_in_one_unit(raw: RawBinaryExpr, schema: &DFSchema) -> Attempt<RawBinary
     let types = (data_type(&raw.left), data_type(&raw.right));
     let is_interval = |data_type: &Option<DataType>| matches!(data_type, Some(DataType::Interval(_)));
     let unit = |data_type: &Option<DataType>| data_type.as_ref().and_then(time_unit);
+    let (mut left, mut right) = (raw.left, raw.right);
+    let interval = DataType::Interval(arrow::datatypes::IntervalUnit::MonthDayNano);
     match (unit(&types.0), unit(&types.1)) {
         // A time is an interval since midnight.
-        (Some(_), None) if is_interval(&types.1) => {
-            let left = Expr::Cast(Cast::new(
-                Box::new(raw.left),
-                DataType::Interval(arrow::datatypes::IntervalUnit::MonthDayNano),
-            ));
-            Attempt::Planned(datafusion_expr::binary_expr(left, operator, raw.right))
-        }
-        (None, Some(_)) if is_interval(&types.0) => {
-            let right = Expr::Cast(Cast::new(
-                Box::new(raw.right),
-                DataType::Interval(arrow::datatypes::IntervalUnit::MonthDayNano),
-            ));
-            Attempt::Planned(datafusion_expr::binary_expr(raw.left, operator, right))
-        }
-        (Some(left), Some(right)) if left != right => {
-            let (mut left, mut right) = (raw.left, raw.right);
+        (Some(_), None) if is_interval(&types.1) => cast(&mut left, interval),
+        (None, Some(_)) if is_interval(&types.0) => cast(&mut right, interval),
+        (Some(a), Some(b)) if a != b => {
             crate::common_types::unify(vec![&mut left, &mut right], schema);
-            Attempt::Planned(datafusion_expr::binary_expr(left, operator, right))
         }
-        _ => Attempt::Original(raw),
+        _ => return Attempt::Original(RawBinaryExpr { op: raw.op, left, right }),
     }
-}
-
-fn is_text(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(datafusion_common::ScalarValue::Utf8(_), _))
+    Attempt::Planned(datafusion_expr::binary_expr(left, operator, right))
 }
 
 /// A string literal beside another type is a literal of a type that fits it, as PostgreSQL's are.

@@ -1,6 +1,6 @@
 //! Functions in FROM that read files: `read_csv('path', delim = ';')`. The planner knows no names of
-//! arguments; options become literals, three each: a name, what kind of value it has, and the value,
-//! whose parts stand between separators.
+//! arguments; options become literals, three each: a name, what kind of value it has, and the
+//! value, whose parts stand between separators.
 
 use std::ops::ControlFlow;
 

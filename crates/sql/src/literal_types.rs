@@ -1,25 +1,22 @@
-//! Text literals that the planner would take for texts: in VALUES beside other types, as far as their text shows them, and as
-//! conditions.
+//! Text literals that the planner would take for texts: in VALUES beside other types, as far as
+//! their text shows them, and as conditions.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Query, Select, SetExpr, TimezoneInfo, UnaryOperator, Value,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 use tessera_types::{Error, Result};
 
-use crate::check::Flow;
+use crate::check::{Flow, visited};
 
 /// The query with such literals as casts.
 ///
 /// # Errors
 /// None that text of a user could cause.
-pub(crate) fn typed(mut query: Box<Query>) -> Result<Box<Query>> {
-    match VisitMut::visit(&mut query, &mut Literals) {
-        ControlFlow::Continue(()) => Ok(query),
-        ControlFlow::Break(error) => Err(error),
-    }
+pub(crate) fn typed(query: Box<Query>) -> Result<Box<Query>> {
+    visited(query, &mut Literals)
 }
 
 struct Literals;
@@ -89,7 +86,8 @@ fn one_type(exprs: Vec<&mut Expr>) {
     }
 }
 
-/// The type of an expression, where its text shows one that the planner does not bring together with text.
+/// The type of an expression, where its text shows one that the planner does not bring together
+/// with text.
 fn shown_type(expr: &Expr) -> Option<DataType> {
     match expr {
         Expr::Nested(inner) => shown_type(inner),
@@ -119,7 +117,8 @@ fn shown_type(expr: &Expr) -> Option<DataType> {
     }
 }
 
-/// A type of dates, times, bytes, booleans or lists, with all digits; of numbers and texts the planner takes care.
+/// A type of dates, times, bytes, booleans or lists, with all digits; of numbers and texts the
+/// planner takes care.
 fn without_precision(data_type: &DataType) -> Option<DataType> {
     Some(match data_type {
         DataType::Timestamp(_, zone) => DataType::Timestamp(None, *zone),

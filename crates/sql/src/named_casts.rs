@@ -18,7 +18,7 @@ use sqlparser::ast::{
 };
 use tessera_types::{Error, Result};
 
-use crate::check::{Flow, normalised};
+use crate::check::{Flow, normalised, visited};
 
 /// The function's name, which no identifier of a user's spells by accident.
 pub(crate) const NAMED_CAST: &str = "cast as";
@@ -27,11 +27,8 @@ pub(crate) const NAMED_CAST: &str = "cast as";
 ///
 /// # Errors
 /// None that text of a user could cause.
-pub(crate) fn wrapped(mut query: Box<Query>) -> Result<Box<Query>> {
-    match VisitMut::visit(&mut query, &mut Queries) {
-        ControlFlow::Continue(()) => Ok(query),
-        ControlFlow::Break(error) => Err(error),
-    }
+pub(crate) fn wrapped(query: Box<Query>) -> Result<Box<Query>> {
+    visited(query, &mut Queries)
 }
 
 struct Queries;
@@ -67,7 +64,8 @@ fn terms_named(terms: &mut SetExpr) -> Flow {
     ControlFlow::Continue(())
 }
 
-/// Wraps the casts of a SELECT, and of the keys that sort it, where they would be taken for something else.
+/// Wraps the casts of a SELECT, and of the keys that sort it, where they would be taken for
+/// something else.
 fn selects_named<'a>(select: &'a mut Select, mut keys: Vec<&'a mut Expr>) -> Flow {
     let sorted: Vec<String> = keys.iter().filter_map(|key| result_column(key, select)).collect();
     let mut exprs = expressions(select);

@@ -4,12 +4,12 @@
 //! tokens that are one number become one, and literals that are doubles become casts of their text, which is read with
 //! correct rounding.
 
-use sqlparser::ast::{CastKind, DataType, Expr, Query, Value, VisitMut, VisitorMut};
+use sqlparser::ast::{CastKind, DataType, Expr, Query, Value, VisitorMut};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::ops::ControlFlow;
 use tessera_types::{Code, Error, Result, Span};
 
-use crate::check::Flow;
+use crate::check::{Flow, visited};
 use crate::dialect::Tessera;
 use crate::error::from_parser;
 
@@ -153,11 +153,8 @@ fn junk(token: &TokenWithSpan, text: &str) -> Error {
 ///
 /// # Errors
 /// A literal beyond the range of double precision.
-pub(crate) fn doubles(mut query: Box<Query>) -> Result<Box<Query>> {
-    match VisitMut::visit(&mut query, &mut Doubles) {
-        ControlFlow::Continue(()) => Ok(query),
-        ControlFlow::Break(error) => Err(error),
-    }
+pub(crate) fn doubles(query: Box<Query>) -> Result<Box<Query>> {
+    visited(query, &mut Doubles)
 }
 
 struct Doubles;

@@ -1,5 +1,6 @@
-//! `coalesce`, `greatest` and `least` as the planner sees them: a text literal beside another type is a literal of that type. The
-//! planner's own see types only, not what is a literal; they take their places back once names are resolved.
+//! `coalesce`, `greatest` and `least` as the planner sees them: a text literal beside another type
+//! is a literal of that type. The planner's own see types only, not what is a literal; they take
+//! their places back once names are resolved.
 
 use std::sync::Arc;
 

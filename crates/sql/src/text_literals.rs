@@ -1,16 +1,17 @@
-//! The types of text literals beside other types in the planner's expressions: PostgreSQL reads such a literal as one of the type
-//! that the others have.
+//! The types of text literals beside other types in the planner's expressions: PostgreSQL reads
+//! such a literal as one of the type that the others have.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::DFSchema;
 use datafusion_expr::{Expr, ExprSchemable, LogicalPlan, Union};
 use tessera_types::DECIMAL_PRECISION_MAX;
 
-use crate::common_types::{cast, cast_columns, digits, finest_moment};
+use crate::common_types::{cast, cast_columns, digits, finest_moment, has_nanos};
 use crate::logical::PlannerResult;
 use crate::one_type::is_text_literal;
 
-/// Casts text literals beside numbers of one column to a type of numbers that holds them. Whether there are some.
+/// Casts text literals beside numbers of one column to a type of numbers that holds them. Whether
+/// there are some.
 pub(crate) fn literals_as_numbers(operands: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let texts: Vec<String> = operands.iter().filter_map(|expr| text_of(expr)).collect();
     let others = operands.iter().filter(|expr| !is_text(expr));
@@ -22,7 +23,8 @@ pub(crate) fn literals_as_numbers(operands: &mut [&mut Expr], schema: &DFSchema)
     true
 }
 
-/// The type of text literals beside numbers of these types; decimals keep all digits of the literals.
+/// The type of text literals beside numbers of these types; decimals keep all digits of the
+/// literals.
 fn number_type(types: &[DataType], texts: &[String]) -> Option<DataType> {
     let types: Vec<&DataType> = types.iter().filter(|data_type| !data_type.is_null()).collect();
     if types.is_empty() || !types.iter().all(|data_type| data_type.is_numeric()) {
@@ -53,7 +55,8 @@ fn text_of(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Casts text literals among operands of one type to the type of the others. Whether there are some.
+/// Casts text literals among operands of one type to the type of the others. Whether there are
+/// some.
 pub(crate) fn typed_literals(operands: &mut [&mut Expr], schema: &DFSchema) -> bool {
     if !operands.iter().any(|expr| is_text(expr)) {
         return false;
@@ -68,12 +71,11 @@ pub(crate) fn typed_literals(operands: &mut [&mut Expr], schema: &DFSchema) -> b
     true
 }
 
-/// The type for a literal beside values of this one: nanoseconds end in 2262, and a literal beyond is in microseconds.
+/// The type for a literal beside values of this one: nanoseconds end in 2262, and a literal beyond
+/// is in microseconds.
 pub(crate) fn holding(to: &DataType, literal: &Expr) -> DataType {
-    match (to, literal) {
-        (DataType::Timestamp(TimeUnit::Nanosecond, zone), Expr::Literal(value, _))
-            if value.cast_to(to).is_err() =>
-        {
+    match to {
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) if !has_nanos(literal, to) => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
         _ => to.clone(),
@@ -84,7 +86,8 @@ pub(crate) fn is_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if is_text_literal(value))
 }
 
-/// The type of a text literal beside values of these types; none where it is a text or a number, which the planner sees to.
+/// The type of a text literal beside values of these types; none where it is a text or a number,
+/// which the planner sees to.
 pub(crate) fn literal_type(types: &[DataType]) -> Option<DataType> {
     use DataType::{Binary, Boolean, Date32, Interval, List, Time32, Time64, Timestamp};
     let mut types = types.iter().filter(|data_type| !data_type.is_null()).peekable();
@@ -98,7 +101,8 @@ pub(crate) fn literal_type(types: &[DataType]) -> Option<DataType> {
     (takes && all.iter().all(|data_type| **data_type == first)).then_some(first)
 }
 
-/// Gives literals of text that are columns of an input the type that the others have there, as PostgreSQL does.
+/// Gives literals of text that are columns of an input the type that the others have there, as
+/// PostgreSQL does.
 pub(crate) fn typed_columns(union: &mut Union) -> PlannerResult<()> {
     let columns = union.inputs.first().map_or(0, |input| input.schema().fields().len());
     for column in 0..columns {

@@ -29,7 +29,8 @@ pub(crate) struct List {
     lengths: Vec<usize>,
 }
 
-/// The strings (or bytes) of a group, each behind the first with its separator before it; NULLs are left out.
+/// The strings (or bytes) of a group, each behind the first with its separator before it; NULLs are
+/// left out.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
     texts: Vec<Option<Vec<u8>>>,

@@ -1,5 +1,5 @@
-//! `corr`, `covar_*` and `regr_*`: from six sums over pairs of doubles, kept by the method of Youngs and Cramer as PostgreSQL
-//! keeps them.
+//! `corr`, `covar_*` and `regr_*`: from six sums over pairs of doubles, kept by the method of
+//! Youngs and Cramer as PostgreSQL keeps them.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -87,7 +87,8 @@ fn overflow() -> Error {
 /// Words of a [`RegressionState`].
 pub(crate) const WORDS: usize = size_of::<RegressionState>() / 8;
 
-/// How many pairs there are, the sums of their parts, and the sums of products of distances from the means (6 words).
+/// How many pairs there are, the sums of their parts, and the sums of products of distances from
+/// the means (6 words).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RegressionState {

@@ -1,5 +1,6 @@
-//! `var_samp`, `var_pop`, `stddev_samp`, `stddev_pop`: from exact sums for integers and decimals; for floats by the method of
-//! Youden and Cramer, merged by Chan's, as in PostgreSQL, with whose results theirs agree to the last digit.
+//! `var_samp`, `var_pop`, `stddev_samp`, `stddev_pop`: from exact sums for integers and decimals;
+//! for floats by the method of Youngs and Cramer, merged by Chan's, as in PostgreSQL, with whose
+//! results theirs agree to the last digit.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -65,9 +66,9 @@ impl VarianceState {
 // SAFETY: three words, no padding, every pattern is a value.
 unsafe impl Pod for VarianceState {}
 
-struct YoudenCramer;
+struct YoungsCramer;
 
-impl Fold for YoudenCramer {
+impl Fold for YoungsCramer {
     type State = VarianceState;
     type Value = f64;
 
@@ -94,7 +95,7 @@ pub(crate) struct Variance {
 impl Aggregate for Variance {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = to_form(plain(args, 0)?, &DataType::Float64)?;
-        fold_array(&YoudenCramer, area, self.offset, groups, array.as_primitive::<Float64Type>())
+        fold_array(&YoungsCramer, area, self.offset, groups, array.as_primitive::<Float64Type>())
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {

@@ -377,8 +377,8 @@ pub(crate) fn shift(
 /// The seconds of 2100-01-01: the list of a zone's changes ends before it.
 const LISTED_SECONDS: i64 = 4_102_444_800;
 
-/// A moment at which a zone's clocks stand as they do at this one by its last rules: in a year that the list of changes has, and
-/// that has the same days of the week.
+/// A moment at which a zone's clocks stand as they do at this one by its last rules: in a year that
+/// the list of changes has, and that has the same days of the week.
 pub(crate) fn with_rules(seconds: i64) -> i64 {
     if seconds < LISTED_SECONDS {
         return seconds;

@@ -1,4 +1,5 @@
-//! Functions of angles in degrees, exact where their values are: `sind(30)` is 0.5. As PostgreSQL computes them.
+//! Functions of angles in degrees, exact where their values are: `sind(30)` is 0.5. As PostgreSQL
+//! computes them.
 
 const DEGREE: f64 = std::f64::consts::PI / 180.0;
 

@@ -1,4 +1,5 @@
-//! `greatest` and `least` of lists, structs and maps, in the order of comparisons; NULLs are passed over.
+//! `greatest` and `least` of lists, structs and maps, in the order of comparisons; NULLs are passed
+//! over.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::kernels::zip::zip;

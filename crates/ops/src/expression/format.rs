@@ -252,7 +252,8 @@ pub(crate) fn write_single(text: &mut String, value: f32, whole: Whole) {
 /// Larger floats have no neighbor as near as a number of few digits.
 const WIDE: f64 = 1e37;
 
-/// Digits that are as far from a neighbor as from the value are not the value's: PostgreSQL takes more.
+/// Digits that are as far from a neighbor as from the value are not the value's: PostgreSQL takes
+/// more.
 fn between_neighbors(
     scientific: &mut String,
     value: i128,

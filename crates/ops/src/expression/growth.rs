@@ -55,7 +55,8 @@ pub(crate) fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
         "repeat" | "array_repeat" | "list_repeat" => {
             args.first().map_or(1, |(value, _)| size(value).max(1)).saturating_mul(count.unwrap_or(0))
         }
-        // A character has up to four bytes. A longer text than that is an error of the function, whatever the budget.
+        // A character has up to four bytes. A longer text than that is an error of the function,
+        // whatever the budget.
         "lpad" | "rpad" => {
             count.filter(|count| *count <= CHARACTERS_MAX as u128).unwrap_or(0).saturating_mul(4)
         }

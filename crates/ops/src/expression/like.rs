@@ -178,7 +178,7 @@ impl Kernel for Match {
         }
         let input = argument(args, 0)?;
         let texts = strings(input)?;
-        // Without a text nobody asks whether the pattern is one.
+        // Where all texts are NULL, the pattern is not read: what is wrong with it raises nothing.
         if input.array.null_count() > 0 && (0..rows).all(|row| texts.is_null(input.at(row))) {
             return Ok(nulls(&Atom::Boolean, rows));
         }

@@ -360,8 +360,8 @@ fn is_long(text: &str) -> bool {
     text.split_once('.').is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() > 9)
 }
 
-/// The offset in force in a zone at a local time, in seconds. A time that a change of clocks repeats counts as the later one;
-/// one that it skips is told by the clocks before it.
+/// The offset in force in a zone at a local time, in seconds. A time that a change of clocks
+/// repeats counts as the later one; one that it skips is told by the clocks before it.
 pub(crate) fn offset_in(local: i64, zone: &Tz) -> i64 {
     const DAY_SECONDS: i64 = 86_400;
     DateTime::from_timestamp(with_rules(local), 0)

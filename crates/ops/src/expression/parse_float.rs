@@ -29,7 +29,8 @@ pub(super) fn single(text: &str) -> Result<f32, Failure> {
 /// Hexadecimal digits that a float is read from.
 const HEXADECIMAL_DIGITS_MAX: usize = 32;
 
-/// The value that a text was read as, unless the text's own is too large or too small; NaN without a sign.
+/// The value that a text was read as, unless the text's own is too large or too small; NaN without
+/// a sign.
 fn in_range(text: &str, value: f64) -> Result<f64, Failure> {
     let mantissa = || text.split(['e', 'E']).next().unwrap_or(text);
     match () {

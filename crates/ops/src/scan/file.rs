@@ -282,18 +282,25 @@ pub(crate) fn column_atom(field: &FieldRef) -> Result<Atom> {
 
 /// The field with texts where Arrow says that bytes are a UUID.
 fn with_texts_of_uuids(field: &FieldRef) -> FieldRef {
-    let item = |field: &FieldRef| with_texts_of_uuids(field);
-    let data_type = match field.data_type() {
-        DataType::FixedSizeBinary(UUID_BYTES) if field.extension_type_name() == Some("arrow.uuid") => {
-            DataType::Utf8
-        }
-        DataType::List(inner) => DataType::List(item(inner)),
-        DataType::LargeList(inner) => DataType::LargeList(item(inner)),
-        DataType::ListView(inner) => DataType::ListView(item(inner)),
-        DataType::LargeListView(inner) => DataType::LargeListView(item(inner)),
-        DataType::FixedSizeList(inner, size) => DataType::FixedSizeList(item(inner), *size),
-        DataType::Map(entries, ordered) => DataType::Map(item(entries), *ordered),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
+    with_types(field, &|field| {
+        let is_uuid = *field.data_type() == DataType::FixedSizeBinary(UUID_BYTES)
+            && field.extension_type_name() == Some("arrow.uuid");
+        is_uuid.then_some(DataType::Utf8)
+    })
+}
+
+/// The field, or fields within it, with other types where `change` gives one.
+pub(crate) fn with_types(field: &FieldRef, change: &dyn Fn(&FieldRef) -> Option<DataType>) -> FieldRef {
+    let inner = |field: &FieldRef| with_types(field, change);
+    let data_type = match (change(field), field.data_type()) {
+        (Some(changed), _) => changed,
+        (None, DataType::List(item)) => DataType::List(inner(item)),
+        (None, DataType::LargeList(item)) => DataType::LargeList(inner(item)),
+        (None, DataType::ListView(item)) => DataType::ListView(inner(item)),
+        (None, DataType::LargeListView(item)) => DataType::LargeListView(inner(item)),
+        (None, DataType::FixedSizeList(item, size)) => DataType::FixedSizeList(inner(item), *size),
+        (None, DataType::Map(entries, ordered)) => DataType::Map(inner(entries), *ordered),
+        (None, DataType::Struct(fields)) => DataType::Struct(fields.iter().map(inner).collect()),
         _ => return field.clone(),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))

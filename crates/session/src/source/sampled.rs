@@ -57,8 +57,9 @@ pub(super) fn describe(storage: &Storage, source: &Source) -> Result<(Tuple, Sta
         }
         _ => {
             let (tuple, mut params) = csv::infer(&readers, &source.options)?;
-            // Without a header, declared columns name the fields in order, as the option columns does.
-            // A field more is one that a delimiter at the end of records leaves, or an error of its record.
+            // Without a header, declared columns name the fields in order, as the option columns
+            // does. A field more is one that a delimiter at the end of records leaves, or an error
+            // of its record.
             let is_named = source.options.get("names").is_some();
             let more = usize::from(params.get("header") == Some(&Value::Boolean(false)));
             if let (Some(declared), Some(_)) = (&source.declared, params.get("names")) {

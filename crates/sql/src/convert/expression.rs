@@ -416,7 +416,8 @@ impl Converter<'_> {
     }
 }
 
-/// What the parser makes of BETWEEN SYMMETRIC: two tests of one value, with the bounds in either order.
+/// What the parser makes of BETWEEN SYMMETRIC: two tests of one value, with the bounds in either
+/// order.
 fn symmetric(binary: &BinaryExpr) -> Option<&Between> {
     let (Logical::Between(left), Logical::Between(right)) = (&*binary.left, &*binary.right) else {
         return None;

@@ -372,7 +372,8 @@ impl Region<'_> {
         Ok(self.tree(full, &best, &mut units)?.filtered(late))
     }
 
-    /// The relation of a set of units. It is an error if no tree was found of it: never is a unit left out.
+    /// The relation of a set of units. It is an error if no tree was found of it: never is a unit
+    /// left out.
     fn tree(&self, set: usize, best: &Best, units: &mut [Option<Unit>]) -> Result<Relation> {
         let split = best.get(&set).and_then(|candidate| candidate.split);
         let Some((left, right)) = split else {

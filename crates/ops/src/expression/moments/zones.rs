@@ -12,7 +12,8 @@ pub(crate) enum Zone {
     Named(Tz),
 }
 
-/// The offsets of zones by their short names, in seconds east of Greenwich: PostgreSQL's default list.
+/// The offsets of zones by their short names, in seconds east of Greenwich: PostgreSQL's default
+/// list.
 const SHORT: [(&str, i64); 145] = [
     ("acdt", 37800),
     ("acsst", 37800),

@@ -1,7 +1,7 @@
-//! Lines of text before a CSV file's header: a title, who made the file, when.
+//! Lines of text before a CSV file's header: a title, an author, a date.
 //!
-//! They are taken for that only where nothing else can be meant: what follows has records of the same
-//! number of fields and a header, which the lines before it have not.
+//! They are taken for that only where nothing else can be meant: what follows has records of the
+//! same number of fields and a header, which the lines before it have not.
 
 use std::collections::HashSet;
 
@@ -62,8 +62,8 @@ fn line_after(bytes: &[u8], start: usize) -> Option<usize> {
     Some(at + 1 + usize::from(is_pair))
 }
 
-/// The lines before a header: how many have text, and whether any is blank. Nothing where one has so
-/// many fields that it may be a record.
+/// The lines before a header: how many have text, and whether any is blank. Nothing where one has
+/// so many fields that it may be a record.
 fn lines_before(options: &CsvOptions, bytes: &[u8], fields: usize) -> Option<(usize, bool)> {
     // A preamble has its quotes as it likes.
     let bare = CsvOptions { quote: None, escape: None, ..options.clone() };
@@ -85,9 +85,9 @@ fn lines_before(options: &CsvOptions, bytes: &[u8], fields: usize) -> Option<(us
     (texts > 0).then_some((texts, any_blank))
 }
 
-/// Whether the first of these records can only be a header: one of the columns below is not text, and
-/// its value there is of another type; or all are text, and it has names where the lines `before` it
-/// leave no doubt.
+/// Whether the first of these records can only be a header: one of the columns below is not text,
+/// and its value there is of another type; or all are text, and it has names where the lines
+/// `before` it leave no doubt.
 fn has_header(
     options: &CsvOptions,
     bytes: &[u8],

@@ -1,6 +1,6 @@
-//! Intervals on their way into a Parquet file, which has them as months, days and milliseconds, none
-//! of them negative. Arrow's writer does not know them: it is told that they are bytes, and the
-//! file's schema says what these mean.
+//! Intervals on their way into a Parquet file, which has them as months, days and milliseconds,
+//! none of them negative. Arrow's writer does not know them: it is told that they are bytes, and
+//! the file's schema says what these mean.
 
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use tessera_types::{Error, Result, SqlState};
 
 use crate::expression::plain::PARQUET_INTERVAL_BYTES;
 use crate::expression::settled::settled;
+use crate::scan::file::with_types;
 
 const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -81,14 +82,10 @@ impl Written {
 }
 
 fn stored_field(field: &FieldRef) -> FieldRef {
-    let data_type = match field.data_type() {
-        DataType::Interval(IntervalUnit::MonthDayNano) => DataType::FixedSizeBinary(PARQUET_INTERVAL_BYTES),
-        DataType::List(item) => DataType::List(stored_field(item)),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(stored_field).collect()),
-        DataType::Map(entries, ordered) => DataType::Map(stored_field(entries), *ordered),
-        _ => return field.clone(),
-    };
-    Arc::new(field.as_ref().clone().with_data_type(data_type))
+    with_types(field, &|field| {
+        let is_interval = *field.data_type() == DataType::Interval(IntervalUnit::MonthDayNano);
+        is_interval.then_some(DataType::FixedSizeBinary(PARQUET_INTERVAL_BYTES))
+    })
 }
 
 fn stored(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {

@@ -2,8 +2,9 @@
 //!
 //! The Arrow reader is told other types than it would choose where its own lose something: intervals are
 //! read as their bytes (it would drop the months), strings as views (which have no bound on the bytes
-//! of a column), enums as the strings that they are, UUIDs as their bytes (which become texts later), and old
-//! timestamps of 96 bits in microseconds, which hold every year. A column whose type it does not know is no reason to refuse the others.
+//! of a column), enums as the strings that they are, UUIDs as their bytes (which become texts
+//! later), and old timestamps of 96 bits in microseconds, which hold every year. A column whose
+//! type it does not know is no reason to refuse the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use tessera_types::Tuple;
 
 use crate::expression::plain::UUID_BYTES;
-use crate::scan::file::readable_tuple;
+use crate::scan::file::{readable_tuple, with_types};
 
 /// How the columns of a file are read.
 #[derive(Debug)]
@@ -251,21 +252,13 @@ fn with_schema(parquet: &ParquetMetaData, root: TypePtr, hinted: bool) -> Parque
 
 /// The field with strings and bytes as views.
 fn with_views(field: &FieldRef) -> FieldRef {
-    let item = |field: &FieldRef| with_views(field);
-    let data_type = match field.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        DataType::Dictionary(_, values) => match **values {
-            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
-            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-            _ => return field.clone(),
-        },
-        DataType::List(inner) => DataType::List(item(inner)),
-        DataType::LargeList(inner) => DataType::LargeList(item(inner)),
-        DataType::FixedSizeList(inner, size) => DataType::FixedSizeList(item(inner), *size),
-        DataType::Map(entries, ordered) => DataType::Map(item(entries), *ordered),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
-        _ => return field.clone(),
+    let view = |data_type: &DataType| match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 => Some(DataType::Utf8View),
+        DataType::Binary | DataType::LargeBinary => Some(DataType::BinaryView),
+        _ => None,
     };
-    Arc::new(field.as_ref().clone().with_data_type(data_type))
+    with_types(field, &|field| match field.data_type() {
+        DataType::Dictionary(_, values) => view(values),
+        data_type => view(data_type),
+    })
 }

@@ -110,8 +110,8 @@ struct Worker {
     plan: Option<Running>,
     /// Of the last plan.
     number: u64,
-    /// That a later plan has failed, which this rank has not heard of yet: a rank can fail at once, and MPI orders only
-    /// messages of one tag.
+    /// That a later plan has failed, which this rank has not heard of yet: a rank can fail at once,
+    /// and MPI orders only messages of one tag.
     early_failure: Option<(u64, Error)>,
     sending: Vec<Pending<Arc<Vec<u8>>>>,
     outbox: Outbox,
