@@ -41,6 +41,8 @@ mod operators;
 mod order;
 mod own_functions;
 mod parse;
+#[allow(dead_code, unused_imports)]
+mod postgres;
 mod precision;
 mod push;
 mod raise;
