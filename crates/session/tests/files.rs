@@ -53,6 +53,10 @@ fn a_named_format_is_read_whatever_the_name_ends_in() {
         ("select * from '{}/x.tsv'", "1,5 2"),
         ("select * from read_json('{}/x.log')", "1"),
         ("create external table t stored as csv location '{}/x.txt'; select * from t", "1 2"),
+        (
+            "create external table t options (delimiter E'\\t') location '{}/x.tsv' stored as csv; select * from t",
+            "1,5 2",
+        ),
         ("copy (select 1 as a) to '{}/y.1' (format csv); select * from read_csv('{}/y.1')", "1"),
         ("copy (select 1 as a) to '{}/y.2' (format json); select * from read_json('{}/y.2')", "1"),
         ("copy (select 1 as a) to '{}/y.3' (format parquet); select * from read_parquet('{}/y.3')", "1"),

@@ -22,6 +22,7 @@ mod dialect;
 mod distinct;
 mod error;
 mod estimate;
+mod external_table;
 mod file_functions;
 mod from_first;
 mod functions;

@@ -71,10 +71,7 @@ pub(crate) fn of_text(text: &str, surroundings: &Surroundings<'_>) -> Result<Log
         return Err(Error::semantic("a view is a query"));
     };
     match *parsed {
-        datafusion_sql::parser::Statement::Statement(statement) => match *statement {
-            Statement::Query(query) => of_query(query, surroundings),
-            _ => Err(Error::semantic("a view is a query")),
-        },
+        Statement::Query(query) => of_query(query, surroundings),
         _ => Err(Error::semantic("a view is a query")),
     }
 }

@@ -1,14 +1,14 @@
 //! Cutting SQL text into statements.
 
-use datafusion_sql::parser::{CopyToSource, DFParser, DFParserBuilder, Statement as Parsed};
-use sqlparser::ast::{ObjectName, Query, Value};
+use sqlparser::ast::{ObjectName, Query, Statement as Parsed, Value};
 use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 use tessera_types::{Code, Error, Result, Span};
 
 use crate::dialect::Tessera;
-use crate::error::from_datafusion;
 use crate::error::from_parser;
+use crate::external_table::{self, ExternalTable};
 use crate::statement::ExplainFormat;
 
 /// The deepest nesting of parentheses, subqueries and the like that the parser follows.
@@ -25,10 +25,21 @@ pub struct ParsedStatement {
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Sql(Box<Parsed>),
-    Copy { query: Box<Query>, path: String, format: Option<String>, options: Vec<(String, String)> },
-    Explain { options: ExplainOptions, inner: Box<Kind> },
+    Copy {
+        query: Box<Query>,
+        path: String,
+        format: Option<String>,
+        options: Vec<(String, String)>,
+    },
+    Explain {
+        options: ExplainOptions,
+        inner: Box<Kind>,
+    },
     Tables,
     Describe(ObjectName),
+    CreateExternalTable(Box<ExternalTable>),
+    /// The setting, in lower case.
+    Reset(String),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -65,20 +76,17 @@ fn end_of(sql: &str) -> Span {
 fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
     let tokens = crate::adjacent::joined(crate::numbers::tokens(sql)?);
     let tokens = crate::from_first::with_select(tokens);
-    let mut parser = DFParserBuilder::new(tokens)
-        .with_dialect(&Tessera)
-        .with_recursion_limit(SQL_DEPTH_MAX)
-        .build()
-        .map_err(from_datafusion)?;
+    let mut parser =
+        Parser::new(&Tessera).with_tokens_with_locations(tokens).with_recursion_limit(SQL_DEPTH_MAX);
     let mut statements = Vec::new();
     loop {
-        while parser.parser.consume_token(&Token::SemiColon) {}
-        let start = parser.parser.peek_token();
+        while parser.consume_token(&Token::SemiColon) {}
+        let start = parser.peek_token();
         if start.token == Token::EOF {
             return Ok(statements);
         }
         let kind = statement(&mut parser)?;
-        let end = parser.parser.peek_token();
+        let end = parser.peek_token();
         if !matches!(end.token, Token::SemiColon | Token::EOF) {
             return Err(unexpected("the end of the statement (;)", &parser));
         }
@@ -103,29 +111,55 @@ fn between(
     sql.get(from..to).unwrap_or(sql).trim().to_string()
 }
 
-fn statement(parser: &mut DFParser<'_>) -> Result<Kind> {
-    let inner = &mut parser.parser;
-    if inner.parse_keyword(Keyword::EXPLAIN) {
+fn statement(parser: &mut Parser<'_>) -> Result<Kind> {
+    if parser.parse_keyword(Keyword::EXPLAIN) {
         let options = explain_options(parser)?;
+        if parser.peek_keyword(Keyword::EXPLAIN) {
+            return Err(unexpected("a query", parser));
+        }
         let inner = Box::new(statement(parser)?);
         return Ok(Kind::Explain { options, inner });
     }
-    if inner.parse_keyword(Keyword::COPY) {
+    if parser.parse_keyword(Keyword::COPY) {
         return copy(parser);
     }
-    if inner.parse_keywords(&[Keyword::SHOW, Keyword::TABLES]) {
+    if parser.parse_keywords(&[Keyword::SHOW, Keyword::TABLES]) {
         return Ok(Kind::Tables);
     }
-    if inner.parse_keyword(Keyword::DESCRIBE) || inner.parse_keyword(Keyword::DESC) {
-        return inner.parse_object_name(false).map(Kind::Describe).map_err(|e| from_parser(&e));
+    if parser.parse_keyword(Keyword::DESCRIBE) || parser.parse_keyword(Keyword::DESC) {
+        return parser.parse_object_name(false).map(Kind::Describe).map_err(|e| from_parser(&e));
     }
-    parser.parse_statement().map(|parsed| Kind::Sql(Box::new(parsed))).map_err(from_datafusion)
+    if parser.parse_keyword(Keyword::RESET) {
+        return reset(parser);
+    }
+    if let Some(create) = external_table::parse(parser).map_err(|e| from_parser(&e))? {
+        return Ok(Kind::CreateExternalTable(Box::new(create)));
+    }
+    parser.parse_statement().map(|parsed| Kind::Sql(Box::new(parsed))).map_err(|e| from_parser(&e))
 }
 
-fn explain_options(parser: &mut DFParser<'_>) -> Result<ExplainOptions> {
+/// `RESET name`, after `RESET`.
+fn reset(parser: &mut Parser<'_>) -> Result<Kind> {
+    let mut parts = Vec::new();
+    loop {
+        match parser.next_token().token {
+            Token::Word(word) => parts.push(word.value.to_ascii_lowercase()),
+            Token::SingleQuotedString(text) => parts.push(text.to_ascii_lowercase()),
+            _ => {
+                parser.prev_token();
+                return Err(unexpected("the name of a setting", parser));
+            }
+        }
+        if !parser.consume_token(&Token::Period) {
+            return Ok(Kind::Reset(parts.join(".")));
+        }
+    }
+}
+
+fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
     let mut options = ExplainOptions::default();
-    if parser.parser.peek_token().token == Token::LParen && option_follows(parser) {
-        parser.parser.next_token();
+    if parser.peek_token().token == Token::LParen && option_follows(parser) {
+        parser.next_token();
         for (name, value) in option_list(parser)? {
             let flag = || match value.to_ascii_lowercase().as_str() {
                 "" | "true" | "on" | "1" => Ok(true),
@@ -149,14 +183,14 @@ fn explain_options(parser: &mut DFParser<'_>) -> Result<ExplainOptions> {
         }
         return Ok(options);
     }
-    options.analyze = parser.parser.parse_keyword(Keyword::ANALYZE);
-    options.verbose = parser.parser.parse_keyword(Keyword::VERBOSE);
+    options.analyze = parser.parse_keyword(Keyword::ANALYZE);
+    options.verbose = parser.parse_keyword(Keyword::VERBOSE);
     Ok(options)
 }
 
 /// Whether the parenthesis after EXPLAIN opens options and not a query.
-fn option_follows(parser: &DFParser<'_>) -> bool {
-    match parser.parser.peek_nth_token(1).token {
+fn option_follows(parser: &Parser<'_>) -> bool {
+    match parser.peek_nth_token(1).token {
         Token::Word(word) => {
             ["analyze", "verbose", "platform", "format"].contains(&word.value.to_ascii_lowercase().as_str())
         }
@@ -174,8 +208,7 @@ fn explain_format(name: &str) -> Result<ExplainFormat> {
 }
 
 /// `name [value], … )`: names in lower case, an absent value empty.
-fn option_list(parser: &mut DFParser<'_>) -> Result<Vec<(String, String)>> {
-    let parser = &mut parser.parser;
+fn option_list(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>> {
     let mut options = Vec::new();
     loop {
         if parser.consume_token(&Token::RParen) {
@@ -211,34 +244,28 @@ fn option_list(parser: &mut DFParser<'_>) -> Result<Vec<(String, String)>> {
 }
 
 /// `COPY table | (query) TO 'path' [STORED AS format] [OPTIONS (…)] [[WITH] (…)]`, after `COPY`.
-fn copy(parser: &mut DFParser<'_>) -> Result<Kind> {
-    let inner = &mut parser.parser;
-    let source = if inner.consume_token(&Token::LParen) {
-        let query = inner.parse_query().map_err(|e| from_parser(&e))?;
-        inner.expect_token(&Token::RParen).map_err(|e| from_parser(&e))?;
-        CopyToSource::Query(query)
+fn copy(parser: &mut Parser<'_>) -> Result<Kind> {
+    let query = if parser.consume_token(&Token::LParen) {
+        let query = parser.parse_query().map_err(|e| from_parser(&e))?;
+        parser.expect_token(&Token::RParen).map_err(|e| from_parser(&e))?;
+        query
     } else {
-        CopyToSource::Relation(inner.parse_object_name(false).map_err(|e| from_parser(&e))?)
+        table_query(&parser.parse_object_name(false).map_err(|e| from_parser(&e))?)?
     };
-    let query = match source {
-        CopyToSource::Query(query) => query,
-        CopyToSource::Relation(name) => table_query(&name)?,
-    };
-    inner.expect_keyword(Keyword::TO).map_err(|e| from_parser(&e))?;
-    let path = inner.parse_literal_string().map_err(|e| from_parser(&e))?;
+    parser.expect_keyword(Keyword::TO).map_err(|e| from_parser(&e))?;
+    let path = parser.parse_literal_string().map_err(|e| from_parser(&e))?;
     let mut format = None;
     let mut options = Vec::new();
     loop {
-        if parser.parser.parse_keywords(&[Keyword::STORED, Keyword::AS]) {
-            match parser.parser.next_token().token {
+        if parser.parse_keywords(&[Keyword::STORED, Keyword::AS]) {
+            match parser.next_token().token {
                 Token::Word(word) => format = Some(word.value.to_ascii_lowercase()),
                 other => return Err(Error::new(Code::Syntax, format!("a format is expected, not {other}"))),
             }
-        } else if parser.parser.parse_keyword(Keyword::OPTIONS) || parser.parser.parse_keyword(Keyword::WITH)
-        {
-            parser.parser.expect_token(&Token::LParen).map_err(|e| from_parser(&e))?;
+        } else if parser.parse_keyword(Keyword::OPTIONS) || parser.parse_keyword(Keyword::WITH) {
+            parser.expect_token(&Token::LParen).map_err(|e| from_parser(&e))?;
             options.extend(option_list(parser)?);
-        } else if parser.parser.consume_token(&Token::LParen) {
+        } else if parser.consume_token(&Token::LParen) {
             options.extend(option_list(parser)?);
         } else {
             break;
@@ -257,13 +284,37 @@ pub(crate) fn table_query(name: &ObjectName) -> Result<Box<Query>> {
 
 /// A text of our own as a query.
 pub(crate) fn query(sql: &str) -> Result<Box<Query>> {
-    let mut parser =
-        sqlparser::parser::Parser::new(&Tessera).try_with_sql(sql).map_err(|e| from_parser(&e))?;
+    let mut parser = Parser::new(&Tessera).try_with_sql(sql).map_err(|e| from_parser(&e))?;
     parser.parse_query().map_err(|e| from_parser(&e))
 }
 
-fn unexpected(expected: &str, parser: &DFParser<'_>) -> Error {
-    let token = parser.parser.peek_token();
+fn unexpected(expected: &str, parser: &Parser<'_>) -> Error {
+    let token = parser.peek_token();
     let span = Span { line: token.span.start.line as u32, column: token.span.start.column as u32 };
     Error::new(Code::Syntax, format!("expected {expected}, found {token}")).at(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_reset_by_its_name() {
+        let reset = |sql: &str| match parse(sql).map(|mut statements| statements.remove(0).kind) {
+            Ok(Kind::Reset(name)) => Ok(name),
+            other => Err(format!("{other:?}")),
+        };
+        assert_eq!(reset("reset Threads;"), Ok("threads".to_string()));
+        assert_eq!(reset("RESET \"a\".b"), Ok("a.b".to_string()));
+        for sql in ["reset", "reset;", "reset a.", "reset a b", "reset 1"] {
+            let error = parse(sql).unwrap_err();
+            assert_eq!(error.code(), Code::Syntax, "{sql}: {error}");
+        }
+    }
+
+    #[test]
+    fn explain_of_explain_is_an_error_however_often() {
+        let error = parse(&"explain ".repeat(100_000)).unwrap_err();
+        assert_eq!(error.code(), Code::Syntax, "{error}");
+    }
 }

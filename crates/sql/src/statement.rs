@@ -4,12 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion_expr::LogicalPlan;
-use datafusion_sql::parser::{
-    CreateExternalTable as ParsedExternalTable, ResetStatement, Statement as Parsed,
-};
 use sqlparser::ast::{
-    ColumnOption, ContextModifier, CreateTable, CreateView, Expr as SqlExpr, ObjectName, ObjectType, Query,
-    Set, Statement as SqlStatement, Value,
+    ContextModifier, CreateTable, CreateView, Expr as SqlExpr, ObjectName, ObjectType, Query, Set,
+    Statement as SqlStatement, Value,
 };
 use tessera_ops::Registry;
 use tessera_ops::expression::Library;
@@ -21,6 +18,7 @@ use crate::clock::Moment;
 use crate::context::Surroundings;
 use crate::convert::{Converted, Converter};
 use crate::estimate::Estimates;
+use crate::external_table;
 use crate::lower::Lowering;
 use crate::order::order_joins;
 use crate::parse::{Kind, ParsedStatement};
@@ -261,16 +259,11 @@ fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
             let query = planning.query(&*crate::parse::table_query(name)?)?;
             Ok(Statement::Describe { name: parts(name)?, tuple: query.tuple })
         }
-        Kind::Sql(parsed) => match &**parsed {
-            Parsed::Statement(statement) => of_sql(statement, planning),
-            Parsed::CreateExternalTable(create) => external_table(create).map(Statement::CreateExternalTable),
-            Parsed::Reset(ResetStatement::Variable(name)) => {
-                Ok(Statement::Reset { name: name.to_string().to_ascii_lowercase() })
-            }
-            Parsed::CopyTo(_) | Parsed::Explain(_) => {
-                Err(Error::internal("a statement the parser does not make"))
-            }
-        },
+        Kind::CreateExternalTable(create) => {
+            external_table::planned(create).map(Statement::CreateExternalTable)
+        }
+        Kind::Reset(name) => Ok(Statement::Reset { name: name.clone() }),
+        Kind::Sql(statement) => of_sql(statement, planning),
     }
 }
 
@@ -462,56 +455,4 @@ fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Result<Stateme
         if_not_exists: create.if_not_exists,
         or_replace: create.or_replace,
     })))
-}
-
-fn external_table(create: &ParsedExternalTable) -> Result<CreateExternalTable> {
-    if create.unbounded
-        || create.temporary
-        || !create.order_exprs.is_empty()
-        || !create.constraints.is_empty()
-    {
-        return Err(Error::unsupported(
-            "CREATE EXTERNAL TABLE with UNBOUNDED, TEMPORARY, WITH ORDER or constraints is not supported",
-        ));
-    }
-    let mut columns = Vec::new();
-    for column in &create.columns {
-        let mut nullable = true;
-        for option in &column.options {
-            match &option.option {
-                ColumnOption::NotNull => nullable = false,
-                ColumnOption::Null => {}
-                other => {
-                    return Err(Error::unsupported(format!("the column option {other} is not supported")));
-                }
-            }
-        }
-        let atom = crate::logical::column_type(&column.data_type)?;
-        let name = match column.name.quote_style {
-            Some(_) => column.name.value.clone(),
-            None => column.name.value.to_lowercase(),
-        };
-        columns.push(Field::nullable(name, atom).with_nullable(nullable));
-    }
-    let text = |value: &Value| match value {
-        Value::SingleQuotedString(text) => text.clone(),
-        other => other.to_string(),
-    };
-    Ok(CreateExternalTable {
-        name: parts(&create.name)?,
-        columns: (!columns.is_empty()).then_some(columns),
-        format: create.file_type.to_ascii_lowercase(),
-        locations: create.locations.clone(),
-        partitions: create.table_partition_cols.clone(),
-        options: create
-            .options
-            .iter()
-            .map(|(name, value)| {
-                let name = name.to_ascii_lowercase();
-                (name.strip_prefix("format.").unwrap_or(&name).to_string(), text(value))
-            })
-            .collect(),
-        if_not_exists: create.if_not_exists,
-        or_replace: create.or_replace,
-    })
 }

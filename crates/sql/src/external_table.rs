@@ -1,0 +1,347 @@
+//! `CREATE EXTERNAL TABLE`: its grammar, and what it asks for.
+
+use sqlparser::ast::{ColumnDef, ColumnOption, ColumnOptionDef, Ident, ObjectName};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, Word};
+use tessera_types::{Error, Field, Result};
+
+use crate::statement::{CreateExternalTable, parts};
+
+type Parsed<T> = std::result::Result<T, ParserError>;
+
+/// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format [PARTITIONED BY (names)]
+/// [OPTIONS (name value, …)] LOCATION 'path'`; what follows the columns may stand in any order.
+#[derive(Debug, Clone)]
+pub(crate) struct ExternalTable {
+    name: ObjectName,
+    columns: Vec<ColumnDef>,
+    format: String,
+    locations: Vec<String>,
+    partitions: Vec<Ident>,
+    options: Vec<(String, String)>,
+    if_not_exists: bool,
+    or_replace: bool,
+    /// Whether it asks for something that is parsed and not offered.
+    is_more: bool,
+}
+
+/// The statement that begins here, if it is one.
+pub(crate) fn parse(parser: &mut Parser<'_>) -> Parsed<Option<ExternalTable>> {
+    use Keyword::{CREATE, EXTERNAL, OR, REPLACE, UNBOUNDED};
+    if parser.parse_keywords(&[CREATE, EXTERNAL]) {
+        table(parser, false, false).map(Some)
+    } else if parser.parse_keywords(&[CREATE, OR, REPLACE, EXTERNAL]) {
+        table(parser, true, false).map(Some)
+    } else if parser.parse_keywords(&[CREATE, UNBOUNDED, EXTERNAL]) {
+        table(parser, false, true).map(Some)
+    } else if parser.parse_keywords(&[CREATE, OR, REPLACE, UNBOUNDED, EXTERNAL]) {
+        table(parser, true, true).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+fn table(parser: &mut Parser<'_>, or_replace: bool, is_unbounded: bool) -> Parsed<ExternalTable> {
+    let is_temporary = parser.parse_one_of_keywords(&[Keyword::TEMP, Keyword::TEMPORARY]).is_some();
+    parser.expect_keyword(Keyword::TABLE)?;
+    let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+    if if_not_exists && or_replace {
+        return error("'IF NOT EXISTS' cannot coexist with 'REPLACE'");
+    }
+    let name = parser.parse_object_name(true)?;
+    let mut is_more = is_unbounded || is_temporary;
+    let mut columns = Vec::new();
+    if parser.peek_token_ref().token == Token::LParen {
+        for column in list(parser, "column definition", column)? {
+            match column {
+                Some(column) => columns.push(column),
+                None => is_more = true,
+            }
+        }
+    }
+    let mut clauses = Clauses::default();
+    clauses.parse(parser)?;
+    columns.extend(clauses.partition_columns);
+    let missing = |clause: &str| format!("Missing {clause} clause in CREATE EXTERNAL TABLE statement");
+    let Some(format) = clauses.format else { return error(missing("STORED AS")) };
+    let Some(locations) = clauses.locations else { return error(missing("LOCATION")) };
+    Ok(ExternalTable {
+        name,
+        columns,
+        format,
+        locations,
+        partitions: clauses.partitions.unwrap_or_default(),
+        options: clauses.options.unwrap_or_default(),
+        if_not_exists,
+        or_replace,
+        is_more: is_more || clauses.is_ordered,
+    })
+}
+
+/// What follows the columns.
+#[derive(Default)]
+struct Clauses {
+    format: Option<String>,
+    locations: Option<Vec<String>>,
+    partitions: Option<Vec<Ident>>,
+    /// Those of PARTITIONED BY that have a type.
+    partition_columns: Vec<ColumnDef>,
+    options: Option<Vec<(String, String)>>,
+    is_ordered: bool,
+}
+
+impl Clauses {
+    fn parse(&mut self, parser: &mut Parser<'_>) -> Parsed<()> {
+        loop {
+            if parser.parse_keyword(Keyword::STORED) {
+                parser.expect_keyword(Keyword::AS)?;
+                let format = format(parser)?;
+                set_once(&mut self.format, format, "STORED AS")?;
+            } else if parser.parse_keyword(Keyword::LOCATION) {
+                let locations = match parser.peek_token_ref().token {
+                    Token::LParen => list(parser, "location definition", Parser::parse_literal_string)?,
+                    _ => vec![parser.parse_literal_string()?],
+                };
+                if locations.is_empty() {
+                    return error("LOCATION requires at least one path");
+                }
+                set_once(&mut self.locations, locations, "LOCATION")?;
+            } else if parser.parse_keyword(Keyword::PARTITIONED) {
+                parser.expect_keyword(Keyword::BY)?;
+                let (names, columns): (Vec<_>, Vec<_>) =
+                    list(parser, "partition definition", partition)?.into_iter().unzip();
+                self.partition_columns.extend(columns.into_iter().flatten());
+                set_once(&mut self.partitions, names, "PARTITIONED BY")?;
+            } else if parser.parse_keyword(Keyword::OPTIONS) {
+                let options = list(parser, "option definition", option)?;
+                set_once(&mut self.options, options, "OPTIONS")?;
+            } else if parser.parse_keywords(&[Keyword::WITH, Keyword::ORDER]) {
+                list(parser, "order definition", Parser::parse_order_by_expr)?;
+                self.is_ordered = true;
+            } else if matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon) {
+                return Ok(());
+            } else {
+                return parser.expected_ref("end of statement or ;", parser.peek_token_ref());
+            }
+        }
+    }
+}
+
+fn error<T>(message: impl Into<String>) -> Parsed<T> {
+    Err(ParserError::ParserError(message.into()))
+}
+
+fn set_once<T>(clause: &mut Option<T>, value: T, name: &str) -> Parsed<()> {
+    match clause.replace(value) {
+        Some(_) => error(format!("{name} specified more than once")),
+        None => Ok(()),
+    }
+}
+
+/// `(item, …)`; there may be a comma behind the last one.
+fn list<'a, T>(
+    parser: &mut Parser<'a>,
+    name: &str,
+    item: impl Fn(&mut Parser<'a>) -> Parsed<T>,
+) -> Parsed<Vec<T>> {
+    parser.expect_token(&Token::LParen)?;
+    let mut items = Vec::new();
+    while !parser.consume_token(&Token::RParen) {
+        items.push(item(parser)?);
+        if !parser.consume_token(&Token::Comma) && parser.peek_token_ref().token != Token::RParen {
+            return parser.expected_ref(&format!("',' or ')' after {name}"), parser.peek_token_ref());
+        }
+    }
+    Ok(items)
+}
+
+/// A column; none for a constraint.
+fn column(parser: &mut Parser<'_>) -> Parsed<Option<ColumnDef>> {
+    if parser.parse_optional_table_constraint()?.is_some() {
+        return Ok(None);
+    }
+    match parser.peek_token_ref().token {
+        Token::Word(_) => parser.parse_column_def().map(Some),
+        _ => parser.expected_ref("column name or constraint definition", parser.peek_token_ref()),
+    }
+}
+
+/// The name of a folder, and its column if a type follows.
+fn partition(parser: &mut Parser<'_>) -> Parsed<(Ident, Option<ColumnDef>)> {
+    let name = parser.parse_identifier()?;
+    if matches!(parser.peek_token_ref().token, Token::Comma | Token::RParen) {
+        return Ok((name, None));
+    }
+    let data_type = parser.parse_data_type()?;
+    let mut options = Vec::new();
+    while let Some(option) = parser.parse_optional_column_option()? {
+        options.push(ColumnOptionDef { name: None, option });
+    }
+    Ok((name.clone(), Some(ColumnDef { name, data_type, options })))
+}
+
+fn format(parser: &mut Parser<'_>) -> Parsed<String> {
+    let token = parser.next_token();
+    match token.token {
+        Token::Word(word) => Ok(word.value),
+        _ => parser.expected("one of PARQUET, CSV, TSV, JSON or ARROW", token),
+    }
+}
+
+/// `name value`. A name may be a keyword, or several words with points between them.
+fn option(parser: &mut Parser<'_>) -> Parsed<(String, String)> {
+    let token = parser.next_token();
+    let mut name = match token.token {
+        Token::Word(Word { value, .. }) => value,
+        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => text,
+        _ => return parser.expected("key name", token),
+    };
+    while parser.consume_token(&Token::Period) {
+        let token = parser.next_token();
+        match token.token {
+            Token::Word(word) => name = format!("{name}.{}", word.value),
+            _ => return parser.expected("key name", token),
+        }
+    }
+    let token = parser.next_token();
+    let value = match token.token {
+        Token::Word(Word { value, .. }) => value,
+        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => text,
+        Token::Number(number, _) => number,
+        _ => return parser.expected("string or numeric value", token),
+    };
+    Ok((name, value))
+}
+
+/// What the statement asks for.
+///
+/// # Errors
+/// It says more than is offered, or a column has a type that there is none of.
+pub(crate) fn planned(create: &ExternalTable) -> Result<CreateExternalTable> {
+    if create.is_more {
+        return Err(Error::unsupported(
+            "CREATE EXTERNAL TABLE with UNBOUNDED, TEMPORARY, WITH ORDER or constraints is not supported",
+        ));
+    }
+    let columns = create.columns.iter().map(field).collect::<Result<Vec<_>>>()?;
+    let option = |(name, value): &(String, String)| {
+        let name = name.to_ascii_lowercase();
+        (name.strip_prefix("format.").unwrap_or(&name).to_string(), value.clone())
+    };
+    Ok(CreateExternalTable {
+        name: parts(&create.name)?,
+        columns: (!columns.is_empty()).then_some(columns),
+        format: create.format.to_ascii_lowercase(),
+        locations: create.locations.clone(),
+        partitions: create.partitions.iter().map(name).collect(),
+        options: create.options.iter().map(option).collect(),
+        if_not_exists: create.if_not_exists,
+        or_replace: create.or_replace,
+    })
+}
+
+fn field(column: &ColumnDef) -> Result<Field> {
+    let mut nullable = true;
+    for option in &column.options {
+        match &option.option {
+            ColumnOption::NotNull => nullable = false,
+            ColumnOption::Null => {}
+            other => return Err(Error::unsupported(format!("the column option {other} is not supported"))),
+        }
+    }
+    let atom = crate::logical::column_type(&column.data_type)?;
+    Ok(Field::nullable(name(&column.name), atom).with_nullable(nullable))
+}
+
+fn name(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_types::{Atom, SqlState};
+
+    use super::*;
+    use crate::parse::{Kind, parse};
+
+    fn asked(sql: &str) -> Result<CreateExternalTable> {
+        let statements = parse(sql)?;
+        match statements.first().map(|statement| &statement.kind) {
+            Some(Kind::CreateExternalTable(create)) => planned(create),
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn clauses_stand_in_any_order() {
+        let created = asked(
+            "create or replace external table a.\"B\" (X int not null, \"Y\" text) location 'p' \
+             options (format.delimiter ';', 'HEADER' true, skip 2, quote E'\\'') \
+             partitioned by (Year, \"Month\" int) stored as CSV;",
+        )
+        .unwrap();
+        let text = |text: &str| text.to_string();
+        assert_eq!((created.name, created.format), (vec![text("a"), text("B")], text("csv")));
+        let columns = vec![
+            Field::nullable("x", Atom::Int32).with_nullable(false),
+            Field::nullable("Y", Atom::String),
+            Field::nullable("Month", Atom::Int32),
+        ];
+        assert_eq!(created.columns, Some(columns));
+        assert_eq!(
+            (created.locations, created.partitions),
+            (vec![text("p")], vec![text("year"), text("Month")])
+        );
+        let options = [("delimiter", ";"), ("header", "true"), ("skip", "2"), ("quote", "'")];
+        assert_eq!(created.options, options.map(|(name, value)| (text(name), text(value))));
+        assert!(created.or_replace && !created.if_not_exists);
+        let created =
+            asked("create external table if not exists t stored as json location ('p', 'q',)").unwrap();
+        assert_eq!((created.columns, created.locations), (None, vec![text("p"), text("q")]));
+        assert!(created.if_not_exists && !created.or_replace);
+    }
+
+    #[test]
+    fn what_it_is_not_is_an_error() {
+        for (sql, message) in [
+            ("stored as csv", "Missing LOCATION clause"),
+            ("location 'p'", "Missing STORED AS clause"),
+            ("stored as csv location ()", "LOCATION requires at least one path"),
+            ("stored as csv location 'p' stored as csv", "STORED AS specified more than once"),
+            ("stored as csv location 'p' location 'p'", "LOCATION specified more than once"),
+            ("options (a 1) options (a 1)", "OPTIONS specified more than once"),
+            ("stored as 'csv' location 'p'", "expected: one of PARQUET"),
+            ("stored as csv location 'p' delimiter ','", "expected: end of statement or ;, found: delimiter"),
+            ("(a int b) stored as csv location 'p'", "',' or ')' after column definition, found: b"),
+            ("stored as csv options (a) location 'p'", "string or numeric value, found: )"),
+            ("stored as csv options (a 1 b 2) location 'p'", "',' or ')' after option definition, found: b"),
+            ("partitioned by (1) stored as csv location 'p'", "identifier, found: 1"),
+        ] {
+            let error = asked(&format!("create external table t {sql}")).unwrap_err();
+            assert_eq!(error.sql_state(), SqlState::SYNTAX_ERROR, "{sql}: {error}");
+            assert!(error.message().to_lowercase().contains(&message.to_lowercase()), "{sql}: {error}");
+        }
+        assert!(
+            asked("create or replace external table if not exists t stored as csv location 'p'").is_err()
+        );
+    }
+
+    #[test]
+    fn more_is_not_offered() {
+        for sql in [
+            "create unbounded external table t stored as csv location 'p'",
+            "create or replace unbounded external table t stored as csv location 'p'",
+            "create external temporary table t stored as csv location 'p'",
+            "create external table t (a int) stored as csv with order (a desc nulls last) location 'p'",
+            "create external table t (a int, primary key (a)) stored as csv location 'p'",
+            "create external table t (a int primary key) stored as csv location 'p'",
+        ] {
+            let error = asked(sql).unwrap_err();
+            assert_eq!(error.sql_state(), SqlState::FEATURE_NOT_SUPPORTED, "{sql}: {error}");
+        }
+    }
+}
