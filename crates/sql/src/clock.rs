@@ -1,13 +1,9 @@
 //! The functions that tell the time: constants, the same everywhere in a statement.
 
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arrow::datatypes::{DataType, TimeUnit};
-use datafusion_common::{Result as PlannerResult, internal_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use tessera_plan::{Expr, Scalar};
-use tessera_types::Atom;
+use tessera_types::{Atom, TimeUnit};
 
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 const ZONE: &str = "UTC";
@@ -58,8 +54,7 @@ impl Moment {
             Tells::Day => self.microseconds.div_euclid(DAY_MICROSECONDS),
             Tells::LocalTime => self.microseconds.rem_euclid(DAY_MICROSECONDS),
         };
-        let atom = Atom::from_arrow(&data_type(tells)).ok()?;
-        Some(Expr::Constant(Scalar::Integer(value.into()), atom))
+        Some(Expr::Constant(Scalar::Integer(value.into()), atom(tells)))
     }
 }
 
@@ -67,45 +62,12 @@ fn named(function: &str) -> Option<Tells> {
     FUNCTIONS.into_iter().find(|(name, _)| *name == function).map(|(_, tells)| tells)
 }
 
-fn data_type(tells: Tells) -> DataType {
+fn atom(tells: Tells) -> Atom {
     match tells {
-        Tells::Moment => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
-        Tells::LocalMoment => DataType::Timestamp(TimeUnit::Microsecond, None),
-        Tells::Day => DataType::Date32,
-        Tells::LocalTime => DataType::Time64(TimeUnit::Microsecond),
-    }
-}
-
-/// The functions as the planner sees them.
-pub(crate) fn functions() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    FUNCTIONS.into_iter().map(|(name, tells)| {
-        let signature = Signature::nullary(Volatility::Stable);
-        Arc::new(ScalarUDF::from(Clock { name, tells, signature }))
-    })
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Clock {
-    name: &'static str,
-    tells: Tells,
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Clock {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> PlannerResult<DataType> {
-        Ok(data_type(self.tells))
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> PlannerResult<ColumnarValue> {
-        internal_err!("{} is a constant of the statement", self.name)
+        Tells::Moment => Atom::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
+        Tells::LocalMoment => Atom::Timestamp(TimeUnit::Microsecond, None),
+        Tells::Day => Atom::Date,
+        Tells::LocalTime => Atom::Time(TimeUnit::Microsecond),
     }
 }
 

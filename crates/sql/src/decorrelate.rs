@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::Atom;
 
-use crate::convert::Converter;
+use crate::bind::Fields;
 use crate::lateral_unnest::unnested;
 use crate::relation::{
     Aggregate, Join, Kind, Name, Relation, inline, parameters, parameters_to_fields, substitute,
@@ -22,7 +22,7 @@ struct Pulled {
     lifted: Option<Vec<(Name, Expr)>>,
 }
 
-impl Converter<'_> {
+impl Fields<'_> {
     /// The relation with as few correlated joins as can be.
     pub(crate) fn decorrelate(&mut self, mut relation: Relation) -> Relation {
         for input in relation.inputs_mut() {
@@ -314,8 +314,8 @@ impl Converter<'_> {
                     field.clone()
                 }
                 _ => {
-                    let atom = self.atom_of_expr(&inner).ok()?;
-                    let name = self.fresh_name("key", atom);
+                    let atom = self.atom_of(&inner).ok()?;
+                    let name = self.fresh("key", atom);
                     keys.push((name.clone(), inner));
                     name
                 }
@@ -330,8 +330,8 @@ impl Converter<'_> {
                         return (name.clone(), Expr::Field(name.clone()));
                     }
                     // Of no tuples there are none, not NULL.
-                    let atom = self.field_atoms().get(name).cloned().unwrap_or(Atom::Int64);
-                    let inner = self.fresh_name(name, atom.clone());
+                    let atom = self.atoms().get(name).cloned().unwrap_or(Atom::Int64);
+                    let inner = self.fresh(name, atom.clone());
                     let outer = std::mem::replace(name, inner.clone());
                     let zero = Expr::Constant(Scalar::Integer(0), atom);
                     (outer, Expr::Coalesce(vec![Expr::Field(inner), zero]))

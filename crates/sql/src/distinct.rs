@@ -6,10 +6,10 @@
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::Atom;
 
-use crate::convert::Converter;
+use crate::bind::Fields;
 use crate::relation::{Aggregate, Call, Name, Relation};
 
-impl Converter<'_> {
+impl Fields<'_> {
     /// The relation with its groupings in two steps where their distinct values are all the same.
     pub(crate) fn group_distinct(&mut self, mut relation: Relation) -> Relation {
         for input in relation.inputs_mut() {
@@ -23,14 +23,14 @@ impl Converter<'_> {
     }
 
     fn in_two_steps(&mut self, aggregate: Aggregate) -> Relation {
-        let typed = |value: Expr| self.atom_of_expr(&value).ok().map(|atom| (value, atom));
+        let typed = |value: Expr| self.atom_of(&value).ok().map(|atom| (value, atom));
         let Some((value, atom)) =
             distinct_value(&aggregate).filter(|_| self.parts_are_small(&aggregate)).and_then(typed)
         else {
             return Relation::Aggregate(Box::new(aggregate));
         };
         let Aggregate { input, keys, calls, .. } = aggregate;
-        let name = self.fresh_name("distinct value", atom);
+        let name = self.fresh("distinct value", atom);
         let names: Vec<(Name, Expr)> =
             keys.iter().map(|(name, _)| (name.clone(), Expr::Field(name.clone()))).collect();
         let mut output = names.clone();
@@ -43,13 +43,13 @@ impl Converter<'_> {
                 whole.push((called, Call { args: vec![Expr::Field(name.clone())], distinct: false, ..call }));
                 continue;
             }
-            let atom = self.field_atoms().get(&called).cloned().unwrap_or(Atom::Int64);
-            let part = self.fresh_name("part", atom.clone());
+            let atom = self.atoms().get(&called).cloned().unwrap_or(Atom::Int64);
+            let part = self.fresh("part", atom.clone());
             let function: Name =
                 if &*call.function == "count" { "sum".into() } else { call.function.clone() };
             // A sum of sums may be wider than what it sums.
             let wide = self.library.aggregate(&function, &[(atom.clone(), true)], false);
-            let merged = self.fresh_name("merged", wide.map_or_else(|_| atom.clone(), |(wide, _)| wide));
+            let merged = self.fresh("merged", wide.map_or_else(|_| atom.clone(), |(wide, _)| wide));
             let mut value = Expr::Field(merged.clone()).cast(atom.clone());
             if &*call.function == "count" {
                 // Of no tuples there are none, not NULL.
@@ -74,7 +74,7 @@ impl Converter<'_> {
 
     /// Whether what is not distinct has states of a fixed width: a string for each distinct value costs more than the sets.
     fn parts_are_small(&self, aggregate: &Aggregate) -> bool {
-        let fixed = |expr: &Expr| self.atom_of_expr(expr).is_ok_and(|atom| atom.width_bytes().is_some());
+        let fixed = |expr: &Expr| self.atom_of(expr).is_ok_and(|atom| atom.width_bytes().is_some());
         let small = |call: &Call| call.distinct || &*call.function == "count" || call.args.iter().all(fixed);
         aggregate.calls.iter().all(|(_, call)| small(call))
     }

@@ -250,7 +250,7 @@ fn field(column: &ColumnDef) -> Result<Field> {
             other => return Err(Error::unsupported(format!("the column option {other} is not supported"))),
         }
     }
-    let atom = crate::logical::column_type(&column.data_type)?;
+    let atom = crate::bind::atom_of_type(&column.data_type)?;
     Ok(Field::nullable(name(&column.name), atom).with_nullable(nullable))
 }
 

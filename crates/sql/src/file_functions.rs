@@ -1,94 +1,64 @@
-//! Functions in FROM that read files: `read_csv('path', delim = ';')`. The planner knows no names of
-//! arguments; options become literals, three each: a name, what kind of value it has, and the
-//! value, whose parts stand between separators.
+//! Functions in FROM that read files, with options by name: `read_csv('path', delim = ';')`.
 
-use std::ops::ControlFlow;
-
-use sqlparser::ast::{
-    BinaryOperator, DictionaryField, Expr, FunctionArg, FunctionArgExpr, Spanned, TableFactor, Value,
-};
+use sqlparser::ast::{BinaryOperator, DictionaryField, Expr, FunctionArg, FunctionArgExpr, Spanned, Value};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
-use tessera_types::{Atom, Error, Result, Span};
+use tessera_types::{Atom, Error, Result};
 
+use crate::bind::{normalized, placed};
 use crate::catalog::{FileOption, OptionValue};
-use crate::check::{Flow, normalised};
-use crate::context::reads_files;
 use crate::dialect::Tessera;
 use crate::error::from_parser;
 
-/// Kinds of values.
-const ONE: &str = "one";
-const LIST: &str = "list";
-const NAMED: &str = "named";
-/// Stands between the parts of a value; no text of SQL has it.
-const SEPARATOR: &str = "\0";
+/// The functions, and the format that each reads.
+const FILE_FUNCTIONS: [(&str, &str); 6] = [
+    ("read_parquet", "parquet"),
+    ("read_csv", "csv"),
+    ("read_csv_auto", "csv"),
+    ("read_json", "json"),
+    ("read_json_auto", "json"),
+    ("read_arrow", "arrow"),
+];
 
-/// Rewrites the options of such a function.
-pub(crate) fn pair_options(factor: &mut TableFactor) -> Flow {
-    let (name, args) = match factor {
-        TableFactor::Table { name, args: Some(args), .. } => (&*name, &mut args.args),
-        TableFactor::Function { name, args, .. } => (&*name, args),
-        _ => return ControlFlow::Continue(()),
-    };
-    let [part] = name.0.as_slice() else { return ControlFlow::Continue(()) };
-    let Some(function) = part.as_ident().map(normalised).filter(|name| reads_files(name)) else {
-        return ControlFlow::Continue(());
-    };
-    let mut literals = Vec::with_capacity(args.len() * 3);
-    for (position, arg) in args.drain(..).enumerate() {
-        if position == 0 {
-            literals.push(arg);
-            continue;
-        }
-        let place = arg.span().start;
-        let Some((name, value)) = option(arg) else {
-            let error = Error::unsupported(format!(
-                "{function} takes one path or pattern in quotes, and options that are a name and a literal, such as header = true or types = {{'a': 'int'}}"
-            ));
-            let span = Span { line: place.line as u32, column: place.column as u32 };
-            return ControlFlow::Break(if place.line == 0 { error } else { error.at(span) });
-        };
-        let literal = |text: String| {
-            let value = Expr::value(Value::SingleQuotedString(text));
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value))
-        };
-        let (kind, parts) = match value {
-            OptionValue::One(text) => (ONE, vec![text]),
-            OptionValue::List(texts) => (LIST, texts),
-            OptionValue::Named(pairs) => {
-                (NAMED, pairs.into_iter().flat_map(|(name, text)| [name, text]).collect())
-            }
-        };
-        literals.extend([literal(name), literal(kind.to_string()), literal(parts.join(SEPARATOR))]);
-    }
-    *args = literals;
-    ControlFlow::Continue(())
+/// Whether a function of this name reads files.
+pub(crate) fn reads_files(name: &str) -> bool {
+    FILE_FUNCTIONS.iter().any(|(known, _)| *known == name)
 }
 
-/// The options that such literals stand for.
+/// The format that a function reads.
+pub(crate) fn format_of(function: &str) -> &'static str {
+    FILE_FUNCTIONS.iter().find(|(known, _)| *known == function).map_or("", |(_, format)| format)
+}
+
+/// The path or pattern, and the options, that a function is called with.
 ///
 /// # Errors
-/// They do not come from here.
-pub(crate) fn options(literals: &[&String]) -> Result<Vec<FileOption>> {
-    let option = |literals: &[&String]| {
-        let [name, kind, value] = literals else { return None };
-        let parts = || value.split(SEPARATOR).map(str::to_string).collect::<Vec<_>>();
-        let value = match kind.as_str() {
-            ONE => OptionValue::One(value.to_string()),
-            LIST => OptionValue::List(parts()),
-            NAMED => {
-                let pair = |pair: &[String]| Some((pair.first()?.clone(), pair.get(1)?.clone()));
-                OptionValue::Named(parts().chunks(2).map(pair).collect::<Option<_>>()?)
-            }
-            _ => return None,
-        };
-        Some(FileOption { name: name.to_string(), value })
+/// Other arguments.
+pub(crate) fn arguments(function: &str, args: &[FunctionArg]) -> Result<(String, Vec<FileOption>)> {
+    let path = match args.first() {
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))) => match &value.value {
+            Value::SingleQuotedString(path) | Value::EscapedStringLiteral(path) => Some(path.clone()),
+            _ => None,
+        },
+        _ => None,
     };
-    literals
-        .chunks(3)
-        .map(|literals| option(literals).ok_or_else(|| Error::internal("options that are no triples")))
-        .collect()
+    let Some(path) = path else {
+        return Err(Error::unsupported(format!(
+            "{function} takes one path or pattern in quotes, and options as {function}('path', header = true)"
+        )));
+    };
+    let mut options = Vec::with_capacity(args.len() - 1);
+    for arg in &args[1..] {
+        let Some((name, value)) = option(arg.clone()) else {
+            let error = Error::unsupported(format!(
+                "{function} takes one path or pattern in quotes, and options that are a name and a literal, such as \
+                 header = true or types = {{'a': 'int'}}"
+            ));
+            return Err(placed(error, arg.span()));
+        };
+        options.push(FileOption { name, value });
+    }
+    Ok((path, options))
 }
 
 /// The type that SQL calls so.
@@ -102,13 +72,13 @@ pub fn type_called(text: &str) -> Result<Atom> {
     if parser.peek_token().token != Token::EOF {
         return Err(unknown());
     }
-    crate::logical::column_type(&data_type)
+    crate::bind::atom_of_type(&data_type)
 }
 
 /// Name and value of `name = value`, `name := value` or `name => value`.
 fn option(arg: FunctionArg) -> Option<(String, OptionValue)> {
     let (name, value) = match arg {
-        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (normalised(&name), value),
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (normalized(&name), value),
         FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(value), .. } => {
             (option_name(&name)?, value)
         }
@@ -150,7 +120,7 @@ fn text(value: Expr) -> Option<String> {
 /// The name of an option, of which one is a word that stands for a value elsewhere: `null`.
 fn option_name(name: &Expr) -> Option<String> {
     match name {
-        Expr::Identifier(name) => Some(normalised(name)),
+        Expr::Identifier(name) => Some(normalized(name)),
         Expr::Value(value) if value.value == Value::Null => Some("null".to_string()),
         _ => None,
     }

@@ -1,20 +1,12 @@
-//! Numbers as PostgreSQL and DuckDB read them, before the planner sees them.
+//! Numbers as PostgreSQL and DuckDB write them, each as one token.
 //!
-//! The tokenizer takes `0x1F` for bytes, `0b101` and `0o17` for `0` with an alias, and the planner refuses exponents. Here
-//! tokens that are one number become one, and literals that are doubles become casts of their text, which is read with
-//! correct rounding.
+//! The tokenizer takes `0x1F` for bytes, and `0b101` and `0o17` for `0` with an alias.
 
-use sqlparser::ast::{CastKind, DataType, Expr, Query, Value, VisitorMut};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
-use std::ops::ControlFlow;
 use tessera_types::{Code, Error, Result, Span};
 
-use crate::check::{Flow, visited};
 use crate::dialect::Tessera;
 use crate::error::from_parser;
-
-/// Digits of a literal without exponent, up to which it is a decimal.
-const DECIMAL_DIGITS_MAX: usize = tessera_types::DECIMAL_PRECISION_MAX as usize;
 
 /// The tokens of a text, each number one token.
 ///
@@ -149,74 +141,6 @@ fn junk(token: &TokenWithSpan, text: &str) -> Error {
     Error::new(Code::Syntax, format!("trailing junk after numeric literal at or near \"{text}\"")).at(place)
 }
 
-/// The query with doubles in the form that the planner takes.
-///
-/// # Errors
-/// A literal beyond the range of double precision.
-pub(crate) fn doubles(query: Box<Query>) -> Result<Box<Query>> {
-    visited(query, &mut Doubles)
-}
-
-struct Doubles;
-
-impl VisitorMut for Doubles {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        let Expr::Value(value) = expr else { return ControlFlow::Continue(()) };
-        let Value::Number(text, _) = &value.value else { return ControlFlow::Continue(()) };
-        let digits = text.replace('_', "");
-        let place = value.span.start;
-        let placed = |error: Error| match place.line {
-            0 => error,
-            line => error.at(Span { line: line as u32, column: place.column as u32 }),
-        };
-        if !digits.contains(['e', 'E']) {
-            if let Some(Some(shorter)) = shortened(&digits) {
-                *expr = Expr::value(Value::Number(shorter, false));
-            } else if shortened(&digits).is_none() {
-                let message = format!(
-                    "{text} has more than {DECIMAL_DIGITS_MAX} digits; write it with an exponent, as 1.5e40, for double \
-                     precision"
-                );
-                return ControlFlow::Break(placed(Error::new(Code::Overflow, message)));
-            }
-            return ControlFlow::Continue(());
-        }
-        let number = digits.parse::<f64>().unwrap_or(f64::INFINITY);
-        let is_zero =
-            digits.split(['e', 'E']).next().is_none_or(|m| !m.contains(|c| ('1'..='9').contains(&c)));
-        if number.is_infinite() || (number == 0.0 && !is_zero) {
-            let error =
-                Error::new(Code::Overflow, format!("{text} is out of range for type double precision"));
-            return ControlFlow::Break(placed(error));
-        }
-        *expr = Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(Expr::value(Value::SingleQuotedString(digits))),
-            data_type: DataType::DoublePrecision,
-            array: false,
-            format: None,
-        };
-        ControlFlow::Continue(())
-    }
-}
-
-/// Nothing to change in a literal without exponent that a decimal holds; its digits without zeros at the end, where those
-/// are too many; none where a decimal cannot hold it.
-fn shortened(digits: &str) -> Option<Option<String>> {
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let whole_digits = whole.trim_start_matches('0').len();
-    if whole_digits + fraction.len() <= DECIMAL_DIGITS_MAX {
-        return Some(None);
-    }
-    let kept = fraction.trim_end_matches('0');
-    if whole_digits + kept.len() > DECIMAL_DIGITS_MAX {
-        return None;
-    }
-    Some(Some(format!("{whole}.{kept}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,22 +167,6 @@ mod tests {
         }
         for sql in ["1a", "0x", "0b2", "0o8", "1__0", "1_", "10L", "1e5x", "0x1FG"] {
             assert!(text(sql).is_err(), "{sql}");
-        }
-    }
-
-    #[test]
-    fn decimals_have_38_digits() {
-        let same = Some(None);
-        for (digits, expected) in [
-            ("1.5", same.clone()),
-            ("99999999999999999999999999999999999999", same.clone()),
-            ("100000000000000000000000000000000000000", None),
-            ("0.12345678901234567890123456789012345678", same),
-            ("0.123456789012345678901234567890123456789", None),
-            ("0.500000000000000000000000000000000000000000", Some(Some("0.5".to_string()))),
-            ("12.000000000000000000000000000000000000000000", Some(Some("12.".to_string()))),
-        ] {
-            assert_eq!(shortened(digits), expected, "{digits}");
         }
     }
 }

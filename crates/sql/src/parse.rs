@@ -277,6 +277,21 @@ fn copy(parser: &mut Parser<'_>) -> Result<Kind> {
     Ok(Kind::Copy { query, path, format, options })
 }
 
+/// The query of a view's text.
+pub(crate) fn query_of_view(text: &str) -> Result<Box<Query>> {
+    let mut statements = parse(text)?;
+    let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
+        return Err(Error::semantic("a view is one query"));
+    };
+    if let Kind::Sql(parsed) = statement.kind
+        && let Parsed::Statement(statement) = *parsed
+        && let sqlparser::ast::Statement::Query(query) = *statement
+    {
+        return Ok(query);
+    }
+    Err(Error::semantic("a view is a query"))
+}
+
 /// `SELECT * FROM name`.
 pub(crate) fn table_query(name: &ObjectName) -> Result<Box<Query>> {
     query(&format!("SELECT * FROM {name}"))

@@ -221,6 +221,29 @@ impl Relation {
         }
     }
 
+    /// The expressions of this relation itself, for rewriting.
+    pub(crate) fn exprs_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Relation::Scan { predicates, .. } | Relation::Filter { predicates, .. } => {
+                predicates.iter_mut().collect()
+            }
+            Relation::Values { rows, .. } => rows.iter_mut().flatten().collect(),
+            Relation::Map { exprs, .. } => exprs.iter_mut().map(|(_, expr)| expr).collect(),
+            Relation::Join(join) => join.conditions.iter_mut().collect(),
+            Relation::Aggregate(aggregate) => {
+                let Aggregate { keys, calls, .. } = &mut **aggregate;
+                let keys = keys.iter_mut().map(|(_, expr)| expr);
+                keys.chain(calls.iter_mut().flat_map(|(_, call)| call.exprs_mut())).collect()
+            }
+            Relation::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).collect(),
+            Relation::Limit { .. }
+            | Relation::Union { .. }
+            | Relation::Recursive(_)
+            | Relation::Work { .. }
+            | Relation::Unnest { .. } => Vec::new(),
+        }
+    }
+
     /// The parameters it reads that nothing within it provides.
     pub(crate) fn parameters(&self) -> HashSet<Name> {
         let mut names = HashSet::new();
@@ -265,6 +288,11 @@ impl Relation {
 impl Call {
     fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.args.iter().chain(&self.filter).chain(self.order_by.iter().map(|key| &key.expr))
+    }
+
+    fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let Call { args, filter, order_by, .. } = self;
+        args.iter_mut().chain(filter).chain(order_by.iter_mut().map(|key| &mut key.expr))
     }
 }
 

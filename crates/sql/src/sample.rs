@@ -14,7 +14,7 @@ use tessera_ops::lock;
 use tessera_plan::Expr;
 use tessera_types::{Field, Result, Tuple};
 
-use crate::functions::planning;
+use crate::planning::planning;
 
 /// The word of NULL, which equals nothing.
 pub(crate) const NO_WORD: u64 = 0;

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion_expr::LogicalPlan;
 use sqlparser::ast::{
     ContextModifier, CreateTable, CreateView, Expr as SqlExpr, ObjectName, ObjectType, Query, Set,
     Statement as SqlStatement, Value,
@@ -13,10 +12,9 @@ use tessera_ops::expression::Library;
 use tessera_plan::Plan;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
+use crate::bind::{Binder, Bound};
 use crate::catalog::Catalog;
 use crate::clock::Moment;
-use crate::context::Surroundings;
-use crate::convert::{Converted, Converter};
 use crate::estimate::Estimates;
 use crate::external_table;
 use crate::lower::Lowering;
@@ -269,65 +267,35 @@ fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
 
 impl Planning<'_> {
     fn query(&self, query: &Query) -> Result<Planned> {
-        let surroundings = Surroundings::new(self.catalog, self.library, self.settings);
-        let logical = crate::logical::optimised(Box::new(query.clone()), &surroundings)?;
-        let mut converter = Converter::new(self.library, self.moment);
-        let Converted { relation, names } = converter.query(&logical)?;
-        let relation = converter.decorrelate(relation);
-        let relation = converter.group_distinct(relation);
-        let atoms = converter.atoms();
+        let mut binder = Binder::new(self.catalog, self.library, self.moment);
+        let Bound { relation, columns } = binder.statement(query)?;
+        let mut fields = binder.fields;
+        let relation = fields.decorrelate(relation);
+        let relation = fields.group_distinct(relation);
+        let atoms = fields.into_atoms();
         let types = Types { library: self.library, atoms: &atoms };
         let mut relation = push_down(relation, types);
         let estimates = Estimates::default();
         if self.settings.join_order {
             relation = reduce_groups(order_joins(relation, types, &estimates)?, types, &estimates)?;
         }
-        let shown = shown_names(query, &logical);
         let mut used = HashSet::new();
-        let output: Vec<(Name, Name)> = shown
+        let output: Vec<(Name, Name)> = columns
             .iter()
-            .zip(&names)
-            .map(|(shown, field)| {
-                let mut unique: Name = Arc::from(shown.as_str());
+            .map(|column| {
+                let mut unique: Name = column.name.clone();
                 let mut number = 2;
                 while !used.insert(unique.clone()) {
-                    unique = Arc::from(format!("{shown}_{number}"));
+                    unique = Arc::from(format!("{}_{number}", column.name));
                     number += 1;
                 }
-                (unique, field.clone())
+                (unique, column.field.clone())
             })
             .collect();
         let (plan, tuple) = Lowering::new(types, &estimates).query(&relation, &output)?;
-        Ok(Planned { plan, tuple, names: shown })
+        let names = columns.iter().map(|column| column.name.to_string()).collect();
+        Ok(Planned { plan, tuple, names })
     }
-}
-
-/// The names of a query's columns: as written where the text tells, else as the planner calls them.
-fn shown_names(query: &Query, logical: &LogicalPlan) -> Vec<String> {
-    let fields: Vec<String> = logical
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| crate::check::shown_name(field.name()).to_string())
-        .collect();
-    let headers = crate::check::headers(query);
-    let wildcards = headers.iter().filter(|header| header.is_none()).count();
-    if wildcards == 0 && headers.len() == fields.len() {
-        return headers.into_iter().flatten().collect();
-    }
-    let (Some(at), 1) = (headers.iter().position(Option::is_none), wildcards) else { return fields };
-    let after = headers.len() - at - 1;
-    let mut names = fields;
-    let count = names.len();
-    for (position, header) in headers.into_iter().enumerate() {
-        let place = if position < at { position } else { count.saturating_sub(after) + position - at - 1 };
-        if let (Some(header), true) = (header, position != at)
-            && let Some(name) = names.get_mut(place)
-        {
-            *name = header;
-        }
-    }
-    names
 }
 
 fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement> {

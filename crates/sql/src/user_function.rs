@@ -1,25 +1,12 @@
-//! Functions of users: how they are created and dropped, and what the planner knows of them.
+//! Functions of users: how they are created and dropped.
 
-use std::fmt::{Debug, Formatter};
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
-
-use arrow::datatypes::DataType;
-use datafusion_common::{Result as PlannerResult, plan_err};
-use datafusion_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
-};
 use sqlparser::ast::{
     CreateFunction as ParsedFunction, CreateFunctionBody, DropFunction, Expr as SqlExpr, FunctionBehavior,
     FunctionCalledOnNull, FunctionReturnType, OperateFunctionArg, Value,
 };
-use tessera_ops::expression::{Library, UserFunction};
 use tessera_types::{Atom, Error, Result};
 
-use crate::error::to_datafusion;
-use crate::functions::not_evaluated;
 use crate::statement::{Statement, parts};
-use crate::types::planning_type;
 
 /// The language of the functions that there are.
 const LANGUAGE: &str = "llvm";
@@ -77,7 +64,7 @@ pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
     };
     Ok(Statement::CreateFunction(Box::new(CreateFunction {
         args: types(create.args.as_deref().unwrap_or_default())?,
-        result: crate::logical::column_type(result)?,
+        result: crate::bind::atom_of_type(result)?,
         ir,
         // As in PostgreSQL, where nothing is said.
         volatile: matches!(create.behavior, None | Some(FunctionBehavior::Volatile)),
@@ -109,73 +96,9 @@ fn single(name: Vec<String>) -> Result<String> {
 fn types(args: &[OperateFunctionArg]) -> Result<Vec<Atom>> {
     let one = |arg: &OperateFunctionArg| match arg {
         OperateFunctionArg { mode: None, default_expr: None, data_type, .. } => {
-            crate::logical::column_type(data_type)
+            crate::bind::atom_of_type(data_type)
         }
         other => Err(Error::unsupported(format!("the argument {other}: there are names and types"))),
     };
     args.iter().map(one).collect()
-}
-
-/// The functions of a library's users for the planner.
-pub(crate) fn planned(library: &Arc<Library>) -> impl Iterator<Item = Arc<ScalarUDF>> {
-    library.user_functions().into_iter().map(|function| {
-        let volatility = if function.is_volatile() { Volatility::Volatile } else { Volatility::Immutable };
-        let signature = match function.types().0 {
-            [] => TypeSignature::Nullary,
-            _ => TypeSignature::UserDefined,
-        };
-        let signature = Signature::new(signature, volatility);
-        Arc::new(ScalarUDF::from(Planned { function, signature }))
-    })
-}
-
-struct Planned {
-    function: Arc<UserFunction>,
-    signature: Signature,
-}
-
-impl Debug for Planned {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.function.name())
-    }
-}
-
-impl PartialEq for Planned {
-    fn eq(&self, other: &Self) -> bool {
-        self.function.name() == other.function.name()
-    }
-}
-
-impl Eq for Planned {}
-
-impl Hash for Planned {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.function.name().hash(state);
-    }
-}
-
-impl ScalarUDFImpl for Planned {
-    fn name(&self) -> &str {
-        self.function.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> PlannerResult<DataType> {
-        Ok(planning_type(self.function.types().1))
-    }
-
-    fn coerce_types(&self, args: &[DataType]) -> PlannerResult<Vec<DataType>> {
-        let given = args.iter().map(Atom::from_arrow).collect::<Result<Vec<_>>>().map_err(to_datafusion)?;
-        if let Err(error) = self.function.check(&given) {
-            return plan_err!("{}", error.message());
-        }
-        Ok(self.function.types().0.iter().map(planning_type).collect())
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> PlannerResult<ColumnarValue> {
-        not_evaluated(self.name())
-    }
 }

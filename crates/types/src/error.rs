@@ -139,6 +139,13 @@ impl Error {
         self
     }
 
+    /// Without a place: what it names is in another text.
+    #[must_use]
+    pub fn without_span(mut self) -> Self {
+        self.inner.span = None;
+        self
+    }
+
     /// Adds the error beneath this one.
     pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.inner.source = Some(std::sync::Arc::new(source));

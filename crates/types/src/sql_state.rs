@@ -79,6 +79,10 @@ states! {
     AMBIGUOUS_COLUMN = b"42702";
     /// A column that is not there.
     UNDEFINED_COLUMN = b"42703";
+    /// A type that is not there.
+    UNDEFINED_OBJECT = b"42704";
+    /// A function or operator that is not the only one to fit.
+    AMBIGUOUS_FUNCTION = b"42725";
     /// A name given twice.
     DUPLICATE_OBJECT = b"42710";
     /// Two tables of one name in FROM.

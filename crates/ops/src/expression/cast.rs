@@ -101,6 +101,11 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
     }
 }
 
+/// How many digits a whole number of a type can have.
+pub fn whole_digits(atom: &Atom) -> Option<u8> {
+    super::types::integer_digits(atom)
+}
+
 /// Whether some value of `from` does not convert.
 pub(crate) fn cast_raises(from: &Atom, to: &Atom) -> bool {
     match (from, to) {

@@ -38,7 +38,7 @@ pub(crate) fn folded(node: Node) -> Node {
 }
 
 /// The constant that an expression over constants is; none when it reads a tuple, is volatile, fails or is long.
-pub(crate) fn constant(expr: &Expr, library: &Library) -> Option<Expr> {
+pub fn constant(expr: &Expr, library: &Library) -> Option<Expr> {
     let children = expr.children();
     let leaf = matches!(expr, Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..));
     if leaf || !children.iter().all(|child| matches!(child, Expr::Constant(..))) {

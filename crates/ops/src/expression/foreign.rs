@@ -129,9 +129,17 @@ pub(crate) fn resolve(
         raises: !TOTAL.contains(&name) || conversion_raises(args, &fields),
         volatile: udf.signature().volatility == Volatility::Volatile,
         cost: 20,
-        casts: args.iter().map(|arg| arg.atom.clone()).collect(),
+        casts: args.iter().zip(&fields).map(|(arg, field)| taken(arg.atom, field)).collect(),
         kernel: Arc::new(Foreign { udf: udf.clone(), fields, return_field, config: config.clone(), atom }),
     })
+}
+
+/// The type that an argument is cast to as all casts are made; the function's own form of it comes after.
+fn taken(from: &Atom, field: &FieldRef) -> Atom {
+    match Atom::from_arrow(field.data_type()) {
+        Ok(to) if *from != Atom::Null && super::cast::check_cast(from, &to).is_ok() => to,
+        _ => from.clone(),
+    }
 }
 
 /// Whether an argument may not convert to the type that the function takes.

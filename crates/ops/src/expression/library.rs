@@ -116,6 +116,11 @@ impl Library {
         names
     }
 
+    /// The names of DataFusion's scalar functions, with their aliases.
+    pub fn foreign_names(&self) -> impl Iterator<Item = String> + use<'_> {
+        self.scalars.keys().cloned()
+    }
+
     /// The names of all scalar functions: ours, and DataFusion's with their aliases.
     pub fn scalar_names(&self) -> Vec<String> {
         let own =

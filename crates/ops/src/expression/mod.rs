@@ -94,6 +94,7 @@ pub(crate) use computed::Computation;
 
 pub use aggregate_types::argument_fields;
 pub(crate) use datetime::divided;
+pub use fold::constant;
 pub(crate) use foreign::foreign_type;
 pub(crate) use format::format_array;
 pub use library::{Library, moments_and_texts};

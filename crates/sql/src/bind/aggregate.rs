@@ -1,0 +1,349 @@
+//! Calls of aggregate functions.
+//!
+//! A call belongs to the innermost query whose columns its arguments read; without any it belongs to its own. So a call
+//! in a subquery may be one of the query around it, as in `(SELECT sum(t.a)) FROM t`.
+
+use std::collections::HashSet;
+
+use sqlparser::ast::{
+    DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+    NullTreatment, OrderByExpr, Spanned,
+};
+use tessera_plan::{Expr, Functions};
+use tessera_types::{Atom, Error, Result, SqlState};
+
+use super::function::{argument, function_name};
+use super::order::direction;
+use super::scope::{Scope, as_parameter};
+use super::steps::Step;
+use super::typed::Typed;
+use super::{Binder, Place, placed, refuse, refuse_at};
+use crate::relation::{Call, Key, Name};
+
+/// Names of our own aggregate functions and other names of theirs.
+const NAMES: [(&str, &str); 22] = [
+    ("sum", "sum"),
+    ("avg", "avg"),
+    ("mean", "avg"),
+    ("var_samp", "var_samp"),
+    ("var", "var_samp"),
+    ("var_sample", "var_samp"),
+    ("variance", "var_samp"),
+    ("var_pop", "var_pop"),
+    ("var_population", "var_pop"),
+    ("stddev", "stddev"),
+    ("stddev_samp", "stddev"),
+    ("stddev_pop", "stddev_pop"),
+    ("percentile_cont", "percentile_cont"),
+    ("quantile_cont", "percentile_cont"),
+    ("percentile_disc", "percentile_disc"),
+    ("quantile_disc", "percentile_disc"),
+    ("mode", "mode"),
+    ("string_agg", "string_agg"),
+    ("count", "count"),
+    ("every", "bool_and"),
+    ("bool_and", "bool_and"),
+    ("bool_or", "bool_or"),
+];
+
+/// Functions of an ordered set: `f(…) WITHIN GROUP (ORDER BY value)`.
+const OF_ORDERED: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
+
+/// A call of an aggregate function before it is known to which query it belongs.
+struct Made {
+    call: Call,
+    atom: Atom,
+    steps: Vec<Step>,
+}
+
+impl Binder<'_> {
+    /// The aggregate function that is called; none for calls of others.
+    pub(super) fn aggregate_of(&self, function: &Function) -> Option<String> {
+        let name = function_name(function)?;
+        if let Some((_, own)) = NAMES.iter().find(|(known, _)| *known == name) {
+            return Some(own.to_string());
+        }
+        if name == "grouping" {
+            return None;
+        }
+        self.library().aggregate_udf(&name).map(|found| found.name().to_string())
+    }
+
+    pub(super) fn aggregate(&mut self, function: &Function, place: &mut Place<'_, '_>) -> Result<Typed> {
+        self.aggregate_in(function, place.scope, place.clause).map_err(|error| placed(error, function.span()))
+    }
+
+    /// The result of a call, as an expression over a scope's groups.
+    fn aggregate_in(&mut self, function: &Function, scope: &Scope<'_>, clause: &str) -> Result<Typed> {
+        let inner = Scope {
+            columns: scope.columns.clone(),
+            outer: scope.outer,
+            env: scope.env.clone(),
+            groups: None,
+            results: Vec::new(),
+        };
+        let made = self.made(function, &inner)?;
+        if let Some(outer) = owner(&made, scope) {
+            let value = self.aggregate_in(function, outer, clause)?;
+            return Ok(as_parameter(value));
+        }
+        let Some(groups) = scope.groups else {
+            let message = match clause {
+                "an aggregate function" => "calls of aggregate functions cannot be nested".to_string(),
+                clause => format!("aggregate functions cannot stand in {clause}"),
+            };
+            return Err(Error::semantic(message).with_state(SqlState::GROUPING_ERROR));
+        };
+        let Made { call, atom, steps } = made;
+        let volatile = call.args.iter().chain(&call.filter).any(|expr| self.is_volatile(expr));
+        let mut groups = groups.borrow_mut();
+        groups.steps.extend(steps);
+        let shown = function.to_string();
+        let name = groups.call(call, volatile, || self.fields.fresh(&shown, atom.clone()));
+        Ok(Typed::new(Expr::Field(name), atom))
+    }
+
+    /// A call over the columns of a scope.
+    fn made(&mut self, function: &Function, scope: &Scope<'_>) -> Result<Made> {
+        let name = self.aggregate_of(function).ok_or_else(|| Error::internal("no aggregate function"))?;
+        let Function { args, filter, null_treatment, within_group, .. } = function;
+        let mut steps = Vec::new();
+        let mut place = Place { scope, steps: &mut steps, clause: "an aggregate function", unnests: None };
+        let (mut distinct, mut order_by, mut ignore) = (false, &[][..], *null_treatment);
+        let mut values = Vec::new();
+        match args {
+            FunctionArguments::None => {}
+            FunctionArguments::Subquery(query) => {
+                return Err(self.refuse_subquery(query, &format!("a subquery as the argument of {name}")));
+            }
+            FunctionArguments::List(list) => {
+                distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+                for clause in &list.clauses {
+                    match clause {
+                        FunctionArgumentClause::OrderBy(keys) => order_by = keys,
+                        FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => ignore = Some(*treatment),
+                        other => return Err(refuse_at(&format!("{other} in a call of {name}"), function)),
+                    }
+                }
+                for arg in &list.args {
+                    match arg {
+                        FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" && !distinct => {}
+                        arg => values.push(self.expr(argument(arg, function)?, &mut place)?),
+                    }
+                }
+                if name == "count" && list.args.is_empty() {
+                    let message = "count takes * or a value";
+                    return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
+                }
+            }
+        }
+        if ignore == Some(NullTreatment::IgnoreNulls) {
+            return Err(refuse_at(&format!("IGNORE NULLS of {name}"), function));
+        }
+        let ordered = OF_ORDERED.contains(&name.as_str());
+        let mut keys =
+            self.call_keys(if within_group.is_empty() { order_by } else { within_group }, &mut place)?;
+        if !within_group.is_empty() {
+            if !ordered
+                && !matches!(name.as_str(), "approx_percentile_cont" | "approx_percentile_cont_with_weight")
+            {
+                let message = format!("{name} is no function of an ordered set: it takes no WITHIN GROUP");
+                return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
+            }
+            if let [(value, _, _)] = &keys[..] {
+                values.insert(0, value.clone());
+            } else {
+                let message = format!("{name} is ordered by one value");
+                return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
+            }
+        }
+        let values = self.call_arguments(&name, values)?;
+        if ordered
+            && !within_group.is_empty()
+            && let (Some(key), Some(value)) = (keys.first_mut(), values.first())
+        {
+            // What is sorted is what the function sees.
+            key.0 = value.clone();
+        }
+        let filter = match filter {
+            Some(filter) => {
+                let condition = self.condition(filter, &mut place)?;
+                Some(self.finished(condition)?.expr)
+            }
+            None => None,
+        };
+        let values = values.into_iter().map(|value| self.finished(value)).collect::<Result<Vec<_>>>()?;
+        let mut sorted = Vec::with_capacity(keys.len());
+        for (value, descending, nulls_first) in keys {
+            let expr = self.finished(value)?.expr;
+            if !matches!(expr, Expr::Constant(..)) {
+                sorted.push(Key { expr, descending, nulls_first });
+            }
+        }
+        if distinct && sorted.iter().any(|key| !values.iter().any(|value| value.expr == key.expr)) {
+            let message = "with DISTINCT, a call is only ordered by its arguments";
+            return Err(Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE));
+        }
+        let given: Vec<_> = values.iter().map(|value| (value.atom.clone(), true)).collect();
+        let (atom, _) =
+            self.library().aggregate(&name, &given, distinct).map_err(|e| Self::of_function(e, &name))?;
+        let args = values.into_iter().map(|value| value.expr).collect();
+        let call = Call { function: name.as_str().into(), args, distinct, filter, order_by: sorted };
+        Ok(Made { call, atom, steps })
+    }
+
+    fn call_keys(
+        &mut self,
+        keys: &[OrderByExpr],
+        place: &mut Place<'_, '_>,
+    ) -> Result<Vec<(Typed, bool, bool)>> {
+        let mut sorted = Vec::with_capacity(keys.len());
+        for OrderByExpr { expr, options, with_fill } in keys {
+            refuse(with_fill.is_some(), "WITH FILL", expr.span())?;
+            let value = self.expr(expr, place)?;
+            let (descending, nulls_first) = direction(options);
+            sorted.push((self.known(value)?, descending, nulls_first));
+        }
+        Ok(sorted)
+    }
+
+    /// Arguments with the types that the function asks for.
+    fn call_arguments(&self, name: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
+        let types = || args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
+        let wrong = |hint: &str| {
+            let message = format!("aggregate function {name} does not take ({}); {hint}", types());
+            Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
+        };
+        match name {
+            "count" => match args.as_slice() {
+                [] => Ok(args),
+                // A constant that is there counts every tuple.
+                [only] if matches!(&only.expr, Expr::Constant(value, _) if !value.is_null()) => {
+                    Ok(Vec::new())
+                }
+                [_] => args.into_iter().map(|arg| self.known(arg)).collect(),
+                _ => wrong("it takes one value"),
+            },
+            "sum" | "avg" | "var_samp" | "var_pop" | "stddev" | "stddev_pop" => match args.as_slice() {
+                [one] if one.is_null() => self.all_as(args, &Atom::Int64),
+                [one] if one.unknown => self.all_as(args, &Atom::Float64),
+                [one] if matches!(one.atom, Atom::Duration(_)) => self.all_as(args, &Atom::Interval),
+                [one]
+                    if one.atom.is_numeric()
+                        || (one.atom == Atom::Interval && matches!(name, "sum" | "avg")) =>
+                {
+                    Ok(args)
+                }
+                [_] => wrong("cast it to a number"),
+                _ => wrong("it takes one value"),
+            },
+            "percentile_cont" | "percentile_disc" | "mode" => self.of_ordered(name, args),
+            "string_agg" => match args.as_slice() {
+                [value, _] if value.atom == Atom::Bytes => self.all_as(args, &Atom::Bytes),
+                [_, _] => self.all_as(args, &Atom::String),
+                _ => wrong("it takes a text and a separator"),
+            },
+            "bool_and" | "bool_or" if matches!(args.as_slice(), [one] if one.unknown || one.is_null()) => {
+                self.all_as(args, &Atom::Boolean)
+            }
+            _ => args.into_iter().map(|arg| self.known(arg)).collect(),
+        }
+    }
+
+    fn all_as(&self, args: Vec<Typed>, atom: &Atom) -> Result<Vec<Typed>> {
+        args.into_iter().map(|arg| self.cast_to(arg, atom, false)).collect()
+    }
+
+    /// A value and the fractions of a function of an ordered set.
+    fn of_ordered(&self, name: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
+        let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
+        let wrong = |hint: &str| {
+            let message = format!("aggregate function {name} does not take ({types}); {hint}");
+            Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
+        };
+        let count = if name == "mode" { 1 } else { 2 };
+        if args.len() != count {
+            return wrong("write it as f(…) WITHIN GROUP (ORDER BY value)");
+        }
+        let mut args = args.into_iter();
+        let Some(value) = args.next() else { return wrong("it takes a value") };
+        let value = match (name, &value.atom) {
+            ("percentile_cont", atom) if atom.is_numeric() || *atom == Atom::Null || value.unknown => {
+                self.cast_to(value, &Atom::Float64, false)?
+            }
+            ("percentile_cont", _) => return wrong("cast the value to double precision"),
+            (_, Atom::Null) => self.cast_to(value, &Atom::Int32, false)?,
+            _ => self.known(value)?,
+        };
+        let mut all = vec![value];
+        if let Some(fraction) = args.next() {
+            let to = match &fraction.atom {
+                Atom::List(slot) if slot.atom.is_numeric() || slot.atom == Atom::Null => {
+                    super::table_function::list_of(Atom::Float64)
+                }
+                atom if atom.is_numeric() || *atom == Atom::Null || fraction.unknown => Atom::Float64,
+                _ => return wrong("the fraction is a number or a list of numbers"),
+            };
+            all.push(self.cast_to(fraction, &to, false)?);
+        }
+        Ok(all)
+    }
+
+    /// `grouping(a, b)`: which of the keys a grouping leaves out.
+    pub(super) fn grouping_call(&mut self, function: &Function, place: &mut Place<'_, '_>) -> Result<Typed> {
+        let FunctionArguments::List(list) = &function.args else {
+            return Err(refuse_at("grouping of a query", function));
+        };
+        let Some(groups) = place.scope.groups else {
+            let message = format!("grouping cannot stand in {}", place.clause);
+            let error = Error::semantic(message).with_state(SqlState::GROUPING_ERROR);
+            return Err(placed(error, function.span()));
+        };
+        if list.args.is_empty() || list.args.len() > 31 {
+            let message = "grouping takes 1 to 31 expressions of GROUP BY";
+            return Err(Error::semantic(message).with_state(SqlState::GROUPING_ERROR));
+        }
+        let inner = Scope {
+            columns: place.scope.columns.clone(),
+            outer: place.scope.outer,
+            env: place.scope.env.clone(),
+            groups: None,
+            results: Vec::new(),
+        };
+        let mut args = Vec::with_capacity(list.args.len());
+        for arg in &list.args {
+            let mut steps = Vec::new();
+            let place = &mut Place { scope: &inner, steps: &mut steps, clause: "grouping", unnests: None };
+            args.push(self.expr(argument(arg, function)?, place)?.expr);
+        }
+        let name = self.fields.fresh("grouping", Atom::Int32);
+        groups.borrow_mut().grouping(args, name.clone());
+        Ok(Typed::new(Expr::Field(name), Atom::Int32))
+    }
+}
+
+/// The query around a scope to which a call belongs; none where it belongs to the scope's own.
+fn owner<'s>(made: &Made, scope: &Scope<'s>) -> Option<&'s Scope<'s>> {
+    let mut fields: HashSet<Name> = HashSet::new();
+    let mut parameters: HashSet<Name> = HashSet::new();
+    let keys = made.call.order_by.iter().map(|key| &key.expr);
+    for expr in made.call.args.iter().chain(&made.call.filter).chain(keys) {
+        fields.extend(expr.fields());
+        parameters.extend(crate::relation::parameters(expr));
+    }
+    for step in &made.steps {
+        parameters.extend(step.reads());
+    }
+    let read = |scope: &Scope<'_>| fields.iter().chain(&parameters).any(|name| scope.has_field(name));
+    if read(scope) || (fields.is_empty() && parameters.is_empty()) {
+        return None;
+    }
+    let mut outer = scope.outer;
+    while let Some(current) = outer {
+        if read(current) {
+            return Some(current);
+        }
+        outer = current.outer;
+    }
+    None
+}

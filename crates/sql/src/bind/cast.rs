@@ -1,0 +1,117 @@
+//! Casts, also to types with a length or a precision.
+
+use sqlparser::ast::{CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo};
+use tessera_types::{Atom, Result, TimeUnit};
+
+use super::literal::units;
+use super::sql_type::atom_of_type;
+use super::typed::Typed;
+use super::{Binder, Place, refuse_at};
+
+impl Binder<'_> {
+    pub(super) fn cast(
+        &mut self,
+        kind: &CastKind,
+        inner: &Ast,
+        data_type: &DataType,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
+        let safe = match kind {
+            CastKind::Cast | CastKind::DoubleColon => false,
+            CastKind::TryCast | CastKind::SafeCast => true,
+        };
+        let value = self.expr(inner, place)?;
+        self.cast_as(value, data_type, safe)
+    }
+
+    /// A value as a type that is written.
+    pub(super) fn cast_as(&self, value: Typed, data_type: &DataType, safe: bool) -> Result<Typed> {
+        let atom = atom_of_type(data_type)?;
+        if let Some(moment) = value.literal().and_then(|word| self.spoken(word, &atom)) {
+            return moment;
+        }
+        match data_type {
+            DataType::Varchar(Some(length))
+            | DataType::Nvarchar(Some(length))
+            | DataType::CharacterVarying(Some(length))
+            | DataType::CharVarying(Some(length)) => match characters(length) {
+                Some(length) => {
+                    let text = self.cast_to(value, &atom, safe)?;
+                    self.call("cut_text", vec![text, length])
+                }
+                None => self.cast_to(value, &atom, safe),
+            },
+            DataType::Char(length) | DataType::Character(length) => {
+                let length = length.as_ref().map_or(Some(Typed::int64(1)), characters);
+                let text = self.cast_to(value, &atom, safe)?;
+                match length {
+                    Some(length) => self.call("cut_character", vec![text, length]),
+                    None => Ok(text),
+                }
+            }
+            DataType::Timestamp(Some(digits @ 0..=6), _) => {
+                let moment = self.cast_to(value, &atom, safe)?;
+                self.call("round_moment", vec![moment, Typed::int32(*digits as i32)])
+            }
+            DataType::Time(Some(digits @ 0..=6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+                let time = self.cast_to(value, &atom, safe)?;
+                self.call("round_time", vec![time, Typed::int32(*digits as i32)])
+            }
+            DataType::Interval { fields, precision } if fields.is_some() || precision.is_some() => {
+                let (largest, smallest) = fields.as_ref().map_or(("", ""), units);
+                let (value, read) = match value.unknown {
+                    true => (self.known(value)?, true),
+                    false => (self.cast_to(value, &atom, safe)?, false),
+                };
+                self.interval_in(value, largest, smallest, *precision, read)
+            }
+            _ => self.cast_to(value, &atom, safe),
+        }
+    }
+
+    /// `'today'::date` and its like: what tells the statement's moment.
+    fn spoken(&self, word: &str, to: &Atom) -> Option<Result<Typed>> {
+        let days = match word.trim().to_ascii_lowercase().as_str() {
+            "now" => None,
+            "today" => Some(0),
+            "yesterday" => Some(-1),
+            "tomorrow" => Some(1),
+            _ => return None,
+        };
+        let told = |function: &str| {
+            let expr = self.moment.told(function)?;
+            let atom = self.fields.atom_of(&expr).ok()?;
+            Some(Typed::new(expr, atom))
+        };
+        let day = |days: i64| {
+            let today = told("current_date")?;
+            Some(self.arithmetic("add", today, Typed::int64(days)))
+        };
+        Some(match (to, days) {
+            (Atom::Date, days) => day(days.unwrap_or(0))?,
+            (Atom::Timestamp(TimeUnit::Microsecond, None), None) => Ok(told("localtimestamp")?),
+            (Atom::Timestamp(TimeUnit::Microsecond, Some(_)), None) => Ok(told("now")?),
+            (Atom::Timestamp(..), Some(days)) => day(days)?.and_then(|day| self.cast_to(day, to, false)),
+            (Atom::Time(TimeUnit::Microsecond), None) => Ok(told("localtime")?),
+            _ => return None,
+        })
+    }
+
+    /// CAST with parts that are not offered.
+    pub(super) fn refuse_cast(&self, array: bool, format: bool, inner: &Ast) -> Result<()> {
+        match (array, format) {
+            (true, _) => Err(refuse_at("CAST … ARRAY", inner)),
+            (_, true) => Err(refuse_at("CAST … FORMAT", inner)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn characters(length: &CharacterLength) -> Option<Typed> {
+    match length {
+        CharacterLength::IntegerLength { length, .. } => {
+            Some(Typed::int64(i64::try_from(*length).unwrap_or(i64::MAX)))
+        }
+        CharacterLength::Max => None,
+    }
+}

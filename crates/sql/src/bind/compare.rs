@@ -1,0 +1,176 @@
+//! Comparisons: both sides in one type that holds all of their values.
+
+use tessera_ops::expression::common_type;
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
+
+use super::Binder;
+use super::coerce::{at_least_micros, number_atom};
+use super::typed::Typed;
+
+impl Binder<'_> {
+    /// A comparison by the function of this name: `eq`, `lt`, `is_distinct` and so on.
+    pub(super) fn compared(&self, name: &str, left: Typed, right: Typed) -> Result<Typed> {
+        let (left, right) = self.comparable(left, right)?;
+        let (a, b) = (&left.atom, &right.atom);
+        if a == b {
+            return Ok(Typed::boolean(Expr::call(name, vec![left.expr, right.expr])));
+        }
+        if let Some((left, right)) = self.apart(&left, &right)? {
+            return self.call(&format!("{name}_exact"), vec![left, right]);
+        }
+        let Some(common) = common_type(a, b) else { return Err(incomparable(a, b)) };
+        let (left, right) = (self.retyped(left, &common)?, self.retyped(right, &common)?);
+        Ok(Typed::boolean(Expr::call(name, vec![left.expr, right.expr])))
+    }
+
+    /// Both sides, a literal of text as one of the other's type.
+    fn comparable(&self, left: Typed, right: Typed) -> Result<(Typed, Typed)> {
+        let (left, right) = match (left.unknown, right.unknown) {
+            (true, false) if right.atom != Atom::Null => (self.beside(left, &right.atom)?, right),
+            (false, true) if left.atom != Atom::Null => {
+                let right = self.beside(right, &left.atom)?;
+                (left, right)
+            }
+            _ => (self.known(left)?, self.known(right)?),
+        };
+        Ok(match (&left.atom, &right.atom) {
+            (Atom::Null, other) if *other != Atom::Null => (self.cast_to(left, other, false)?, right),
+            (other, Atom::Null) if *other != Atom::Null => {
+                let right = self.cast_to(right, other, false)?;
+                (left, right)
+            }
+            // A time is an interval since midnight.
+            (Atom::Time(_), Atom::Interval) => (self.cast_to(left, &Atom::Interval, false)?, right),
+            (Atom::Interval, Atom::Time(_)) => {
+                let right = self.cast_to(right, &Atom::Interval, false)?;
+                (left, right)
+            }
+            _ => (left, right),
+        })
+    }
+
+    /// A literal of text beside a value of this type.
+    pub(super) fn beside(&self, literal: Typed, other: &Atom) -> Result<Typed> {
+        let Some(text) = literal.literal() else { return Ok(literal) };
+        let to = match other {
+            Atom::String | Atom::Null => return self.known(literal),
+            Atom::Decimal(..) => number_atom(std::slice::from_ref(other), &[text]),
+            Atom::Timestamp(TimeUnit::Nanosecond, zone) => {
+                // 64 bits of nanoseconds end in 2262.
+                let nanos = self.cast_to(literal.clone(), other, true)?;
+                match self.finished(nanos)?.expr {
+                    Expr::Constant(Scalar::Null, _) => Atom::Timestamp(TimeUnit::Microsecond, zone.clone()),
+                    _ => other.clone(),
+                }
+            }
+            Atom::Timestamp(unit, zone) => Atom::Timestamp(at_least_micros(*unit), zone.clone()),
+            Atom::Duration(_) => Atom::Interval,
+            other => other.clone(),
+        };
+        self.cast_to(literal, &to, false)
+    }
+
+    /// Both sides as they are, where no type holds the values of both: decimals of too many digits, and nanoseconds beside
+    /// moments that they may not reach.
+    fn apart(&self, left: &Typed, right: &Typed) -> Result<Option<(Typed, Typed)>> {
+        if let (Atom::Timestamp(a, _), Atom::Timestamp(b, _)) = (&left.atom, &right.atom)
+            && (*a == TimeUnit::Nanosecond) != (*b == TimeUnit::Nanosecond)
+        {
+            return self.moments_apart(left, right);
+        }
+        if matches!((&left.atom, &right.atom), (Atom::Timestamp(TimeUnit::Nanosecond, None), Atom::Date))
+            || matches!((&left.atom, &right.atom), (Atom::Date, Atom::Timestamp(TimeUnit::Nanosecond, None)))
+        {
+            return self.moments_apart(left, right);
+        }
+        let decimal = |value: &Typed| matches!(value.atom, Atom::Decimal(..));
+        let (true, Some(a), Some(b)) = (decimal(left) || decimal(right), digits(left), digits(right)) else {
+            return Ok(None);
+        };
+        let too_long = a.0.max(b.0) + a.1.max(b.1) > i16::from(DECIMAL_PRECISION_MAX);
+        Ok(too_long.then(|| (left.clone(), right.clone())))
+    }
+
+    fn moments_apart(&self, left: &Typed, right: &Typed) -> Result<Option<(Typed, Typed)>> {
+        let zone = |atom: &Atom| matches!(atom, Atom::Timestamp(_, Some(_)));
+        if zone(&left.atom) != zone(&right.atom) {
+            return Ok(None);
+        }
+        // A constant that nanoseconds hold is converted to them.
+        let holds = |value: &Typed, nanos: &Atom| -> Result<bool> {
+            if matches!(nanos, Atom::Date) {
+                return Ok(false);
+            }
+            let converted = self.finished(self.cast_to(value.clone(), nanos, true)?)?;
+            Ok(matches!(converted.expr, Expr::Constant(value, _) if !value.is_null()))
+        };
+        let is_nanos = |atom: &Atom| matches!(atom, Atom::Timestamp(TimeUnit::Nanosecond, _));
+        let constant = match is_nanos(&left.atom) {
+            true => holds(right, &left.atom)?,
+            false => holds(left, &right.atom)?,
+        };
+        Ok((!constant).then(|| (left.clone(), right.clone())))
+    }
+}
+
+/// Digits before and behind the point of a decimal or a whole number; a constant has those that it needs.
+fn digits(value: &Typed) -> Option<(i16, i16)> {
+    if let Expr::Constant(Scalar::Integer(number), atom) = &value.expr
+        && atom.is_integer()
+    {
+        return Some((number.unsigned_abs().checked_ilog10().map_or(1, |log| log as i16 + 1), 0));
+    }
+    Some(match &value.atom {
+        Atom::Decimal(precision, scale) => (i16::from(*precision) - i16::from(*scale), i16::from(*scale)),
+        Atom::Int8 | Atom::UInt8 => (3, 0),
+        Atom::Int16 | Atom::UInt16 => (5, 0),
+        Atom::Int32 | Atom::UInt32 => (10, 0),
+        Atom::Int64 => (19, 0),
+        Atom::UInt64 => (20, 0),
+        _ => return None,
+    })
+}
+
+fn incomparable(left: &Atom, right: &Atom) -> Error {
+    let message = format!("{left} and {right} cannot be compared; cast one to the type of the other");
+    Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
+}
+
+/// A comparison that is written as an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Eq,
+    NotEq,
+    Lt,
+    LtEq,
+    Gt,
+    GtEq,
+}
+
+impl Comparison {
+    pub(super) fn of(op: &sqlparser::ast::BinaryOperator) -> Option<Comparison> {
+        use sqlparser::ast::BinaryOperator as O;
+        Some(match op {
+            O::Eq => Comparison::Eq,
+            O::NotEq => Comparison::NotEq,
+            O::Lt => Comparison::Lt,
+            O::LtEq => Comparison::LtEq,
+            O::Gt => Comparison::Gt,
+            O::GtEq => Comparison::GtEq,
+            _ => return None,
+        })
+    }
+
+    /// The name of its function.
+    pub(super) fn function(self) -> &'static str {
+        match self {
+            Comparison::Eq => "eq",
+            Comparison::NotEq => "not_eq",
+            Comparison::Lt => "lt",
+            Comparison::LtEq => "lt_eq",
+            Comparison::Gt => "gt",
+            Comparison::GtEq => "gt_eq",
+        }
+    }
+}

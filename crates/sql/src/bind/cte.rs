@@ -1,0 +1,177 @@
+//! Common table expressions: what names in FROM stand for before tables are looked at.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sqlparser::ast::{
+    Cte, CteAsMaterialized, Query, SetExpr, SetOperator, TableAlias, With, visit_relations,
+};
+use tessera_types::{Atom, Error, Result, SqlState};
+
+use super::scope::{Output, Scope};
+use super::{Binder, Bound, normalized, placed, refuse};
+use crate::relation::{Name, Relation};
+
+/// The common table expressions that can be read, the innermost first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Env(Option<Rc<Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    name: String,
+    meaning: Meaning,
+    next: Env,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+pub(crate) enum Meaning {
+    /// A query, with what it can read itself.
+    Query(Rc<Definition>),
+    /// In the step of a recursive query: the tuples that the last time gave.
+    Work(Rc<Work>),
+}
+
+/// A query under a name.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(crate) alias: TableAlias,
+    pub(crate) query: Query,
+    pub(crate) env: Env,
+    /// It reads itself.
+    pub(crate) recursive: bool,
+}
+
+/// The tuples that the last run of a recursive query gave.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) recursion: Name,
+    pub(crate) columns: Vec<(Arc<str>, Atom)>,
+}
+
+impl Env {
+    /// What a name stands for.
+    pub(crate) fn find(&self, name: &str) -> Option<Meaning> {
+        let mut entry = self.0.as_ref();
+        while let Some(current) = entry {
+            if current.name == name {
+                return Some(current.meaning.clone());
+            }
+            entry = current.next.0.as_ref();
+        }
+        None
+    }
+
+    /// The same with one more name.
+    pub(crate) fn with(&self, name: String, meaning: Meaning) -> Env {
+        Env(Some(Rc::new(Entry { name, meaning, next: self.clone() })))
+    }
+
+    /// Whether names stand for the very same.
+    pub(crate) fn is_same(&self, other: &Env) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// What can be read after WITH.
+    pub(super) fn with(&self, with: &With, env: &Env) -> Result<Env> {
+        let With { with_token: _, recursive, cte_tables } = with;
+        let mut env = env.clone();
+        let mut names: Vec<String> = Vec::new();
+        for cte in cte_tables {
+            let Cte { alias, query, from, materialized, closing_paren_token: _ } = cte;
+            let place = alias.name.span;
+            refuse(from.is_some(), "FROM after a common table expression", place)?;
+            match materialized {
+                // Where it is computed is for the optimizer to say.
+                None | Some(CteAsMaterialized::Materialized | CteAsMaterialized::NotMaterialized) => {}
+            }
+            check_alias(alias)?;
+            let name = normalized(&alias.name);
+            if names.contains(&name) {
+                let message = format!("WITH names {name} twice");
+                return Err(placed(Error::semantic(message).with_state(SqlState::DUPLICATE_ALIAS), place));
+            }
+            let recursive = *recursive && is_recursive(query, &name);
+            let query = (**query).clone();
+            let definition = Definition { alias: alias.clone(), query, env: env.clone(), recursive };
+            env = env.with(name.clone(), Meaning::Query(Rc::new(definition)));
+            names.push(name);
+        }
+        Ok(env)
+    }
+
+    /// The query that a name in FROM stands for.
+    pub(super) fn defined(&mut self, definition: &Definition, outer: Option<&Scope<'_>>) -> Result<Bound> {
+        let bound = match definition.recursive {
+            true => self.recursive(definition, outer)?,
+            false => self.query(&definition.query, outer, &definition.env)?,
+        };
+        let columns = renamed(bound.columns, &definition.alias)?;
+        Ok(Bound { columns, ..bound })
+    }
+
+    /// The tuples that the last run of a recursive query gave.
+    pub(super) fn work_table(&mut self, work: &Work) -> Bound {
+        let mut columns = Vec::with_capacity(work.columns.len());
+        let mut outputs = Vec::with_capacity(work.columns.len());
+        for (position, (name, atom)) in work.columns.iter().enumerate() {
+            let field = self.fields.fresh(name, atom.clone());
+            columns.push((field.clone(), position));
+            outputs.push(Output { name: name.clone(), field, atom: atom.clone(), literal: None });
+        }
+        let recursion = work.recursion.clone();
+        Bound { relation: Relation::Work { recursion, columns }, columns: outputs }
+    }
+}
+
+/// Whether a query is a UNION that reads itself under this name.
+fn is_recursive(query: &Query, name: &str) -> bool {
+    if !matches!(&*query.body, SetExpr::SetOperation { op: SetOperator::Union, .. }) {
+        return false;
+    }
+    let read = visit_relations(query, |relation| {
+        let is_own = match relation.0.as_slice() {
+            [part] => part.as_ident().is_some_and(|ident| normalized(ident) == name),
+            _ => false,
+        };
+        if is_own { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    });
+    read.is_break()
+}
+
+/// Refuses an alias that gives columns types, or a time.
+pub(super) fn check_alias(alias: &TableAlias) -> Result<()> {
+    let TableAlias { explicit: _, name, columns, at } = alias;
+    refuse(at.is_some(), "AT after an alias", name.span)?;
+    match columns.iter().find(|column| column.data_type.is_some()) {
+        Some(column) => {
+            let message = "an alias names columns and does not type them; write CAST in the query";
+            Err(placed(Error::new(tessera_types::Code::Syntax, message), column.name.span))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Columns under the names that an alias gives to the first of them.
+pub(super) fn renamed(mut columns: Vec<Output>, alias: &TableAlias) -> Result<Vec<Output>> {
+    if alias.columns.len() > columns.len() {
+        let message = format!(
+            "{} has {} columns, and the alias names {}",
+            alias.name.value,
+            columns.len(),
+            alias.columns.len()
+        );
+        let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
+        return Err(placed(error, alias.name.span));
+    }
+    for (column, name) in columns.iter_mut().zip(&alias.columns) {
+        column.name = normalized(&name.name).into();
+    }
+    Ok(columns)
+}

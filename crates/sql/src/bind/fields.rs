@@ -1,0 +1,90 @@
+//! The fields of a query: their names, each used once, and their types.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tessera_ops::expression::Library;
+use tessera_plan::{Expr, Scope, type_of};
+use tessera_types::{Atom, Error, Field, Result, Tuple};
+
+use crate::raise::Types;
+use crate::relation::Name;
+
+/// Names and types of a query's fields. Every step from binding to lowering adds its own.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    pub(crate) library: &'a Arc<Library>,
+    used: HashSet<Name>,
+    atoms: HashMap<Name, Atom>,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(library: &'a Arc<Library>) -> Self {
+        Fields { library, used: HashSet::new(), atoms: HashMap::new() }
+    }
+
+    /// The types of all fields.
+    pub(crate) fn into_atoms(self) -> HashMap<Name, Atom> {
+        self.atoms
+    }
+
+    /// The types of the fields so far.
+    pub(crate) fn atoms(&self) -> &HashMap<Name, Atom> {
+        &self.atoms
+    }
+
+    /// The types of the fields so far, and the functions.
+    pub(crate) fn types(&self) -> Types<'_> {
+        Types { library: self.library, atoms: &self.atoms }
+    }
+
+    /// A name not used yet, as close to `base` as can be, for a field of this type.
+    pub(crate) fn fresh(&mut self, base: &str, atom: Atom) -> Name {
+        let mut name: Name = Arc::from(base);
+        let mut number = 2;
+        while !self.used.insert(name.clone()) {
+            name = Arc::from(format!("{base}_{number}"));
+            number += 1;
+        }
+        self.atoms.insert(name.clone(), atom);
+        name
+    }
+
+    /// A name for a column of a table: its own, or with the table's in front.
+    pub(crate) fn fresh_column(&mut self, table: &str, column: &str, atom: Atom) -> Name {
+        if self.used.contains(column) {
+            let table = table.rsplit(['/', '.']).next().unwrap_or(table);
+            return self.fresh(&format!("{table}_{column}"), atom);
+        }
+        self.fresh(column, atom)
+    }
+
+    /// The type of a field.
+    ///
+    /// # Errors
+    /// There is no such field.
+    pub(crate) fn atom(&self, name: &Name) -> Result<Atom> {
+        let atom = self.atoms.get(name);
+        atom.cloned().ok_or_else(|| Error::internal(format!("field {name} has no type yet")))
+    }
+
+    /// The type of an expression over these fields.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn atom_of(&self, expr: &Expr) -> Result<Atom> {
+        if let Expr::Field(name) | Expr::Parameter(name) = expr {
+            return self.atom(name);
+        }
+        let mut names = HashSet::new();
+        expr.walk(&mut |expr| {
+            if let Expr::Field(name) | Expr::Parameter(name) = expr {
+                names.insert(name.clone());
+            }
+        });
+        let field = |name: Name| Ok(Field::nullable(name.clone(), self.atom(&name)?));
+        let tuple = Tuple::new(names.into_iter().map(field).collect::<Result<Vec<_>>>()?);
+        let scope = Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library };
+        type_of(expr, scope).map(|(atom, _)| atom)
+    }
+}

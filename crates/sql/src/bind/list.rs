@@ -1,0 +1,281 @@
+//! The list of a SELECT: what `*` stands for, names of columns, and `unnest`.
+
+use std::rc::Rc;
+
+use sqlparser::ast::{
+    ExcludeSelectItem, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, SelectItem, SelectItemQualifiedWildcardKind, Spanned, WildcardAdditionalOptions,
+};
+use tessera_plan::Expr;
+use tessera_types::{Atom, Error, Result, SqlState};
+
+use super::scope::{Column, Scope, matches};
+use super::steps::Step;
+use super::typed::Typed;
+use super::{Binder, Place, normalized, placed, refuse, refuse_at};
+use crate::relation::Name;
+
+/// A column of the list.
+#[derive(Debug)]
+pub(crate) struct Item<'q> {
+    pub(crate) name: Rc<str>,
+    /// Whether the name is an alias that was written.
+    pub(crate) has_alias: bool,
+    /// As it is written; none where `*` stands for it.
+    pub(crate) expr: Option<&'q Ast>,
+    /// The column that `*` stands for, or the slot of a struct that `unnest` gives.
+    value: Option<Value>,
+}
+
+#[derive(Debug)]
+enum Value {
+    Column(Typed),
+    /// A slot of the struct that `unnest(expr)` is called with.
+    Slot(String),
+}
+
+/// A list that `unnest` was called with, and the field that its elements become.
+#[derive(Debug)]
+pub(crate) struct Unnested {
+    pub(crate) list: Typed,
+    pub(crate) element: Name,
+}
+
+impl Binder<'_> {
+    /// The columns of a list.
+    pub(super) fn items<'q>(
+        &mut self,
+        projection: &'q [SelectItem],
+        scope: &Scope<'_>,
+    ) -> Result<Vec<Item<'q>>> {
+        let mut items = Vec::with_capacity(projection.len());
+        for item in projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => match self.slots(expr, scope)? {
+                    Some(slots) => items.extend(slots.into_iter().map(|slot| Item {
+                        name: slot.as_str().into(),
+                        has_alias: false,
+                        expr: Some(expr),
+                        value: Some(Value::Slot(slot)),
+                    })),
+                    None => items.push(Item {
+                        name: shown_name(expr).into(),
+                        has_alias: false,
+                        expr: Some(expr),
+                        value: None,
+                    }),
+                },
+                SelectItem::ExprWithAlias { expr, alias } => items.push(Item {
+                    name: normalized(alias).into(),
+                    has_alias: true,
+                    expr: Some(expr),
+                    value: None,
+                }),
+                SelectItem::ExprWithAliases { expr, .. } => {
+                    return Err(refuse_at("several aliases for one column", expr));
+                }
+                SelectItem::Wildcard(options) => {
+                    let columns: Vec<Column> = scope.shown().cloned().collect();
+                    if columns.is_empty() {
+                        let error =
+                            Error::new(tessera_types::Code::Syntax, "SELECT * without a table in FROM");
+                        return Err(placed(error, options.wildcard_token.0.span));
+                    }
+                    self.wildcard(columns, options, &mut items)?;
+                }
+                SelectItem::QualifiedWildcard(kind, options) => {
+                    let columns = self.of_row(kind, scope)?;
+                    self.wildcard(columns, options, &mut items)?;
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    /// The columns that `table.*` stands for, or the slots of `(struct).*`.
+    fn of_row(&mut self, kind: &SelectItemQualifiedWildcardKind, scope: &Scope<'_>) -> Result<Vec<Column>> {
+        let parts = match kind {
+            SelectItemQualifiedWildcardKind::ObjectName(name) => idents(name)?,
+            SelectItemQualifiedWildcardKind::Expr(expr) => return Err(refuse_at("(expression).*", expr)),
+        };
+        let mut current = Some(scope);
+        let mut outer = false;
+        while let Some(scope) = current {
+            if let Some(columns) = scope.of_table(&parts) {
+                return match outer {
+                    true => Err(Error::unsupported(
+                        "table.* of a query around this one is not supported; name columns",
+                    )),
+                    false => Ok(columns),
+                };
+            }
+            current = scope.outer;
+            outer = true;
+        }
+        let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
+        let error = Error::semantic(format!("there is no table {name} in FROM here"));
+        let error = error.with_state(SqlState::UNDEFINED_TABLE);
+        Err(parts.first().map_or(error.clone(), |part| placed(error, part.span)))
+    }
+
+    fn wildcard<'q>(
+        &mut self,
+        columns: Vec<Column>,
+        options: &'q WildcardAdditionalOptions,
+        items: &mut Vec<Item<'q>>,
+    ) -> Result<()> {
+        let WildcardAdditionalOptions {
+            wildcard_token,
+            opt_ilike,
+            opt_exclude,
+            opt_except,
+            opt_replace,
+            opt_rename,
+            opt_alias,
+        } = options;
+        let place = wildcard_token.0.span;
+        refuse(opt_ilike.is_some(), "* ILIKE", place)?;
+        refuse(opt_rename.is_some(), "* RENAME", place)?;
+        refuse(opt_alias.is_some(), "an alias for *", place)?;
+        let mut excluded: Vec<Vec<Ident>> = match opt_exclude {
+            Some(ExcludeSelectItem::Single(name)) => vec![idents(name)?],
+            Some(ExcludeSelectItem::Multiple(names)) => names.iter().map(idents).collect::<Result<_>>()?,
+            None => Vec::new(),
+        };
+        if let Some(except) = opt_except {
+            let names = std::iter::once(&except.first_element).chain(&except.additional_elements);
+            excluded.extend(names.map(|name| vec![name.clone()]));
+        }
+        let replaced: Vec<_> = opt_replace.iter().flat_map(|replace| &replace.items).collect();
+        let is = |name: &Ident, column: &Column| {
+            matches(name, &column.name, true) || matches(name, &column.name, false)
+        };
+        let missing = |name: &Ident, clause: &str| {
+            let message = format!("there is no column {} for {clause}", name.value);
+            placed(Error::semantic(message).with_state(SqlState::UNDEFINED_COLUMN), name.span)
+        };
+        let is_excluded = |parts: &[Ident], column: &Column| match parts.split_last() {
+            Some((name, table)) => {
+                is(name, column)
+                    && table
+                        .iter()
+                        .rev()
+                        .zip(column.table.iter().rev())
+                        .all(|(part, table)| matches(part, table, true) || matches(part, table, false))
+            }
+            None => false,
+        };
+        for parts in &excluded {
+            if let (Some(name), false) =
+                (parts.last(), columns.iter().any(|column| is_excluded(parts, column)))
+            {
+                return Err(missing(name, "EXCLUDE"));
+            }
+        }
+        for element in &replaced {
+            if !columns.iter().any(|column| is(&element.column_name, column)) {
+                return Err(missing(&element.column_name, "REPLACE to replace"));
+            }
+        }
+        for column in columns {
+            if excluded.iter().any(|parts| is_excluded(parts, &column)) {
+                continue;
+            }
+            let name: Rc<str> = (*column.name).into();
+            match replaced.iter().find(|element| is(&element.column_name, &column)) {
+                Some(element) => {
+                    items.push(Item { name, has_alias: false, expr: Some(&element.expr), value: None });
+                }
+                None => {
+                    let value = Typed::new(Expr::Field(column.field), column.atom);
+                    let value = Some(Value::Column(value));
+                    items.push(Item { name, has_alias: false, expr: None, value });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The slots of the struct that `unnest` is called with; none for what is not such a call.
+    fn slots(&mut self, expr: &Ast, scope: &Scope<'_>) -> Result<Option<Vec<String>>> {
+        let Some(argument) = unnest_argument(expr) else { return Ok(None) };
+        // Only its type is looked at here.
+        let mut steps = Vec::new();
+        let place = &mut Place { scope, steps: &mut steps, clause: "SELECT", unnests: None };
+        Ok(match self.expr(argument, place).map(|value| value.atom) {
+            Ok(Atom::Struct(slots)) => Some(slots.iter().map(|(name, _)| name.to_string()).collect()),
+            _ => None,
+        })
+    }
+
+    /// The values of the list.
+    pub(super) fn list(
+        &mut self,
+        items: &[Item<'_>],
+        scope: &Scope<'_>,
+        steps: &mut Vec<Step>,
+        unnests: &mut Vec<Unnested>,
+    ) -> Result<Vec<(Rc<str>, Typed)>> {
+        let mut list = Vec::with_capacity(items.len());
+        for item in items {
+            let mut place =
+                Place { scope, steps: &mut *steps, clause: "SELECT", unnests: Some(&mut *unnests) };
+            let value = match (&item.value, item.expr) {
+                (Some(Value::Column(column)), _) => column.clone(),
+                (Some(Value::Slot(slot)), Some(expr)) => {
+                    let argument =
+                        unnest_argument(expr).ok_or_else(|| Error::internal("a slot without its struct"))?;
+                    let value = self.expr(argument, &mut place)?;
+                    self.call("get_field", vec![value, Typed::text(slot)])?
+                }
+                (None, Some(expr)) => self.expr(expr, &mut place)?,
+                (_, None) => return Err(Error::internal("an item that is nothing")),
+            };
+            list.push((item.name.clone(), value));
+        }
+        Ok(list)
+    }
+}
+
+/// What `unnest` is called with, where an expression is just that.
+fn unnest_argument(expr: &Ast) -> Option<&Ast> {
+    let Ast::Function(function) = expr else { return None };
+    if !is_called(function, "unnest") {
+        return None;
+    }
+    match &function.args {
+        FunctionArguments::List(list) => match list.args.as_slice() {
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some(argument),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a call is of the function that is called so.
+pub(super) fn is_called(function: &Function, name: &str) -> bool {
+    match function.name.0.as_slice() {
+        [part] => part.as_ident().is_some_and(|ident| normalized(ident) == name),
+        _ => false,
+    }
+}
+
+/// The parts of a name.
+pub(super) fn idents(name: &ObjectName) -> Result<Vec<Ident>> {
+    let parts = name.0.iter().map(|part| part.as_ident().cloned());
+    parts.collect::<Option<Vec<_>>>().ok_or_else(|| refuse_at(&format!("the name {name}"), name))
+}
+
+/// The name of a column that has none: a column's own, or the text of an expression.
+fn shown_name(expr: &Ast) -> String {
+    match expr {
+        Ast::Identifier(name) => normalized(name),
+        Ast::CompoundIdentifier(parts) => parts.last().map_or_else(|| expr.to_string(), normalized),
+        other => other.to_string(),
+    }
+}
+
+/// Where an expression is written.
+pub(super) fn place_of(expr: &Ast) -> sqlparser::tokenizer::Span {
+    expr.span()
+}

@@ -1,0 +1,222 @@
+//! Literals.
+
+use sqlparser::ast::DateTimeField;
+use sqlparser::ast::{Expr as Ast, Interval, IntervalFields, UnaryOperator, Value, ValueWithSpan};
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result, SqlState};
+
+use super::typed::Typed;
+use super::{Binder, Place, placed, refuse_at};
+
+impl Binder<'_> {
+    /// A literal's value.
+    pub(super) fn literal(&self, value: &ValueWithSpan) -> Result<Typed> {
+        let place = value.span;
+        Ok(match &value.value {
+            Value::Number(digits, _) => number(digits, false).map_err(|error| placed(error, place))?,
+            Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::UnicodeStringLiteral(text)
+            | Value::NationalStringLiteral(text) => Typed::unknown(text),
+            Value::DollarQuotedString(text) => Typed::unknown(&text.value),
+            Value::HexStringLiteral(digits) => {
+                let bytes = bytes_of(digits).map_err(|error| placed(error, place))?;
+                Typed::new(Expr::Constant(Scalar::Bytes(bytes.into()), Atom::Bytes), Atom::Bytes)
+            }
+            Value::Boolean(value) => Typed::boolean(Expr::boolean(*value)),
+            Value::Null => Typed::null(),
+            Value::Placeholder(name) => {
+                let message = format!("the parameter {name} is not supported; write its value");
+                return Err(placed(Error::unsupported(message), place));
+            }
+            other => {
+                let error = Error::unsupported(format!("the literal {other} is not supported"));
+                return Err(placed(error, place));
+            }
+        })
+    }
+
+    /// A number with signs in front, which belong to it before it has a type: `-(-2147483648)` does not overflow.
+    pub(super) fn signed_literal(&self, operand: &Ast) -> Result<Option<Typed>> {
+        let mut negative = true;
+        let mut inner = operand;
+        loop {
+            match inner {
+                Ast::Nested(nested) => inner = nested,
+                Ast::UnaryOp { op: UnaryOperator::Minus, expr } => {
+                    negative = !negative;
+                    inner = expr;
+                }
+                Ast::Value(ValueWithSpan { value: Value::Number(digits, _), span }) => {
+                    return number(digits, negative).map(Some).map_err(|error| placed(error, *span));
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// An interval: its text, perhaps with units, or so many times one unit where the number is an expression.
+    pub(super) fn interval(&mut self, interval: &Interval, place: &mut Place<'_, '_>) -> Result<Typed> {
+        let Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } =
+            interval;
+        let literal = match &**value {
+            Ast::Value(ValueWithSpan {
+                value: Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text),
+                ..
+            }) => Some(text.as_str()),
+            _ => None,
+        };
+        if let (Some(text), Some(first)) = (literal, leading_field.as_ref().and_then(unit)) {
+            let last = match last_field {
+                Some(field) => unit(field),
+                None => Some(first),
+            };
+            let digits = match (first, last) {
+                ("second", Some("second")) => fractional_seconds_precision.or(*leading_precision),
+                _ => *fractional_seconds_precision,
+            };
+            let misplaced = leading_precision.is_some() && (first, last) != ("second", Some("second"));
+            if let (Some(last), false) = (last, misplaced) {
+                return self.interval_in(Typed::text(text), first, last, digits, true);
+            }
+        }
+        if leading_precision.is_some() || fractional_seconds_precision.is_some() {
+            return Err(refuse_at("an interval's precision", &**value));
+        }
+        if last_field.is_some() {
+            return Err(refuse_at("an interval from one field TO another", &**value));
+        }
+        let field = leading_field.as_ref().map(|field| field.to_string().to_lowercase());
+        let number = match &**value {
+            Ast::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => Some(number.as_str()),
+            _ => None,
+        };
+        match (literal.or(number), field) {
+            (Some(text), None) if literal.is_some() => {
+                self.cast_to(Typed::unknown(text), &Atom::Interval, false)
+            }
+            (Some(text), Some(field)) => {
+                self.cast_to(Typed::unknown(&format!("{text} {field}")), &Atom::Interval, false)
+            }
+            (_, Some(field)) => {
+                let number = self.expr(value, place)?;
+                let one = self.cast_to(Typed::unknown(&format!("1 {field}")), &Atom::Interval, false)?;
+                self.arithmetic("mul", number, one)
+            }
+            (_, None) => {
+                let message = format!(
+                    "an interval needs a unit that is known; write its text in quotes: interval '{value} days'"
+                );
+                Err(placed(Error::semantic(message), super::list::place_of(value)))
+            }
+        }
+    }
+
+    /// A text or an interval cut to units; `digits` of seconds behind the point.
+    pub(super) fn interval_in(
+        &self,
+        value: Typed,
+        largest: &str,
+        smallest: &str,
+        digits: Option<u64>,
+        read: bool,
+    ) -> Result<Typed> {
+        let digits = digits.map_or(-1, |digits| i32::try_from(digits).unwrap_or(i32::MAX));
+        let args = vec![value, Typed::text(largest), Typed::text(smallest), Typed::int32(digits)];
+        self.call(if read { "interval_in" } else { "interval_to" }, args)
+    }
+}
+
+fn unit(field: &DateTimeField) -> Option<&'static str> {
+    match field {
+        DateTimeField::Year => Some("year"),
+        DateTimeField::Month => Some("month"),
+        DateTimeField::Day => Some("day"),
+        DateTimeField::Hour => Some("hour"),
+        DateTimeField::Minute => Some("minute"),
+        DateTimeField::Second => Some("second"),
+        _ => None,
+    }
+}
+
+/// The largest and the smallest unit of an interval's type.
+pub(super) fn units(fields: &IntervalFields) -> (&'static str, &'static str) {
+    match fields {
+        IntervalFields::Year => ("year", "year"),
+        IntervalFields::Month => ("month", "month"),
+        IntervalFields::Day => ("day", "day"),
+        IntervalFields::Hour => ("hour", "hour"),
+        IntervalFields::Minute => ("minute", "minute"),
+        IntervalFields::Second => ("second", "second"),
+        IntervalFields::YearToMonth => ("year", "month"),
+        IntervalFields::DayToHour => ("day", "hour"),
+        IntervalFields::DayToMinute => ("day", "minute"),
+        IntervalFields::DayToSecond => ("day", "second"),
+        IntervalFields::HourToMinute => ("hour", "minute"),
+        IntervalFields::HourToSecond => ("hour", "second"),
+        IntervalFields::MinuteToSecond => ("minute", "second"),
+    }
+}
+
+fn bytes_of(digits: &str) -> Result<Vec<u8>> {
+    let wrong = || {
+        let message = format!("x'{digits}' is not of pairs of hexadecimal digits");
+        Error::new(Code::Data, message).with_state(SqlState::INVALID_TEXT_REPRESENTATION)
+    };
+    if digits.len() % 2 == 1 || !digits.is_ascii() {
+        return Err(wrong());
+    }
+    let pair = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| wrong());
+    (0..digits.len()).step_by(2).map(pair).collect()
+}
+
+/// A number: whole ones have 32 bits where they fit, then 64; other ones are decimals, with an exponent doubles.
+fn number(text: &str, negative: bool) -> Result<Typed> {
+    let digits = text.replace('_', "");
+    if digits.contains(['e', 'E']) {
+        return double(text, &digits, negative);
+    }
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    let whole = whole.trim_start_matches('0');
+    let mut fraction = fraction;
+    if whole.len() + fraction.len() > usize::from(DECIMAL_PRECISION_MAX) {
+        fraction = fraction.trim_end_matches('0');
+    }
+    if whole.len() + fraction.len() > usize::from(DECIMAL_PRECISION_MAX) {
+        let message = format!(
+            "{text} has more than {DECIMAL_PRECISION_MAX} digits; write it with an exponent, as 1.5e40, for double \
+             precision"
+        );
+        return Err(Error::new(Code::Overflow, message));
+    }
+    let all = format!("{whole}{fraction}");
+    let value: i128 = if all.is_empty() { 0 } else { all.parse().map_err(|_| unreadable(text))? };
+    let value = if negative { -value } else { value };
+    let atom = match digits.contains('.') {
+        false if i32::try_from(value).is_ok() => Atom::Int32,
+        false if i64::try_from(value).is_ok() => Atom::Int64,
+        false => Atom::Decimal(whole.len() as u8, 0),
+        true => {
+            let scale = fraction.len() as i8;
+            let significant = all.trim_start_matches('0').len().max(fraction.len()).max(1);
+            Atom::Decimal(significant as u8, scale)
+        }
+    };
+    Ok(Typed::new(Expr::Constant(Scalar::Integer(value), atom.clone()), atom))
+}
+
+fn double(text: &str, digits: &str, negative: bool) -> Result<Typed> {
+    let value: f64 = digits.parse().map_err(|_| unreadable(text))?;
+    let mantissa = digits.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = !mantissa.contains(|digit: char| ('1'..='9').contains(&digit));
+    if value.is_infinite() || (value == 0.0 && !is_zero) {
+        let message = format!("{text} is out of range for type double precision");
+        return Err(Error::new(Code::Overflow, message));
+    }
+    let value = if negative { -value } else { value };
+    Ok(Typed::new(Expr::Constant(Scalar::Float(value), Atom::Float64), Atom::Float64))
+}
+
+fn unreadable(text: &str) -> Error {
+    Error::new(Code::Syntax, format!("the number {text} cannot be read"))
+}

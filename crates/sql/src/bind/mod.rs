@@ -1,0 +1,179 @@
+//! The binder: a query's syntax tree becomes a relation. Names become fields, each with a type; subqueries become joins.
+//!
+//! Names and types mean what they mean in PostgreSQL; `docs/dialect.md` lists the differences. Every part of the syntax
+//! tree is bound or is an error that names it and its place.
+//!
+//! | file | binds |
+//! |---|---|
+//! | `query`, `cte`, `recursive`, `set`, `values` | queries, WITH, UNION and its like, VALUES |
+//! | `select`, `list`, `group`, `order` | SELECT: its list, GROUP BY, DISTINCT, ORDER BY and LIMIT |
+//! | `from`, `factor`, `join`, `table_function` | tables, joins, functions in FROM |
+//! | `scope`, `fields` | names of columns; names and types of fields |
+//! | `expr`, `operator`, `compare`, `row`, `pattern`, `cast`, `literal`, `nested`, `subquery` | expressions |
+//! | `function`, `aggregate` | calls |
+//! | `typed`, `coerce`, `sql_type` | types |
+
+mod aggregate;
+mod cast;
+mod coerce;
+mod compare;
+mod cte;
+mod expr;
+mod factor;
+mod fields;
+mod from;
+mod function;
+mod group;
+mod join;
+mod list;
+mod literal;
+mod nested;
+mod operator;
+mod order;
+mod pattern;
+mod query;
+mod recursive;
+mod row;
+mod scope;
+mod select;
+mod set;
+mod sql_type;
+mod steps;
+mod subquery;
+mod table_function;
+mod typed;
+mod values;
+
+use std::sync::Arc;
+
+use sqlparser::ast::{Ident, Query, Spanned};
+use sqlparser::tokenizer::Span as Tokens;
+use tessera_ops::expression::{Library, Simplifier};
+use tessera_plan::Expr;
+use tessera_types::{Error, Result, Span};
+
+use crate::catalog::Catalog;
+use crate::clock::Moment;
+use crate::relation::{Name, Relation};
+use cte::Env;
+pub(crate) use fields::Fields;
+use scope::{Output, Scope};
+pub(crate) use sql_type::atom_of_type;
+use steps::Step;
+use typed::Typed;
+
+/// A query's relation, and the columns of its result.
+#[derive(Debug, Clone)]
+pub(crate) struct Bound {
+    pub(crate) relation: Relation,
+    /// By position; their fields are among the relation's.
+    pub(crate) columns: Vec<Output>,
+}
+
+/// Binds one statement.
+pub(crate) struct Binder<'a> {
+    pub(crate) fields: Fields<'a>,
+    catalog: &'a dyn Catalog,
+    moment: Moment,
+    /// Groupings so far that read nothing from outside.
+    groupings: Vec<group::Known>,
+    recursions: usize,
+    /// Recursive queries whose steps are being bound.
+    open_recursions: usize,
+    view_depth: usize,
+}
+
+/// Where an expression stands.
+pub(crate) struct Place<'p, 's> {
+    pub(crate) scope: &'p Scope<'s>,
+    /// What has to be done before the expression can be computed.
+    pub(crate) steps: &'p mut Vec<Step>,
+    /// The clause, for messages.
+    pub(crate) clause: &'static str,
+    /// Calls of `unnest` so far, where there can be some.
+    pub(crate) unnests: Option<&'p mut Vec<list::Unnested>>,
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn new(catalog: &'a dyn Catalog, library: &'a Arc<Library>, moment: Moment) -> Self {
+        Binder {
+            fields: Fields::new(library),
+            catalog,
+            moment,
+            groupings: Vec::new(),
+            recursions: 0,
+            open_recursions: 0,
+            view_depth: 0,
+        }
+    }
+
+    /// What a statement's query means.
+    ///
+    /// # Errors
+    /// Names that stand for nothing, types that do not fit, what is not offered.
+    pub(crate) fn statement(&mut self, query: &Query) -> Result<Bound> {
+        self.query(query, None, &Env::default())
+    }
+
+    fn library(&self) -> &'a Arc<Library> {
+        self.fields.library
+    }
+
+    /// An expression in the form in which it is computed.
+    fn finished(&self, value: Typed) -> Result<Typed> {
+        let expr = Simplifier::new(self.library(), self.fields.types()).tree(value.expr);
+        // What a call gives may depend on how an argument is written.
+        let expr = match self.fields.atom_of(&expr)? {
+            atom if atom == value.atom => expr,
+            _ => expr.cast(value.atom.clone()),
+        };
+        Ok(Typed { expr, ..value })
+    }
+
+    /// A call of a library's function, with its type.
+    fn call(&self, function: &str, args: Vec<Typed>) -> Result<Typed> {
+        let given: Vec<_> = args.iter().map(|arg| (arg.atom.clone(), true, &arg.expr)).collect();
+        let (atom, _) = tessera_plan::Functions::scalar(&**self.library(), function, &given)
+            .map_err(|error| Self::of_function(error, function))?;
+        let args = args.into_iter().map(|arg| arg.expr).collect();
+        Ok(Typed::new(Expr::call(function, args), atom))
+    }
+
+    fn is_volatile(&self, expr: &Expr) -> bool {
+        self.fields.types().volatile(expr)
+    }
+
+    /// A field's value.
+    fn field(&self, name: &Name) -> Result<Typed> {
+        Ok(Typed::new(Expr::Field(name.clone()), self.fields.atom(name)?))
+    }
+}
+
+/// A name as it is looked up: in lower case unless it is in quotes.
+pub(crate) fn normalized(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    }
+}
+
+/// The error at a place of the statement, where that is known.
+pub(crate) fn placed(error: Error, place: Tokens) -> Error {
+    match (error.span(), place.start.line) {
+        (Some(_), _) | (_, 0) => error,
+        (None, line) => error.at(Span { line: line as u32, column: place.start.column as u32 }),
+    }
+}
+
+/// An error where there is a construct that is not offered.
+pub(crate) fn refuse(condition: bool, construct: &str, place: Tokens) -> Result<()> {
+    match condition {
+        true => Err(placed(Error::unsupported(format!("{construct} is not supported")), place)),
+        false => Ok(()),
+    }
+}
+
+/// The same for a construct that is written somewhere.
+pub(crate) fn refuse_at(construct: &str, written: &impl Spanned) -> Error {
+    placed(Error::unsupported(format!("{construct} is not supported")), written.span())
+}

@@ -1,0 +1,320 @@
+//! Operators.
+
+use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned, UnaryOperator};
+use tessera_plan::Expr;
+use tessera_types::{Atom, Error, Result, SqlState};
+
+use super::compare::Comparison;
+use super::typed::Typed;
+use super::{Binder, Place, placed};
+
+impl Binder<'_> {
+    /// An operator between two operands. Long chains lean to the left, so that the left ones are walked in a loop.
+    pub(super) fn binary(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Typed> {
+        if let Some(between) = self.between_symmetric(expr, place)? {
+            return Ok(between);
+        }
+        let mut chain = Vec::new();
+        let mut first = expr;
+        while let Ast::BinaryOp { left, op, right } = first {
+            if chain.len() > 1 && self.is_key(first, place) {
+                break;
+            }
+            chain.push((left, op, right, first));
+            first = left;
+            if is_row(left) || is_row(right) {
+                break;
+            }
+        }
+        let mut value: Option<Typed> = None;
+        let mut rest = chain.into_iter().rev().peekable();
+        while let Some((left, op, right, whole)) = rest.next() {
+            let at = |error: Error| placed(error, whole.span());
+            if value.is_none()
+                && let Some(found) = self.rows(left, op, right, place).map_err(at)?
+            {
+                value = Some(found);
+                continue;
+            }
+            let first = match value.take() {
+                Some(value) => value,
+                None => self.expr(left, place)?,
+            };
+            value = Some(match op {
+                BinaryOperator::And | BinaryOperator::Or => {
+                    let mut operands = vec![self.as_condition(first, left)?.expr];
+                    let other = self.expr(right, place)?;
+                    operands.push(self.as_condition(other, right)?.expr);
+                    while let Some((_, _, right, _)) = rest.next_if(|(_, next, ..)| *next == op) {
+                        let other = self.expr(right, place)?;
+                        operands.push(self.as_condition(other, right)?.expr);
+                    }
+                    let all = *op == BinaryOperator::And;
+                    let expr = if all { Expr::And(operands) } else { Expr::Or(operands) };
+                    Typed::boolean(expr)
+                }
+                _ => {
+                    let second = self.expr(right, place)?;
+                    self.operate(op, first, second).map_err(at)?
+                }
+            });
+        }
+        value.ok_or_else(|| Error::internal("an operator without operands"))
+    }
+
+    /// Whether an expression is a key of GROUP BY as it is written.
+    fn is_key(&self, expr: &Ast, place: &Place<'_, '_>) -> bool {
+        place.scope.groups.is_some_and(|groups| groups.borrow().written(expr).is_some())
+    }
+
+    /// A value as a condition.
+    pub(super) fn as_condition(&self, value: Typed, written: &Ast) -> Result<Typed> {
+        match value.atom {
+            Atom::Boolean => Ok(value),
+            _ if value.unknown || value.is_null() => {
+                self.cast_to(value, &Atom::Boolean, false).map_err(|error| placed(error, written.span()))
+            }
+            ref other => {
+                let message = format!("{written} is {other}, and a condition must be boolean");
+                let error = Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH);
+                Err(placed(error, written.span()))
+            }
+        }
+    }
+
+    /// A condition.
+    pub(super) fn condition(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Typed> {
+        let value = self.expr(expr, place)?;
+        self.as_condition(value, expr)
+    }
+
+    /// An operator on two values.
+    pub(super) fn operate(&self, op: &BinaryOperator, left: Typed, right: Typed) -> Result<Typed> {
+        use BinaryOperator as O;
+        if let Some(comparison) = Comparison::of(op) {
+            return self.compared(comparison.function(), left, right);
+        }
+        Ok(match op {
+            O::Plus => self.arithmetic("add", left, right)?,
+            O::Minus => self.arithmetic("sub", left, right)?,
+            O::Multiply => self.arithmetic("mul", left, right)?,
+            O::Divide => self.arithmetic("div", left, right)?,
+            O::Modulo => self.arithmetic("mod", left, right)?,
+            O::PGExp => self.call("power", vec![self.number(left)?, self.number(right)?])?,
+            O::DuckIntegerDivide | O::MyIntegerDivide => {
+                self.call(tessera_ops::expression::WHOLE_QUOTIENT, vec![left, right])?
+            }
+            O::StringConcat => self.concatenated(left, right)?,
+            O::BitwiseAnd => self.bits("bit_and", left, right)?,
+            O::BitwiseOr => self.bits("bit_or", left, right)?,
+            O::BitwiseXor | O::PGBitwiseXor => self.bits("bit_xor", left, right)?,
+            O::PGBitwiseShiftLeft => self.bits("shift_left", left, right)?,
+            O::PGBitwiseShiftRight => self.bits("shift_right", left, right)?,
+            O::PGRegexMatch => self.matched("regex", left, right, false)?,
+            O::PGRegexIMatch => self.matched("iregex", left, right, false)?,
+            O::PGRegexNotMatch => self.matched("regex", left, right, true)?,
+            O::PGRegexNotIMatch => self.matched("iregex", left, right, true)?,
+            O::PGLikeMatch => self.matched("like", left, right, false)?,
+            O::PGILikeMatch => self.matched("ilike", left, right, false)?,
+            O::PGNotLikeMatch => self.matched("like", left, right, true)?,
+            O::PGNotILikeMatch => self.matched("ilike", left, right, true)?,
+            O::PGStartsWith => self.call("starts_with", vec![self.known(left)?, self.known(right)?])?,
+            O::PGOverlap => self.of_lists("array_has_any", left, right)?,
+            O::AtArrow => self.of_lists("array_has_all", left, right)?,
+            O::ArrowAt => self.of_lists("array_has_all", right, left)?,
+            other => return Err(Error::unsupported(format!("the operator {other} is not supported"))),
+        })
+    }
+
+    /// `+ - * / %`.
+    pub(super) fn arithmetic(&self, name: &str, left: Typed, right: Typed) -> Result<Typed> {
+        let (left, right) = match (left.unknown, right.unknown) {
+            (true, true) => {
+                let message = "an operator between two literals of text; cast one of them";
+                return Err(Error::semantic(message).with_state(SqlState::AMBIGUOUS_FUNCTION));
+            }
+            (true, false) => (self.operand(name, left, &right.atom)?, right),
+            (false, true) => {
+                let right = self.operand(name, right, &left.atom)?;
+                (left, right)
+            }
+            (false, false) => (left, right),
+        };
+        let (left, right) = self.operands(name, left, right)?;
+        self.call(name, vec![left, right]).map_err(|error| match error.sql_state() {
+            SqlState::UNDEFINED_FUNCTION => error,
+            _ => error,
+        })
+    }
+
+    /// A literal beside an operand of this type.
+    fn operand(&self, name: &str, literal: Typed, other: &Atom) -> Result<Typed> {
+        let moment = matches!(other, Atom::Date | Atom::Timestamp(..) | Atom::Time(_));
+        match other {
+            _ if moment && name == "add" => self.cast_to(literal, &Atom::Interval, false),
+            Atom::Interval | Atom::Duration(_) if matches!(name, "mul" | "div") => {
+                self.cast_to(literal, &Atom::Float64, false)
+            }
+            other => self.beside(literal, other),
+        }
+    }
+
+    /// Operands in the types that arithmetic is there for.
+    fn operands(&self, name: &str, left: Typed, right: Typed) -> Result<(Typed, Typed)> {
+        use Atom::{Date, Duration, Interval, Null, Time, Timestamp};
+        let cast = |value: Typed, to: Atom| self.cast_to(value, &to, false);
+        Ok(match (left.atom.clone(), right.atom.clone()) {
+            (Duration(_), _) => return self.operands(name, cast(left, Interval)?, right),
+            (_, Duration(_)) => {
+                let right = cast(right, Interval)?;
+                return self.operands(name, left, right);
+            }
+            (Null, Null) => (cast(left, Atom::Int32)?, cast(right, Atom::Int32)?),
+            (Null, Date) if name == "sub" => (cast(left, Date)?, right),
+            (Null, Date | Timestamp(..) | Time(_)) => (cast(left, Interval)?, right),
+            (Date | Timestamp(..) | Time(_), Null) => {
+                let right = cast(right, Interval)?;
+                (left, right)
+            }
+            (Interval, other) if matches!(name, "mul" | "div") && other == Null => {
+                let right = cast(right, Atom::Float64)?;
+                (left, right)
+            }
+            (Null, other) => (cast(left, other)?, right),
+            (other, Null) => {
+                let right = cast(right, other)?;
+                (left, right)
+            }
+            (a, b) if a.is_numeric() && b.is_numeric() => {
+                let decimal = |atom: &Atom| matches!(atom, Atom::Decimal(..));
+                let divided = name == "div" && (decimal(&a) || decimal(&b));
+                match a.is_float() || b.is_float() || divided {
+                    true => {
+                        let single = a == Atom::Float32 && b == Atom::Float32;
+                        let to = if single { Atom::Float32 } else { Atom::Float64 };
+                        (cast(left, to.clone())?, cast(right, to)?)
+                    }
+                    false => (left, right),
+                }
+            }
+            _ => (left, right),
+        })
+    }
+
+    /// A literal as a number.
+    pub(super) fn number(&self, value: Typed) -> Result<Typed> {
+        match value.unknown {
+            true => self.cast_to(value, &Atom::Float64, false),
+            false => Ok(value),
+        }
+    }
+
+    fn bits(&self, name: &str, left: Typed, right: Typed) -> Result<Typed> {
+        let (left, right) = match (left.unknown, right.unknown) {
+            (true, false) => (self.beside(left, &right.atom)?, right),
+            (false, true) => {
+                let right = self.beside(right, &left.atom)?;
+                (left, right)
+            }
+            _ => (left, right),
+        };
+        self.call(name, vec![left, right])
+    }
+
+    /// `||` of texts, bytes and lists.
+    fn concatenated(&self, left: Typed, right: Typed) -> Result<Typed> {
+        let (left, right) = match (&left.atom, &right.atom) {
+            (Atom::List(_) | Atom::Bytes, _) if right.unknown => {
+                let right = self.cast_to(right, &left.atom, false)?;
+                (left, right)
+            }
+            (_, Atom::List(_) | Atom::Bytes) if left.unknown => {
+                (self.cast_to(left, &right.atom, false)?, right)
+            }
+            (Atom::List(a), Atom::List(b)) if a != b => {
+                let (mut both, _) = self.unified(vec![left, right], "||")?;
+                match (both.pop(), both.pop()) {
+                    (Some(right), Some(left)) => (left, right),
+                    _ => return Err(Error::internal("two lists are not")),
+                }
+            }
+            _ => (self.known(left)?, self.known(right)?),
+        };
+        let depth = |atom: &Atom| {
+            let (mut depth, mut atom) = (0, atom);
+            while let Atom::List(slot) = atom {
+                (depth, atom) = (depth + 1, &slot.atom);
+            }
+            depth
+        };
+        let function = match (depth(&left.atom), depth(&right.atom)) {
+            (0, 0) => "concat_op",
+            (a, b) if a == b => "array_concat",
+            (a, b) if a > b => "array_append",
+            _ => "array_prepend",
+        };
+        self.call(function, vec![left, right])
+    }
+
+    fn of_lists(&self, function: &str, left: Typed, right: Typed) -> Result<Typed> {
+        let (mut both, _) = self.unified(vec![left, right], "an operator of lists")?;
+        match (both.pop(), both.pop()) {
+            (Some(right), Some(left)) => self.call(function, vec![left, right]),
+            _ => Err(Error::internal("two lists are not")),
+        }
+    }
+
+    /// An operator in front of its operand.
+    pub(super) fn unary(
+        &mut self,
+        op: UnaryOperator,
+        operand: &Ast,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
+        if op == UnaryOperator::Minus
+            && let Some(literal) = self.signed_literal(operand)?
+        {
+            return Ok(literal);
+        }
+        if op == UnaryOperator::Not {
+            let condition = self.condition(operand, place)?;
+            return Ok(Typed::boolean(Expr::Not(Box::new(condition.expr))));
+        }
+        let value = self.expr(operand, place)?;
+        match op {
+            UnaryOperator::Minus => {
+                let value = match &value.atom {
+                    Atom::Null => self.cast_to(value, &Atom::Int32, false)?,
+                    Atom::Duration(_) => self.cast_to(value, &Atom::Interval, false)?,
+                    _ => self.number(value)?,
+                };
+                self.call("neg", vec![value])
+            }
+            UnaryOperator::Plus => {
+                let value = self.number(value)?;
+                match value.atom.is_numeric() || value.is_null() {
+                    true => Ok(value),
+                    false => {
+                        let message = format!("the sign + does not take {}; cast it to a number", value.atom);
+                        Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
+                    }
+                }
+            }
+            UnaryOperator::BitwiseNot => self.call("bit_not", vec![value]),
+            UnaryOperator::PGAbs => self.call("abs", vec![self.number(value)?]),
+            UnaryOperator::PGSquareRoot => self.call("sqrt", vec![self.number(value)?]),
+            UnaryOperator::PGCubeRoot => self.call("cbrt", vec![self.number(value)?]),
+            other => Err(Error::unsupported(format!("the operator {other} is not supported"))),
+        }
+    }
+}
+
+/// Whether an expression is a row that is written out.
+pub(super) fn is_row(expr: &Ast) -> bool {
+    match expr {
+        Ast::Tuple(_) => true,
+        Ast::Nested(inner) => is_row(inner),
+        Ast::Function(function) => super::list::is_called(function, "row"),
+        _ => false,
+    }
+}

@@ -1,0 +1,212 @@
+//! ORDER BY: names of results, positions, and expressions.
+
+use std::rc::Rc;
+
+use sqlparser::ast::{Expr as Ast, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Spanned, Value};
+use sqlparser::tokenizer::Span as Tokens;
+use tessera_plan::Expr;
+use tessera_types::{Code, Error, Result, SqlState};
+
+use super::cte::Env;
+use super::list::Unnested;
+use super::scope::{Column, Output, Scope, matches};
+use super::steps::{Step, apply};
+use super::typed::Typed;
+use super::{Binder, Bound, Place, placed, refuse, refuse_at};
+use crate::relation::{Key, Relation};
+
+/// A key of an order.
+#[derive(Debug, Clone)]
+pub(crate) struct SortKey {
+    pub(crate) value: Typed,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+    pub(crate) place: Tokens,
+}
+
+/// How a key sorts.
+pub(super) fn direction(options: &OrderByOptions) -> (bool, bool) {
+    let descending = options.asc == Some(false);
+    // NULL is larger than all values.
+    (descending, options.nulls_first.unwrap_or(descending))
+}
+
+impl Binder<'_> {
+    /// The keys that sort a SELECT; some expressions are `known` already.
+    pub(super) fn sort_keys(
+        &mut self,
+        order_by: &OrderBy,
+        list: &[(Rc<str>, Typed)],
+        known: &[(&Ast, &Typed)],
+        scope: &Scope<'_>,
+        steps: &mut Vec<Step>,
+        unnests: &mut Vec<Unnested>,
+    ) -> Result<Vec<SortKey>> {
+        let exprs = match keys_of(order_by)? {
+            Keys::All(options) => return Ok(all(list.iter().map(|(_, value)| value.clone()), options)),
+            Keys::Exprs(exprs) => exprs,
+        };
+        let mut keys = Vec::with_capacity(exprs.len());
+        for OrderByExpr { expr, options, with_fill } in exprs {
+            refuse(with_fill.is_some(), "WITH FILL", expr.span())?;
+            let named = match self.by_position(expr, list, "ORDER BY")? {
+                Some(value) => Some(value),
+                None => by_name(expr, list)?,
+            };
+            let written = known.iter().find(|(known, _)| *known == expr).map(|(_, value)| (*value).clone());
+            let value = match named.or(written) {
+                Some(value) => value,
+                None => {
+                    let unnests = Some(&mut *unnests);
+                    self.expr(expr, &mut Place { scope, steps: &mut *steps, clause: "ORDER BY", unnests })?
+                }
+            };
+            keys.push(self.key(value, options, expr.span())?);
+        }
+        Ok(keys)
+    }
+
+    /// A key that can sort.
+    pub(super) fn key(&self, value: Typed, options: &OrderByOptions, place: Tokens) -> Result<SortKey> {
+        let (descending, nulls_first) = direction(options);
+        Ok(SortKey { value: self.known(value)?, descending, nulls_first, place })
+    }
+
+    /// The result whose position a number is; none for what is no number.
+    pub(super) fn by_position(
+        &self,
+        expr: &Ast,
+        list: &[(Rc<str>, Typed)],
+        clause: &str,
+    ) -> Result<Option<Typed>> {
+        Ok(position(expr, list.len(), clause)?.and_then(|at| list.get(at)).map(|(_, value)| value.clone()))
+    }
+
+    /// A query that is no SELECT, sorted by the names of its columns.
+    pub(super) fn sorted_by_name(
+        &mut self,
+        bound: Bound,
+        order_by: &OrderBy,
+        outer: Option<&Scope<'_>>,
+        env: &Env,
+    ) -> Result<Bound> {
+        let Bound { mut relation, columns } = bound;
+        let list: Vec<(Rc<str>, Typed)> = columns
+            .iter()
+            .map(|column| {
+                let value = Typed::new(Expr::Field(column.field.clone()), column.atom.clone());
+                ((*column.name).into(), value)
+            })
+            .collect();
+        let mut scope = Scope::empty(outer, env.clone());
+        scope.columns = Rc::new(columns.iter().map(as_column).collect());
+        let (mut steps, mut unnests) = (Vec::new(), Vec::new());
+        let keys = self.sort_keys(order_by, &list, &[], &scope, &mut steps, &mut unnests)?;
+        if let Some(key) = keys.first()
+            && !unnests.is_empty()
+        {
+            return Err(placed(Error::unsupported("unnest in ORDER BY is not supported"), key.place));
+        }
+        relation = apply(relation, steps);
+        let mut sorted = Vec::with_capacity(keys.len());
+        for key in keys {
+            let expr = self.finished(key.value)?.expr;
+            if !matches!(expr, Expr::Constant(..)) {
+                sorted.push(Key { expr, descending: key.descending, nulls_first: key.nulls_first });
+            }
+        }
+        if !sorted.is_empty() {
+            relation = Relation::Sort { input: Box::new(relation), keys: sorted, offset: 0, limit: None };
+        }
+        Ok(Bound { relation, columns })
+    }
+}
+
+/// A result as a column that can be read.
+fn as_column(output: &Output) -> Column {
+    Column {
+        table: Rc::new([]),
+        name: output.name.clone(),
+        field: output.field.clone(),
+        atom: output.atom.clone(),
+        hidden: false,
+    }
+}
+
+enum Keys<'q> {
+    All(&'q OrderByOptions),
+    Exprs(&'q [OrderByExpr]),
+}
+
+fn keys_of(order_by: &OrderBy) -> Result<Keys<'_>> {
+    let OrderBy { kind, interpolate } = order_by;
+    match (interpolate, kind) {
+        (Some(_), _) => Err(refuse_at("INTERPOLATE", order_by)),
+        (None, OrderByKind::All(options)) => Ok(Keys::All(options)),
+        (None, OrderByKind::Expressions(exprs)) => Ok(Keys::Exprs(exprs)),
+    }
+}
+
+fn all(values: impl Iterator<Item = Typed>, options: &OrderByOptions) -> Vec<SortKey> {
+    let (descending, nulls_first) = direction(options);
+    values.map(|value| SortKey { value, descending, nulls_first, place: Tokens::empty() }).collect()
+}
+
+/// The result that is called as a plain name says; none for other expressions.
+fn by_name(expr: &Ast, list: &[(Rc<str>, Typed)]) -> Result<Option<Typed>> {
+    let Ast::Identifier(name) = expr else { return Ok(None) };
+    for exact in [true, false] {
+        let found = list.iter().filter(|(known, _)| matches(name, known, exact)).map(|(_, value)| value);
+        let found: Vec<&Typed> = found.collect();
+        match found[..] {
+            [] => {}
+            [first, ref rest @ ..] if rest.iter().all(|other| other.expr == first.expr) => {
+                return Ok(Some(first.clone()));
+            }
+            [..] => {
+                let message = format!("ORDER BY {} is ambiguous: several results are called so", name.value);
+                let error = Error::semantic(message).with_state(SqlState::AMBIGUOUS_COLUMN);
+                return Err(placed(error, name.span));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The position, from 0, that a whole number is; none for what is no number as written.
+pub(super) fn position(expr: &Ast, count: usize, clause: &str) -> Result<Option<usize>> {
+    let (number, negative, place) = match expr {
+        Ast::Value(value) => match &value.value {
+            Value::Number(number, _) => (number, false, value.span),
+            Value::SingleQuotedString(_) | Value::Boolean(_) if clause != "DISTINCT ON" => {
+                let error = Error::new(Code::Syntax, format!("{clause} takes no constant but a position"));
+                return Err(placed(error, value.span));
+            }
+            _ => return Ok(None),
+        },
+        Ast::UnaryOp { op: sqlparser::ast::UnaryOperator::Minus, expr: inner } => match &**inner {
+            Ast::Value(value) => match &value.value {
+                Value::Number(number, _) => (number, true, expr.span()),
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    // A negative number is an expression, which sorts and groups nothing.
+    if negative {
+        return Ok(None);
+    }
+    let Ok(number) = number.parse::<usize>() else {
+        let error = Error::new(Code::Syntax, format!("{clause} takes no constant but a position"));
+        return Err(placed(error, place));
+    };
+    match number.checked_sub(1).filter(|at| *at < count) {
+        Some(at) => Ok(Some(at)),
+        None => {
+            let message = format!("{clause} {number}: there is no such column in SELECT, which has {count}");
+            let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
+            Err(placed(error, place))
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! LIKE and its like.
+
+use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Value, ValueWithSpan};
+use tessera_ops::expression::bytes::BYTES_TEXT;
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, Error, Result, SqlState};
+
+use super::list::is_called;
+use super::row::any;
+use super::typed::Typed;
+use super::{Binder, Place, refuse_at};
+
+/// A pattern match as it is written.
+pub(super) struct Pattern<'q> {
+    pub(super) function: &'static str,
+    pub(super) negated: bool,
+    /// LIKE ANY.
+    pub(super) any: bool,
+    pub(super) value: &'q Ast,
+    pub(super) pattern: &'q Ast,
+    pub(super) escape: Option<&'q ValueWithSpan>,
+}
+
+impl Binder<'_> {
+    pub(super) fn pattern(&mut self, written: Pattern<'_>, place: &mut Place<'_, '_>) -> Result<Typed> {
+        let value = self.expr(written.value, place)?;
+        let Some((patterns, all)) = several(&written)? else {
+            let pattern = self.expr(written.pattern, place)?;
+            return self.one_pattern(&written, value, pattern);
+        };
+        let value = self.once(value, place)?;
+        let mut tests = Vec::with_capacity(patterns.len());
+        for pattern in patterns {
+            let pattern = self.expr(pattern, place)?;
+            tests.push(self.one_pattern(&written, value.clone(), pattern)?.expr);
+        }
+        Ok(Typed::boolean(if all { Expr::all(tests) } else { any(tests) }))
+    }
+
+    fn one_pattern(&self, written: &Pattern<'_>, value: Typed, pattern: Typed) -> Result<Typed> {
+        let escape = match written.escape.map(|escape| &escape.value) {
+            None => None,
+            Some(Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)) => Some(text.as_str()),
+            Some(other) => return Err(Error::unsupported(format!("ESCAPE {other} is not supported"))),
+        };
+        let mut args = vec![value, pattern];
+        match escape {
+            None | Some("\\") => {}
+            Some(text) if text.chars().count() == 1 && written.function != "similar" => {
+                match (&args[1].expr, text.chars().next()) {
+                    (Expr::Constant(Scalar::String(pattern), _), Some(mark)) => {
+                        let unknown = args[1].unknown;
+                        args[1] = Typed { unknown, ..Typed::text(&with_backslash(pattern, mark)) };
+                    }
+                    _ => args.push(Typed::text(text)),
+                }
+            }
+            Some(text) => args.push(Typed::text(text)),
+        }
+        self.match_of(written.function, args, written.negated)
+    }
+
+    /// `~` and `~~` and their like.
+    pub(super) fn matched(
+        &self,
+        function: &str,
+        value: Typed,
+        pattern: Typed,
+        negated: bool,
+    ) -> Result<Typed> {
+        self.match_of(function, vec![value, pattern], negated)
+    }
+
+    fn match_of(&self, function: &str, args: Vec<Typed>, negated: bool) -> Result<Typed> {
+        let args = match args.iter().take(2).any(|arg| arg.atom == Atom::Bytes) {
+            true => self.texts_of_bytes(function, args)?,
+            false => {
+                let is_text = |arg: &Typed| matches!(arg.atom, Atom::String | Atom::Null);
+                if let Some(other) = args.iter().find(|arg| !is_text(arg)) {
+                    let message =
+                        format!("{} takes texts, not {}; cast it to text", shown(function), other.atom);
+                    return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
+                }
+                let text = |arg: Typed| match arg.is_null() {
+                    true => self.cast_to(arg, &Atom::String, false),
+                    false => self.known(arg),
+                };
+                args.into_iter().map(text).collect::<Result<Vec<_>>>()?
+            }
+        };
+        let call = self.call(function, args)?;
+        Ok(match negated {
+            true => Typed::boolean(Expr::Not(Box::new(call.expr))),
+            false => call,
+        })
+    }
+
+    /// LIKE over bytes: `_` is any byte. A literal is one of bytes, as in PostgreSQL; a text is not compared with bytes.
+    fn texts_of_bytes(&self, function: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
+        if function != "like" {
+            let message = format!("{} is not there for bytes; use LIKE", shown(function));
+            return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
+        }
+        let text = |arg: Typed| match &arg.atom {
+            Atom::Bytes => self.call(BYTES_TEXT, vec![arg]),
+            Atom::Null => self.cast_to(arg, &Atom::String, false),
+            _ => match arg.literal() {
+                // Each byte of the literal is a character of the pattern.
+                Some(text) => Ok(Typed::text(&text.bytes().map(char::from).collect::<String>())),
+                None if matches!(arg.expr, Expr::Constant(..)) => Ok(arg),
+                None => {
+                    let message = "LIKE of bytes and a text; cast one of them";
+                    Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
+                }
+            },
+        };
+        args.into_iter().map(text).collect()
+    }
+}
+
+fn shown(function: &str) -> &str {
+    match function {
+        "like" => "LIKE",
+        "ilike" => "ILIKE",
+        "similar" => "SIMILAR TO",
+        "regex" => "~",
+        "iregex" => "~*",
+        other => other,
+    }
+}
+
+/// The patterns of `LIKE ANY (ARRAY[…])` or `ALL`, and whether all are meant; none for one pattern.
+fn several<'q>(written: &Pattern<'q>) -> Result<Option<(Vec<&'q Ast>, bool)>> {
+    let (all, list) = match written.pattern {
+        list if written.any => (false, list),
+        Ast::Function(function) => {
+            let all = is_called(function, "all");
+            if !all && !is_called(function, "any") && !is_called(function, "some") {
+                return Ok(None);
+            }
+            let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+            let [FunctionArg::Unnamed(FunctionArgExpr::Expr(list))] = &list.args[..] else { return Ok(None) };
+            (all, list)
+        }
+        _ => return Ok(None),
+    };
+    match patterns(list) {
+        Some(patterns) => Ok(Some((patterns, all))),
+        None => Err(refuse_at("LIKE ANY or ALL of other than a list that is written out", list)),
+    }
+}
+
+fn patterns(list: &Ast) -> Option<Vec<&Ast>> {
+    match list {
+        Ast::Array(array) => Some(array.elem.iter().collect()),
+        Ast::Tuple(patterns) => Some(patterns.iter().collect()),
+        Ast::Nested(inner) => patterns(inner).or_else(|| Some(vec![inner])),
+        _ => None,
+    }
+}
+
+/// A pattern whose escape is a backslash.
+fn with_backslash(pattern: &str, escape: char) -> String {
+    let mut out = String::with_capacity(pattern.len() + 2);
+    let mut chars = pattern.chars();
+    while let Some(next) = chars.next() {
+        if next == escape {
+            out.push('\\');
+            out.extend(chars.next());
+        } else if next == '\\' {
+            out.push_str("\\\\");
+        } else {
+            out.push(next);
+        }
+    }
+    out
+}

@@ -1,0 +1,158 @@
+//! Queries: WITH, a body, ORDER BY and LIMIT.
+
+use sqlparser::ast::{Expr as Ast, OrderBy};
+use sqlparser::ast::{Fetch, LimitClause, Offset, Query, SetExpr, Spanned, Value};
+use tessera_plan::Scalar;
+use tessera_types::{Error, Result, SqlState};
+
+use super::cte::Env;
+use super::scope::Scope;
+use super::{Binder, Bound, Place, placed, refuse, refuse_at};
+use crate::relation::Relation;
+
+impl Binder<'_> {
+    /// A query, which may read columns of the queries around it.
+    pub(super) fn query(&mut self, query: &Query, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
+        tessera_ops::interrupt::point();
+        let Query {
+            with,
+            body,
+            order_by,
+            limit_clause,
+            fetch,
+            locks,
+            for_clause,
+            settings,
+            format_clause,
+            pipe_operators,
+        } = query;
+        let place = query.span();
+        refuse(!locks.is_empty(), "FOR UPDATE or FOR SHARE", place)?;
+        refuse(for_clause.is_some(), "FOR XML, FOR JSON or FOR BROWSE", place)?;
+        refuse(settings.is_some(), "SETTINGS", place)?;
+        refuse(format_clause.is_some(), "FORMAT", place)?;
+        refuse(!pipe_operators.is_empty(), "the pipe operator |>", place)?;
+        let env = match with {
+            Some(with) => self.with(with, env)?,
+            None => env.clone(),
+        };
+        let bound = self.body(body, order_by.as_ref(), outer, &env)?;
+        let (limit, offset) = limits(limit_clause.as_ref(), fetch.as_ref())?;
+        self.limited(bound, limit.as_ref(), offset.as_ref())
+    }
+
+    /// What a query is made of, sorted.
+    fn body(
+        &mut self,
+        body: &SetExpr,
+        order_by: Option<&OrderBy>,
+        outer: Option<&Scope<'_>>,
+        env: &Env,
+    ) -> Result<Bound> {
+        if let SetExpr::Select(select) = body {
+            return self.select(select, order_by, outer, env);
+        }
+        let bound = self.term(body, outer, env)?;
+        match order_by {
+            Some(order_by) => self.sorted_by_name(bound, order_by, outer, env),
+            None => Ok(bound),
+        }
+    }
+
+    /// A query or a part of one that is not sorted.
+    pub(super) fn term(&mut self, body: &SetExpr, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
+        match body {
+            SetExpr::Select(select) => self.select(select, None, outer, env),
+            SetExpr::Query(query) => self.query(query, outer, env),
+            SetExpr::SetOperation { .. } => self.set_operation(body, outer, env),
+            SetExpr::Values(values) => self.values(values, outer, env),
+            SetExpr::Insert(_) => Err(refuse_at("INSERT in a query", body)),
+            SetExpr::Update(_) => Err(refuse_at("UPDATE in a query", body)),
+            SetExpr::Delete(_) => Err(refuse_at("DELETE in a query", body)),
+            SetExpr::Merge(_) => Err(refuse_at("MERGE in a query", body)),
+            SetExpr::Table(_) => Err(refuse_at("TABLE name as a query", body)),
+        }
+    }
+
+    fn limited(&mut self, bound: Bound, limit: Option<&Ast>, offset: Option<&Ast>) -> Result<Bound> {
+        let offset = offset.map(|offset| self.count(offset, "OFFSET")).transpose()?.flatten();
+        let limit = limit.map(|limit| self.count(limit, "LIMIT")).transpose()?.flatten();
+        if offset.is_none() && limit.is_none() {
+            return Ok(bound);
+        }
+        let offset = offset.unwrap_or(0);
+        let Bound { relation, columns } = bound;
+        let relation = match relation {
+            Relation::Sort { input, keys, offset: 0, limit: None } if limit.is_some() => {
+                Relation::Sort { input, keys, offset, limit }
+            }
+            other => Relation::Limit { input: Box::new(other), offset, limit },
+        };
+        Ok(Bound { relation, columns })
+    }
+
+    /// A number of rows; none for NULL.
+    fn count(&mut self, expr: &Ast, clause: &'static str) -> Result<Option<u64>> {
+        if let Ast::Identifier(word) = expr
+            && word.quote_style.is_none()
+            && word.value.eq_ignore_ascii_case("all")
+        {
+            return Ok(None);
+        }
+        let scope = Scope::empty(None, Env::default());
+        let mut steps = Vec::new();
+        let mut place = Place { scope: &scope, steps: &mut steps, clause, unnests: None };
+        let value = self.expr(expr, &mut place)?;
+        if !steps.is_empty() {
+            return Err(refuse_at(&format!("{clause} that is no constant"), expr));
+        }
+        let is_text = value.unknown;
+        let value = match value.atom.is_integer() || value.is_null() {
+            true => value,
+            // As in PostgreSQL, where it is a bigint.
+            false => self.implicitly(value, &tessera_types::Atom::Int64, clause)?,
+        };
+        match self.finished(value)?.expr {
+            tessera_plan::Expr::Constant(Scalar::Null, _) => Ok(None),
+            tessera_plan::Expr::Constant(Scalar::Integer(number), _) => {
+                u64::try_from(number).map(Some).map_err(|_| {
+                    let state = match clause {
+                        "LIMIT" => SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+                        _ => SqlState::INVALID_ROW_COUNT_IN_OFFSET,
+                    };
+                    let message = format!("{clause} must not be negative, it is {number}");
+                    placed(Error::semantic(message).with_state(state), expr.span())
+                })
+            }
+            _ if is_text => {
+                let error = Error::data(format!("{clause} must be a whole number, not {expr}"));
+                Err(placed(error.with_state(SqlState::INVALID_TEXT_REPRESENTATION), expr.span()))
+            }
+            _ => Err(refuse_at(&format!("{clause} that is no constant"), expr)),
+        }
+    }
+}
+
+/// How many rows there may be, and how many are left out before.
+fn limits(clause: Option<&LimitClause>, fetch: Option<&Fetch>) -> Result<(Option<Ast>, Option<Ast>)> {
+    let (mut limit, offset) = match clause {
+        None => (None, None),
+        Some(LimitClause::LimitOffset { limit, offset, limit_by }) => {
+            if let Some(by) = limit_by.first() {
+                return Err(refuse_at("LIMIT BY", by));
+            }
+            let offset = offset.as_ref().map(|Offset { value, rows: _ }| value.clone());
+            (limit.clone(), offset)
+        }
+        Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit.clone()), Some(offset.clone())),
+    };
+    if let Some(Fetch { with_ties, percent, quantity }) = fetch {
+        let place = quantity.as_ref().map_or(sqlparser::tokenizer::Span::empty(), Spanned::span);
+        refuse(*with_ties, "FETCH … WITH TIES", place)?;
+        refuse(*percent, "FETCH … PERCENT", place)?;
+        refuse(limit.is_some(), "FETCH beside LIMIT", place)?;
+        let one = || Ast::value(Value::Number("1".to_string(), false));
+        limit = Some(quantity.clone().unwrap_or_else(one));
+    }
+    Ok((limit, offset))
+}

@@ -1,0 +1,97 @@
+//! Recursive queries.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sqlparser::ast::{Query, SetExpr, SetQuantifier};
+use tessera_ops::expression::common_type;
+use tessera_types::{Atom, Error, Result, SqlState};
+
+use super::cte::{Definition, Meaning, Work};
+use super::scope::{Output, Scope};
+use super::{Binder, Bound, normalized, placed, refuse};
+use crate::relation::{Name, Recursive, Relation};
+
+impl Binder<'_> {
+    /// A query that reads itself: a first term, and one over the tuples that the last time gave.
+    pub(super) fn recursive(&mut self, definition: &Definition, outer: Option<&Scope<'_>>) -> Result<Bound> {
+        let Definition { alias, query, env, recursive: _ } = definition;
+        let place = alias.name.span;
+        let Query { with, body, order_by, limit_clause, fetch, .. } = query;
+        refuse(order_by.is_some(), "ORDER BY in a recursive query", place)?;
+        refuse(limit_clause.is_some() || fetch.is_some(), "LIMIT in a recursive query", place)?;
+        refuse(with.is_some(), "WITH inside a recursive query (put it before)", place)?;
+        let SetExpr::SetOperation { left, right, set_quantifier, .. } = &**body else {
+            return Err(Error::internal("a recursive query without UNION"));
+        };
+        let distinct = match set_quantifier {
+            SetQuantifier::All => false,
+            SetQuantifier::Distinct | SetQuantifier::None => true,
+            _ => {
+                refuse(true, "BY NAME in a recursive query", place)?;
+                false
+            }
+        };
+        let base = self.term(left, outer, env)?;
+        let base_columns = super::cte::renamed(base.columns.clone(), alias)?;
+        let columns: Vec<Output> = base_columns
+            .into_iter()
+            .map(|column| {
+                let atom = known_atom(&column.atom);
+                Output { field: self.fields.fresh(&column.name, atom.clone()), atom, literal: None, ..column }
+            })
+            .collect();
+        let atoms: Vec<Atom> = columns.iter().map(|column| column.atom.clone()).collect();
+        let base = self.with_types(base, &atoms)?;
+        self.recursions += 1;
+        let name = normalized(&alias.name);
+        let id: Name = Arc::from(format!("{name}${}", self.recursions));
+        let read = columns.iter().map(|column| (column.name.clone(), column.atom.clone())).collect();
+        let work = Meaning::Work(Rc::new(Work { recursion: id.clone(), columns: read }));
+        let inner = env.with(name.clone(), work);
+        self.open_recursions += 1;
+        let step = self.term(right, outer, &inner);
+        self.open_recursions -= 1;
+        let step = step?;
+        if step.columns.len() != columns.len() {
+            let message = format!(
+                "the recursive query {name} has {} columns in its first term and {} in the recursive one",
+                columns.len(),
+                step.columns.len()
+            );
+            return Err(placed(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR), place));
+        }
+        for (column, next) in columns.iter().zip(&step.columns) {
+            if next.literal.is_none() && !fits(&next.atom, &column.atom) {
+                let message = format!(
+                    "column {} of the recursive query {name} is {} in its first term and {} in the recursive one; \
+                     cast one of them",
+                    column.name, column.atom, next.atom
+                );
+                let error = Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH);
+                return Err(placed(error, place));
+            }
+        }
+        let step = self.with_types(step, &atoms)?;
+        let names = columns.iter().map(|column| column.field.clone()).collect();
+        let recursive = Recursive { id, base, step, names, distinct };
+        Ok(Bound { relation: Relation::Recursive(Box::new(recursive)), columns })
+    }
+}
+
+/// NULL without a type is a text.
+fn known_atom(atom: &Atom) -> Atom {
+    match atom {
+        Atom::Null => Atom::String,
+        other => other.clone(),
+    }
+}
+
+/// Whether values of a type may become ones of another without asking: none is rounded.
+fn fits(from: &Atom, to: &Atom) -> bool {
+    match (from, to) {
+        (Atom::Null, _) => true,
+        (Atom::Decimal(_, from), Atom::Decimal(_, to)) => from <= to,
+        _ => common_type(from, to).as_ref() == Some(to),
+    }
+}

@@ -1,0 +1,417 @@
+//! SELECT.
+//!
+//! Expressions are bound over the columns of FROM. Where there are groups, calls of aggregate functions are collected
+//! meanwhile (`group`), and what is left of an expression becomes one over the groups' fields afterwards.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use sqlparser::ast::{Distinct, Expr as Ast, GroupByExpr, OrderBy, Select, SelectFlavor};
+use tessera_plan::Expr;
+use tessera_types::{Error, Result, SqlState};
+
+use super::cte::Env;
+use super::from::Tables;
+use super::group::{Grouped, Groups};
+use super::list::{Item, Unnested};
+use super::order::SortKey;
+use super::scope::{Output, Scope};
+use super::steps::{Step, apply, with_fields};
+use super::typed::Typed;
+use super::{Binder, Bound, Place, placed, refuse};
+use crate::relation::{Aggregate, Call, Key, Name, Relation};
+
+impl Binder<'_> {
+    /// SELECT, sorted.
+    pub(super) fn select(
+        &mut self,
+        select: &Select,
+        order_by: Option<&OrderBy>,
+        outer: Option<&Scope<'_>>,
+        env: &Env,
+    ) -> Result<Bound> {
+        check(select)?;
+        let Tables { mut relation, columns } = self.from(&select.from, outer, env)?;
+        let columns = Rc::new(columns);
+        let ungrouped =
+            Scope { columns: columns.clone(), outer, env: env.clone(), groups: None, results: Vec::new() };
+        if let Some(predicate) = &select.selection {
+            let steps = self.filter(predicate, &ungrouped, "WHERE")?;
+            relation = apply(relation, steps);
+        }
+        let items = self.items(&select.projection, &ungrouped)?;
+        let groups = RefCell::new(Groups::default());
+        self.group_keys(&select.group_by, &items, &ungrouped, &groups)?;
+        let mut scope =
+            Scope { columns, outer, env: env.clone(), groups: Some(&groups), results: Vec::new() };
+
+        // The list, HAVING and ORDER BY, over the columns of FROM and the results of aggregate functions.
+        let (mut above, mut unnests) = (Vec::new(), Vec::new());
+        let mut list = self.list(&items, &scope, &mut above, &mut unnests)?;
+        scope.results = results(&items, &list);
+        let having = match &select.having {
+            Some(predicate) => Some(self.filter(predicate, &scope, "HAVING")?),
+            None => None,
+        };
+        let mut distinct_on = self.distinct_keys(select, &items, &list, &scope, &mut above)?;
+        let mut keys = match order_by {
+            Some(order_by) => {
+                let on = match &select.distinct {
+                    Some(Distinct::On(exprs)) => exprs.iter().zip(&distinct_on).collect(),
+                    _ => Vec::new(),
+                };
+                self.sort_keys(order_by, &list, &on, &scope, &mut above, &mut unnests)?
+            }
+            None => Vec::new(),
+        };
+        scope.results.clear();
+
+        let groups = groups.take();
+        let mut having = having.unwrap_or_default();
+        if groups.are_wanted(select) {
+            let known = (select, order_by, env);
+            let grouped = self.grouped(relation, groups, &scope, known)?;
+            relation = grouped.relation.clone();
+            self.over_groups(&grouped, &mut having, &mut above, &mut unnests)?;
+            let values = list.iter_mut().map(|(_, value)| value);
+            let values = values.chain(keys.iter_mut().map(|key| &mut key.value));
+            for value in values.chain(&mut distinct_on) {
+                grouped.rewrite(&mut value.expr)?;
+            }
+        }
+        relation = apply(relation, having);
+        relation = apply(relation, above);
+        relation = self.unnested(relation, unnests)?;
+        let list = list.into_iter().map(|(name, value)| Ok((name, self.finished(value)?)));
+        let list = list.collect::<Result<Vec<_>>>()?;
+        for key in &mut keys {
+            key.value = self.finished(key.value.clone())?;
+        }
+        match &select.distinct {
+            None | Some(Distinct::All) => self.plain(relation, list, keys),
+            Some(Distinct::Distinct) => self.distinct(relation, list, keys),
+            Some(Distinct::On(_)) => {
+                let on = distinct_on.into_iter().map(|key| self.finished(key)).collect::<Result<Vec<_>>>()?;
+                self.distinct_on(relation, list, keys, on)
+            }
+        }
+    }
+
+    /// What follows from steps and lists of `unnest` once there are groups.
+    fn over_groups(
+        &mut self,
+        grouped: &Grouped,
+        having: &mut [Step],
+        above: &mut [Step],
+        unnests: &mut [Unnested],
+    ) -> Result<()> {
+        for step in having.iter_mut().chain(above) {
+            grouped.rewrite_step(step)?;
+            for expr in step.exprs_mut() {
+                self.simplify(expr)?;
+            }
+        }
+        unnests.iter_mut().try_for_each(|unnest| grouped.rewrite(&mut unnest.list.expr))
+    }
+
+    /// An expression of a known type as it is computed.
+    fn simplify(&self, expr: &mut Expr) -> Result<()> {
+        let atom = self.fields.atom_of(expr)?;
+        *expr = self.finished(Typed::new(expr.clone(), atom))?.expr;
+        Ok(())
+    }
+
+    /// The list over the relation, and then the order.
+    fn plain(
+        &mut self,
+        relation: Relation,
+        list: Vec<(Rc<str>, Typed)>,
+        keys: Vec<SortKey>,
+    ) -> Result<Bound> {
+        let mut computed = Computed::default();
+        let columns = computed.outputs(self, list);
+        let keys = computed.keys(self, keys);
+        let relation = computed.over(relation);
+        Ok(Bound { relation: sorted(relation, keys), columns })
+    }
+
+    fn distinct(
+        &mut self,
+        relation: Relation,
+        list: Vec<(Rc<str>, Typed)>,
+        keys: Vec<SortKey>,
+    ) -> Result<Bound> {
+        let mut computed = Computed::default();
+        let columns = computed.outputs(self, list);
+        let mut order = Vec::with_capacity(keys.len());
+        for SortKey { mut value, descending, nulls_first, place } in keys {
+            if matches!(value.expr, Expr::Constant(..)) {
+                continue;
+            }
+            if !computed.rewrite(&mut value.expr) {
+                let message = "with SELECT DISTINCT, what ORDER BY names must stand in the list of SELECT";
+                let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
+                return Err(placed(error, place));
+            }
+            order.push(Key { expr: value.expr, descending, nulls_first });
+        }
+        let relation = distinct(computed.over(relation), &columns);
+        Ok(Bound { relation: sorted(relation, order), columns })
+    }
+
+    /// The first tuple of each group: `first_value` of every column, in the order that is asked for.
+    fn distinct_on(
+        &mut self,
+        relation: Relation,
+        list: Vec<(Rc<str>, Typed)>,
+        keys: Vec<SortKey>,
+        on: Vec<Typed>,
+    ) -> Result<Bound> {
+        let mut computed = Computed::default();
+        let mut columns = computed.outputs(self, list);
+        let on: Vec<Name> = on.into_iter().map(|key| computed.field(self, "key", key)).collect();
+        let places: Vec<_> = keys.iter().map(|key| key.place).collect();
+        let keys = computed.keys(self, keys);
+        let is_on = |key: &Key| matches!(&key.expr, Expr::Field(name) if on.contains(name));
+        let first = keys.iter().take_while(|key| is_on(key)).count();
+        let named = |name: &Name| {
+            computed.is_constant(name)
+                || keys[..first].iter().any(|key| key.expr == Expr::Field(name.clone()))
+        };
+        if first < keys.len() && !on.iter().all(named) {
+            let message = "ORDER BY must begin with the expressions of DISTINCT ON";
+            let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
+            return Err(places.get(first).map_or(error.clone(), |place| placed(error, *place)));
+        }
+        let relation = computed.over(relation);
+        let mut groups: Vec<(Name, Expr)> = Vec::new();
+        let mut renamed: Vec<(Name, Name)> = Vec::new();
+        for name in on {
+            if !renamed.iter().any(|(known, _)| *known == name) {
+                let key = self.fields.fresh(&name, self.fields.atom(&name)?);
+                groups.push((key.clone(), Expr::Field(name.clone())));
+                renamed.push((name, key));
+            }
+        }
+        let mut calls: Vec<(Name, Call)> = Vec::new();
+        for column in &mut columns {
+            let name = self.fields.fresh(&column.name, column.atom.clone());
+            let call = Call {
+                function: "first_value".into(),
+                args: vec![Expr::Field(column.field.clone())],
+                distinct: false,
+                filter: None,
+                order_by: keys.clone(),
+            };
+            calls.push((name.clone(), call));
+            column.field = name;
+        }
+        let sort = keys[..first].iter().filter_map(|key| {
+            let Expr::Field(name) = &key.expr else { return None };
+            let (_, field) = renamed.iter().find(|(known, _)| known == name)?;
+            Some(Key { expr: Expr::Field(field.clone()), ..key.clone() })
+        });
+        let sort = sort.collect();
+        let aggregate = Aggregate { input: relation, keys: groups, sets: None, grouping: None, calls };
+        let relation = Relation::Aggregate(Box::new(aggregate));
+        Ok(Bound { relation: sorted(relation, sort), columns })
+    }
+
+    /// The keys of DISTINCT ON.
+    fn distinct_keys(
+        &mut self,
+        select: &Select,
+        items: &[Item<'_>],
+        list: &[(Rc<str>, Typed)],
+        scope: &Scope<'_>,
+        steps: &mut Vec<Step>,
+    ) -> Result<Vec<Typed>> {
+        let Some(Distinct::On(exprs)) = &select.distinct else { return Ok(Vec::new()) };
+        let mut keys = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            let key = match self.by_position(expr, list, "DISTINCT ON")? {
+                Some(value) => value,
+                None => match same_item(expr, items).and_then(|at| list.get(at)) {
+                    Some((_, value)) => value.clone(),
+                    None => {
+                        let place = &mut Place { scope, steps, clause: "DISTINCT ON", unnests: None };
+                        self.expr(expr, place)?
+                    }
+                },
+            };
+            keys.push(self.known(key)?);
+        }
+        Ok(keys)
+    }
+}
+
+/// The item that is written like an expression.
+pub(super) fn same_item(expr: &Ast, items: &[Item<'_>]) -> Option<usize> {
+    items.iter().position(|item| item.expr == Some(expr))
+}
+
+/// What can be read by its alias.
+fn results(items: &[Item<'_>], list: &[(Rc<str>, Typed)]) -> Vec<(std::sync::Arc<str>, Typed)> {
+    let named = items.iter().zip(list).filter(|(item, _)| item.has_alias);
+    named.map(|(_, (name, value))| ((**name).into(), value.clone())).collect()
+}
+
+/// Fields that are computed over a relation.
+#[derive(Default)]
+struct Computed {
+    fields: Vec<(Name, Expr)>,
+}
+
+impl Computed {
+    /// The field of a value; one that is there already, where there is one.
+    fn field(&mut self, binder: &mut Binder<'_>, name: &str, value: Typed) -> Name {
+        let volatile = binder.is_volatile(&value.expr);
+        if let Some((known, _)) = self.fields.iter().find(|(_, known)| *known == value.expr && !volatile) {
+            return known.clone();
+        }
+        let field = match &value.expr {
+            Expr::Field(field) => field.clone(),
+            _ => binder.fields.fresh(name, value.atom.clone()),
+        };
+        self.fields.push((field.clone(), value.expr));
+        field
+    }
+
+    fn outputs(&mut self, binder: &mut Binder<'_>, list: Vec<(Rc<str>, Typed)>) -> Vec<Output> {
+        let output = |(name, value): (Rc<str>, Typed)| {
+            let literal = value.literal().map(Into::into);
+            let atom = value.atom.clone();
+            let field = self.field(binder, &name, value);
+            Output { name: (*name).into(), field, atom, literal }
+        };
+        list.into_iter().map(output).collect()
+    }
+
+    /// Keys as fields; constants sort nothing.
+    fn keys(&mut self, binder: &mut Binder<'_>, keys: Vec<SortKey>) -> Vec<Key> {
+        let mut sorted: Vec<Key> = Vec::with_capacity(keys.len());
+        for SortKey { value, descending, nulls_first, place: _ } in keys {
+            if matches!(value.expr, Expr::Constant(..)) {
+                continue;
+            }
+            let expr = Expr::Field(self.field(binder, "key", value));
+            sorted.push(Key { expr, descending, nulls_first });
+        }
+        sorted
+    }
+
+    fn is_constant(&self, name: &Name) -> bool {
+        self.fields.iter().any(|(known, expr)| known == name && matches!(expr, Expr::Constant(..)))
+    }
+
+    /// An expression as one over these fields; whether it reads nothing else.
+    fn rewrite(&self, expr: &mut Expr) -> bool {
+        if let Some((name, _)) = self.fields.iter().find(|(_, known)| known == expr) {
+            *expr = Expr::Field(name.clone());
+            return true;
+        }
+        match expr {
+            Expr::Field(_) => false,
+            _ => expr.children_mut().into_iter().all(|child| self.rewrite(child)),
+        }
+    }
+
+    fn over(self, relation: Relation) -> Relation {
+        match self.fields.iter().all(|(name, expr)| *expr == Expr::Field(name.clone())) {
+            true => relation,
+            false => Relation::Map { input: Box::new(relation), exprs: self.fields },
+        }
+    }
+}
+
+fn sorted(relation: Relation, keys: Vec<Key>) -> Relation {
+    match keys.is_empty() {
+        true => relation,
+        false => Relation::Sort { input: Box::new(relation), keys, offset: 0, limit: None },
+    }
+}
+
+/// Groups by all columns.
+pub(super) fn distinct(relation: Relation, columns: &[Output]) -> Relation {
+    let mut keys: Vec<(Name, Expr)> = Vec::new();
+    for column in columns {
+        if !keys.iter().any(|(known, _)| *known == column.field) {
+            keys.push((column.field.clone(), Expr::Field(column.field.clone())));
+        }
+    }
+    if keys.is_empty() {
+        return Relation::Limit { input: Box::new(relation), offset: 0, limit: Some(1) };
+    }
+    let aggregate = Aggregate { input: relation, keys, sets: None, grouping: None, calls: Vec::new() };
+    Relation::Aggregate(Box::new(aggregate))
+}
+
+/// Refuses the parts of a SELECT that are not offered.
+fn check(select: &Select) -> Result<()> {
+    let place = select.select_token.0.span;
+    let Select {
+        select_token: _,
+        optimizer_hints: _,
+        distinct: _,
+        select_modifiers,
+        top,
+        top_before_distinct: _,
+        projection: _,
+        exclude,
+        into,
+        from: _,
+        lateral_views,
+        prewhere,
+        selection: _,
+        connect_by,
+        group_by,
+        cluster_by,
+        distribute_by,
+        sort_by,
+        having: _,
+        named_window,
+        qualify,
+        window_before_qualify: _,
+        value_table_mode,
+        flavor,
+    } = select;
+    refuse(matches!(flavor, SelectFlavor::FromFirstNoSelect), "FROM without SELECT here", place)?;
+    refuse(select_modifiers.is_some(), "a SELECT modifier of MySQL", place)?;
+    refuse(top.is_some(), "TOP", place)?;
+    refuse(exclude.is_some(), "EXCLUDE after the select list", place)?;
+    refuse(into.is_some(), "SELECT INTO", place)?;
+    refuse(!lateral_views.is_empty(), "LATERAL VIEW", place)?;
+    refuse(prewhere.is_some(), "PREWHERE", place)?;
+    refuse(!connect_by.is_empty(), "CONNECT BY", place)?;
+    refuse(!cluster_by.is_empty(), "CLUSTER BY", place)?;
+    refuse(!distribute_by.is_empty(), "DISTRIBUTE BY", place)?;
+    refuse(!sort_by.is_empty(), "SORT BY", place)?;
+    refuse(!named_window.is_empty(), "WINDOW", place)?;
+    refuse(qualify.is_some(), "QUALIFY", place)?;
+    refuse(value_table_mode.is_some(), "SELECT AS STRUCT or AS VALUE", place)?;
+    let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = group_by;
+    match modifiers.is_empty() {
+        true => Ok(()),
+        false => {
+            refuse(true, "WITH ROLLUP, CUBE or TOTALS after GROUP BY (write GROUP BY ROLLUP (…))", place)
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// The relation with its lists unnested.
+    fn unnested(&mut self, relation: Relation, unnests: Vec<Unnested>) -> Result<Relation> {
+        if unnests.is_empty() {
+            return Ok(relation);
+        }
+        let (mut fields, mut lists) = (Vec::new(), Vec::new());
+        for Unnested { list, element } in unnests {
+            let list = self.finished(list)?;
+            let name = self.fields.fresh("list", list.atom.clone());
+            fields.push((name.clone(), list.expr));
+            lists.push((name, element));
+        }
+        let input = Box::new(with_fields(relation, fields));
+        Ok(Relation::Unnest { input, lists, outer: false })
+    }
+}

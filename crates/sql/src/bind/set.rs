@@ -1,0 +1,267 @@
+//! UNION, INTERSECT and EXCEPT, with ALL and without.
+
+use sqlparser::ast::{SetExpr, SetOperator, SetQuantifier, Spanned};
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, Error, Result, SqlState};
+
+use super::cte::Env;
+use super::scope::{Output, Scope};
+use super::select::distinct;
+use super::steps::joined;
+use super::typed::Typed;
+use super::{Binder, Bound, placed, refuse_at};
+use crate::relation::{Aggregate, Call, Kind, Name, Relation};
+
+impl Binder<'_> {
+    /// A set operation. Long chains lean to the left.
+    pub(super) fn set_operation(
+        &mut self,
+        body: &SetExpr,
+        outer: Option<&Scope<'_>>,
+        env: &Env,
+    ) -> Result<Bound> {
+        let mut chain = Vec::new();
+        let mut first = body;
+        while let SetExpr::SetOperation { left, right, op, set_quantifier } = first {
+            chain.push((*op, quantifier(set_quantifier, first)?, &**right));
+            first = left;
+        }
+        let mut bound = self.term(first, outer, env)?;
+        let mut rest = chain.into_iter().rev().peekable();
+        while let Some((op, all, right)) = rest.next() {
+            let other = self.term(right, outer, env)?;
+            bound = match op {
+                SetOperator::Union => self.union([bound, other], right)?,
+                SetOperator::Intersect => self.both([bound, other], right, all, false)?,
+                SetOperator::Except | SetOperator::Minus => self.both([bound, other], right, all, true)?,
+            };
+            // Of several UNIONs one after the other only the last one need look for what stands twice.
+            let again = matches!(rest.peek(), Some((SetOperator::Union, false, _)));
+            if op == SetOperator::Union && !all && !again {
+                bound = distinct_of(bound);
+            }
+        }
+        Ok(bound)
+    }
+
+    /// The tuples of both inputs.
+    fn union(&mut self, inputs: [Bound; 2], written: &SetExpr) -> Result<Bound> {
+        let ([left, right], columns) = self.alike(inputs, written)?;
+        let columns: Vec<Output> = columns
+            .into_iter()
+            .map(|column| Output { field: self.fields.fresh(&column.name, column.atom.clone()), ..column })
+            .collect();
+        let mut flat: Vec<(Relation, Vec<Name>)> = Vec::with_capacity(2);
+        for (relation, given) in [left, right] {
+            match relation {
+                Relation::Union { inputs: inner, names } if names == given => flat.extend(inner),
+                other => flat.push((other, given)),
+            }
+        }
+        let names = columns.iter().map(|column| column.field.clone()).collect();
+        Ok(Bound { relation: Relation::Union { inputs: flat, names }, columns })
+    }
+
+    /// INTERSECT, or with `except` EXCEPT: NULLs are equal.
+    fn both(&mut self, inputs: [Bound; 2], written: &SetExpr, all: bool, except: bool) -> Result<Bound> {
+        if all {
+            let ([left, right], columns) = self.alike(inputs, written)?;
+            return self.bag(left, right, columns, except);
+        }
+        let atoms = self.common_atoms(&inputs, written)?;
+        let [left, right] = inputs;
+        // Where no type holds the values of both sides, they are compared as they are.
+        let mut kept = [left.columns.clone(), right.columns.clone()]
+            .map(|columns| columns.into_iter().map(|column| column.atom).collect::<Vec<_>>());
+        for (at, atom) in atoms.iter().enumerate() {
+            if holds(atom, [&kept[0][at], &kept[1][at]]) {
+                kept.iter_mut().for_each(|atoms| atoms[at] = atom.clone());
+            }
+        }
+        let names: Vec<_> = left.columns.iter().map(|column| column.name.clone()).collect();
+        let (left, lefts) = self.with_types(left, &kept[0])?;
+        let (right, rights) = self.with_types(right, &kept[1])?;
+        let mut conditions = Vec::with_capacity(lefts.len());
+        for (a, b) in lefts.iter().zip(&rights) {
+            let same = self.compared("is_not_distinct", self.field(a)?, self.field(b)?)?;
+            conditions.push(self.finished(same)?.expr);
+        }
+        let columns = names.into_iter().zip(lefts).zip(&kept[0]);
+        let columns: Vec<Output> = columns
+            .map(|((name, field), atom)| Output { name, field, atom: atom.clone(), literal: None })
+            .collect();
+        let kind = if except { Kind::Anti } else { Kind::Semi };
+        let relation = joined(kind, distinct(left, &columns), right, conditions, None, false);
+        Ok(Bound { relation, columns })
+    }
+
+    /// With ALL: both sides are grouped together, counting the tuples of each. A group of l and r tuples gives min(l, r) or
+    /// l - r copies: a list as long as that, unnested.
+    fn bag(
+        &mut self,
+        (left, lefts): (Relation, Vec<Name>),
+        (right, rights): (Relation, Vec<Name>),
+        columns: Vec<Output>,
+        except: bool,
+    ) -> Result<Bound> {
+        let left = self.counted(left, &lefts, &columns, [1, 0]);
+        let right = self.counted(right, &rights, &columns, [0, 1]);
+        let mut fresh = |column: &Output| self.fields.fresh(&column.name, column.atom.clone());
+        let groups: Vec<Name> = columns.iter().map(&mut fresh).collect();
+        let ones = [self.fields.fresh("left", Atom::Int32), self.fields.fresh("right", Atom::Int32)];
+        let names = groups.iter().chain(&ones).cloned().collect();
+        let calls = ones.map(|one| {
+            let call = Call {
+                function: "sum".into(),
+                args: vec![Expr::Field(one)],
+                distinct: false,
+                filter: None,
+                order_by: Vec::new(),
+            };
+            (self.fields.fresh("count", Atom::Int64), call)
+        });
+        let [l, r] = [&calls[0].0, &calls[1].0].map(|name| Expr::Field(name.clone()));
+        let grouped = Relation::Aggregate(Box::new(Aggregate {
+            input: Relation::Union { inputs: vec![left, right], names },
+            keys: groups.iter().map(|name| (name.clone(), Expr::Field(name.clone()))).collect(),
+            sets: None,
+            grouping: None,
+            calls: calls.to_vec(),
+        }));
+        let copies = match except {
+            true => Expr::call("sub", vec![l, r]),
+            false => {
+                let fewer = Expr::call("lt", vec![l.clone(), r.clone()]);
+                Expr::Case { branches: vec![(fewer, l)], otherwise: Some(Box::new(r)) }
+            }
+        };
+        let zero = Expr::Constant(Scalar::Integer(0), Atom::Int64);
+        let list = Expr::call("range", vec![zero, copies]);
+        let list_name = self.fields.fresh("copies", self.fields.atom_of(&list)?);
+        let element = self.fields.fresh("copy", Atom::Int64);
+        let mut exprs: Vec<(Name, Expr)> =
+            groups.iter().map(|name| (name.clone(), Expr::Field(name.clone()))).collect();
+        exprs.push((list_name.clone(), list));
+        let input = Box::new(Relation::Map { input: Box::new(grouped), exprs });
+        let relation = Relation::Unnest { input, lists: vec![(list_name, element)], outer: false };
+        let columns = columns.into_iter().zip(groups).map(|(column, field)| Output { field, ..column });
+        Ok(Bound { relation, columns: columns.collect() })
+    }
+
+    /// The tuples with two numbers that say on which side each counts.
+    fn counted(
+        &mut self,
+        relation: Relation,
+        names: &[Name],
+        columns: &[Output],
+        counts: [i128; 2],
+    ) -> (Relation, Vec<Name>) {
+        let mut exprs: Vec<(Name, Expr)> = Vec::with_capacity(names.len() + 2);
+        for (name, column) in names.iter().zip(columns) {
+            let key = self.fields.fresh(&column.name, column.atom.clone());
+            exprs.push((key, Expr::Field(name.clone())));
+        }
+        for count in counts {
+            let one = Expr::Constant(Scalar::Integer(count), Atom::Int32);
+            exprs.push((self.fields.fresh("one", Atom::Int32), one));
+        }
+        let names = exprs.iter().map(|(name, _)| name.clone()).collect();
+        (Relation::Map { input: Box::new(relation), exprs }, names)
+    }
+
+    /// The types that the columns of both sides have in common.
+    fn common_atoms(&self, inputs: &[Bound; 2], written: &SetExpr) -> Result<Vec<Atom>> {
+        let [left, right] = inputs;
+        if left.columns.len() != right.columns.len() {
+            let message = format!(
+                "both sides of UNION, INTERSECT and EXCEPT need as many columns; one has {}, the other {}",
+                left.columns.len(),
+                right.columns.len()
+            );
+            let error = Error::semantic(message).with_state(SqlState::SYNTAX_ERROR);
+            return Err(placed(error, written.span()));
+        }
+        let pairs = left.columns.iter().zip(&right.columns);
+        let common = |(a, b)| self.common(&[&value_of(a), &value_of(b)], "UNION");
+        pairs.map(common).collect::<Result<_>>().map_err(|error| placed(error, written.span()))
+    }
+
+    /// Both sides with columns of the types that they have in common, and the columns, named as the left side's.
+    fn alike(
+        &mut self,
+        inputs: [Bound; 2],
+        written: &SetExpr,
+    ) -> Result<([(Relation, Vec<Name>); 2], Vec<Output>)> {
+        let atoms = self.common_atoms(&inputs, written)?;
+        let columns = inputs[0].columns.iter().zip(&atoms).map(|(column, atom)| Output {
+            name: column.name.clone(),
+            field: column.field.clone(),
+            atom: atom.clone(),
+            literal: None,
+        });
+        let columns = columns.collect();
+        let [left, right] = inputs;
+        Ok(([self.with_types(left, &atoms)?, self.with_types(right, &atoms)?], columns))
+    }
+
+    /// The relation with its columns of these types, and their fields.
+    pub(super) fn with_types(&mut self, bound: Bound, atoms: &[Atom]) -> Result<(Relation, Vec<Name>)> {
+        let Bound { relation, columns } = bound;
+        if columns.iter().zip(atoms).all(|(column, atom)| column.atom == *atom) {
+            return Ok((relation, columns.into_iter().map(|column| column.field).collect()));
+        }
+        let mut exprs: Vec<(Name, Expr)> = Vec::with_capacity(columns.len());
+        let mut output = Vec::with_capacity(columns.len());
+        for (column, atom) in columns.iter().zip(atoms) {
+            if column.atom == *atom {
+                if !exprs.iter().any(|(known, _)| *known == column.field) {
+                    exprs.push((column.field.clone(), Expr::Field(column.field.clone())));
+                }
+                output.push(column.field.clone());
+                continue;
+            }
+            let value = self.cast_to(self.field(&column.field)?, atom, false)?;
+            let value = self.finished(value)?;
+            let name = self.fields.fresh(&column.name, atom.clone());
+            exprs.push((name.clone(), value.expr));
+            output.push(name);
+        }
+        Ok((Relation::Map { input: Box::new(relation), exprs }, output))
+    }
+}
+
+/// Whether a type holds all values of others; of decimals the one of most digits may not.
+fn holds(atom: &Atom, others: [&Atom; 2]) -> bool {
+    let Atom::Decimal(precision, scale) = atom else { return true };
+    let whole = i16::from(*precision) - i16::from(*scale);
+    others.iter().all(|other| match other {
+        Atom::Decimal(precision, scale) => i16::from(*precision) - i16::from(*scale) <= whole,
+        other => {
+            tessera_ops::expression::cast::whole_digits(other).is_none_or(|digits| i16::from(digits) <= whole)
+        }
+    })
+}
+
+/// A column as a value: a literal is one that has no type yet.
+fn value_of(column: &Output) -> Typed {
+    match &column.literal {
+        Some(text) => Typed::unknown(text),
+        None => Typed::new(Expr::Field(column.field.clone()), column.atom.clone()),
+    }
+}
+
+fn distinct_of(bound: Bound) -> Bound {
+    let Bound { relation, columns } = bound;
+    Bound { relation: distinct(relation, &columns), columns }
+}
+
+/// Whether copies are kept.
+fn quantifier(quantifier: &SetQuantifier, body: &SetExpr) -> Result<bool> {
+    match quantifier {
+        SetQuantifier::All => Ok(true),
+        SetQuantifier::Distinct | SetQuantifier::None => Ok(false),
+        SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName => {
+            Err(refuse_at("BY NAME", body))
+        }
+    }
+}

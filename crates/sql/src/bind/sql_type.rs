@@ -1,0 +1,129 @@
+//! Types as they are written.
+
+use sqlparser::ast::{ArrayElemTypeDef, DataType, ExactNumberInfo, StructField, TimezoneInfo};
+use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, Slot, SqlState, TimeUnit};
+
+use super::normalized;
+
+/// Digits behind the point of a decimal without precision.
+const DECIMAL_SCALE: i8 = 10;
+
+/// The zone of timestamps that have one.
+const ZONE: &str = "UTC";
+
+/// The type that is written so; its length or precision, where the type has none of its own, is for casts to see to.
+///
+/// # Errors
+/// It is not offered.
+pub(crate) fn atom_of_type(data_type: &DataType) -> Result<Atom> {
+    use DataType as T;
+    Ok(match data_type {
+        T::Boolean | T::Bool => Atom::Boolean,
+        T::TinyInt(_) => Atom::Int8,
+        T::SmallInt(_) | T::Int2(_) | T::Int16 => Atom::Int16,
+        T::Int(_) | T::Integer(_) | T::Int4(_) | T::Int32 | T::MediumInt(_) => Atom::Int32,
+        T::BigInt(_) | T::Int8(_) | T::Int64 => Atom::Int64,
+        T::TinyIntUnsigned(_) | T::UTinyInt => Atom::UInt8,
+        T::SmallIntUnsigned(_) | T::Int2Unsigned(_) | T::USmallInt | T::UInt16 => Atom::UInt16,
+        T::IntUnsigned(_) | T::IntegerUnsigned(_) | T::Int4Unsigned(_) | T::UInt32 => Atom::UInt32,
+        T::BigIntUnsigned(_) | T::Int8Unsigned(_) | T::UBigInt | T::UInt64 => Atom::UInt64,
+        T::Real | T::Float4 | T::Float32 => Atom::Float32,
+        T::Float(ExactNumberInfo::None) => Atom::Float64,
+        T::Float(ExactNumberInfo::Precision(bits)) if *bits >= 1 && *bits <= 24 => Atom::Float32,
+        T::Float(ExactNumberInfo::Precision(bits)) if *bits <= 53 => Atom::Float64,
+        T::Double(ExactNumberInfo::None) | T::DoublePrecision | T::Float8 | T::Float64 => Atom::Float64,
+        T::Numeric(info) | T::Decimal(info) | T::Dec(info) => decimal(info)?,
+        T::Character(_)
+        | T::Char(_)
+        | T::CharacterVarying(_)
+        | T::CharVarying(_)
+        | T::Varchar(_)
+        | T::Nvarchar(_)
+        | T::Text
+        | T::String(_) => Atom::String,
+        T::Bytea | T::Binary(_) | T::Varbinary(_) | T::Blob(_) | T::Bytes(_) => Atom::Bytes,
+        T::Date => Atom::Date,
+        T::Time(None | Some(0..=6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            Atom::Time(TimeUnit::Microsecond)
+        }
+        T::Timestamp(precision, zone) => {
+            let unit = match precision {
+                None | Some(0..=6) => TimeUnit::Microsecond,
+                Some(9) => TimeUnit::Nanosecond,
+                Some(_) => return Err(unsupported(data_type)),
+            };
+            let has_zone = matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone);
+            Atom::Timestamp(unit, has_zone.then(|| ZONE.into()))
+        }
+        T::Datetime(None) => Atom::Timestamp(TimeUnit::Microsecond, None),
+        T::Interval { .. } => Atom::Interval,
+        T::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => Atom::List(Box::new(Slot { atom: atom_of_type(element)?, nullable: true })),
+        T::Map(key, value) => {
+            let key = Slot { atom: atom_of_type(key)?, nullable: false };
+            Atom::Map(Box::new(key), Box::new(Slot { atom: atom_of_type(value)?, nullable: true }))
+        }
+        T::Struct(fields, _) | T::Tuple(fields) => structure(fields)?,
+        T::Custom(name, modifiers) => custom(&name.to_string().to_lowercase(), modifiers)
+            .ok_or_else(|| unsupported(data_type).with_state(SqlState::UNDEFINED_OBJECT))?,
+        _ => return Err(unsupported(data_type)),
+    })
+}
+
+fn unsupported(data_type: &DataType) -> Error {
+    Error::unsupported(format!("the type {data_type} is not supported"))
+}
+
+/// Names of types that the parser does not know.
+fn custom(name: &str, modifiers: &[String]) -> Option<Atom> {
+    if !modifiers.is_empty() {
+        return None;
+    }
+    Some(match name {
+        "int1" => Atom::Int8,
+        "short" => Atom::Int16,
+        "signed" | "int" => Atom::Int32,
+        "long" => Atom::Int64,
+        "utinyint" | "uint8" => Atom::UInt8,
+        "usmallint" => Atom::UInt16,
+        "uinteger" => Atom::UInt32,
+        "ubigint" => Atom::UInt64,
+        "bpchar" => Atom::String,
+        "timestamp_s" | "timestamp_ms" | "timestamp_us" => Atom::Timestamp(TimeUnit::Microsecond, None),
+        "timestamp_ns" => Atom::Timestamp(TimeUnit::Nanosecond, None),
+        _ => return None,
+    })
+}
+
+fn decimal(info: &ExactNumberInfo) -> Result<Atom> {
+    let (precision, scale) = match *info {
+        ExactNumberInfo::None => (u64::from(DECIMAL_PRECISION_MAX), i64::from(DECIMAL_SCALE)),
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    let wrong = |message: String| Error::semantic(message).with_state(SqlState::INVALID_PARAMETER_VALUE);
+    if !(1..=u64::from(DECIMAL_PRECISION_MAX)).contains(&precision) {
+        return Err(wrong(format!("a decimal has 1 to {DECIMAL_PRECISION_MAX} digits, not {precision}")));
+    }
+    match u8::try_from(scale) {
+        Ok(scale) if u64::from(scale) <= precision => Ok(Atom::Decimal(precision as u8, scale as i8)),
+        _ => Err(wrong(format!(
+            "a decimal of {precision} digits has 0 to {precision} behind the point, not {scale}"
+        ))),
+    }
+}
+
+fn structure(fields: &[StructField]) -> Result<Atom> {
+    let mut slots: Vec<(std::sync::Arc<str>, Slot)> = Vec::with_capacity(fields.len());
+    for (at, field) in fields.iter().enumerate() {
+        let name = match &field.field_name {
+            Some(name) => normalized(name),
+            None => format!("c{at}"),
+        };
+        slots.push((name.into(), Slot { atom: atom_of_type(&field.field_type)?, nullable: true }));
+    }
+    Ok(Atom::Struct(slots.into()))
+}

@@ -1,0 +1,88 @@
+//! VALUES.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{Spanned, Values};
+use tessera_plan::Expr;
+use tessera_types::{Code, Error, Field, Result, Tuple};
+
+use super::cte::Env;
+use super::from::one_row;
+use super::scope::{Output, Scope};
+use super::steps::apply;
+use super::typed::Typed;
+use super::{Binder, Bound, Place, placed};
+use crate::relation::{Name, Relation};
+
+impl Binder<'_> {
+    /// Rows that are written out; each column has the type that its values have in common.
+    pub(super) fn values(&mut self, values: &Values, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
+        let Values { explicit_row: _, value_keyword: _, rows } = values;
+        let width = rows.first().map_or(0, |row| row.content.len());
+        let scope = Scope::empty(outer, env.clone());
+        let mut columns: Vec<Vec<Typed>> = (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
+        let mut steps = Vec::with_capacity(rows.len());
+        for (at, row) in rows.iter().enumerate() {
+            if at % 1024 == 0 {
+                tessera_ops::interrupt::point();
+            }
+            if row.content.len() != width {
+                let message = format!(
+                    "the rows of VALUES must be of one length; the first has {width} values, another one {}",
+                    row.content.len()
+                );
+                let error = Error::new(Code::Syntax, message);
+                return Err(row.content.first().map_or(error.clone(), |value| placed(error, value.span())));
+            }
+            let mut before = Vec::new();
+            for (value, column) in row.content.iter().zip(&mut columns) {
+                let place = &mut Place { scope: &scope, steps: &mut before, clause: "VALUES", unnests: None };
+                column.push(self.expr(value, place)?);
+            }
+            steps.push(before);
+        }
+        let mut outputs = Vec::with_capacity(width);
+        let mut made: Vec<std::vec::IntoIter<Typed>> = Vec::with_capacity(width);
+        for (at, values) in columns.into_iter().enumerate() {
+            let (values, atom) = self.unified(values, "VALUES")?;
+            let values = values.into_iter().map(|value| self.finished(value)).collect::<Result<Vec<_>>>()?;
+            let name: Arc<str> = format!("column{}", at + 1).into();
+            let field = self.fields.fresh(&name, atom.clone());
+            outputs.push(Output { name, field, atom, literal: None });
+            made.push(values.into_iter());
+        }
+        let rows: Vec<Vec<Expr>> = (0..rows.len())
+            .map(|_| made.iter_mut().filter_map(|values| values.next()).map(|value| value.expr).collect())
+            .collect();
+        let constant = rows.iter().flatten().all(|value| matches!(value, Expr::Constant(..)));
+        let relation = match constant && steps.iter().all(Vec::is_empty) {
+            true => {
+                let field = |output: &Output| Field::nullable(output.field.clone(), output.atom.clone());
+                Relation::Values { tuple: Tuple::new(outputs.iter().map(field).collect::<Vec<_>>()), rows }
+            }
+            false => self.computed_rows(rows, steps, &outputs),
+        };
+        Ok(Bound { relation, columns: outputs })
+    }
+
+    /// Rows that are no constants, each computed from one tuple.
+    fn computed_rows(
+        &mut self,
+        rows: Vec<Vec<Expr>>,
+        steps: Vec<Vec<super::Step>>,
+        outputs: &[Output],
+    ) -> Relation {
+        let mut inputs = Vec::with_capacity(rows.len());
+        for (row, steps) in rows.into_iter().zip(steps) {
+            let exprs: Vec<(Name, Expr)> = row
+                .into_iter()
+                .zip(outputs)
+                .map(|(value, output)| (self.fields.fresh(&output.field, output.atom.clone()), value))
+                .collect();
+            let given = exprs.iter().map(|(name, _)| name.clone()).collect();
+            let input = Box::new(apply(one_row(), steps));
+            inputs.push((Relation::Map { input, exprs }, given));
+        }
+        Relation::Union { inputs, names: outputs.iter().map(|output| output.field.clone()).collect() }
+    }
+}

@@ -1,0 +1,46 @@
+//! The run in which expressions are evaluated while planning.
+
+use std::sync::Arc;
+
+use tessera_encodings::Chunk;
+use tessera_ops::{Context, RangeReader, Run};
+use tessera_types::{Error, Result, Tuple};
+
+/// A run in which expressions are evaluated while planning.
+pub(crate) fn planning() -> Run {
+    Run {
+        context: Arc::new(Planning),
+        parameter_tuple: Tuple::empty(),
+        parameters: Chunk::unit(),
+        counters: Arc::default(),
+        sideways: Arc::default(),
+    }
+}
+
+/// The surroundings of the samples that are looked at while planning: no files, no budget.
+#[derive(Debug)]
+struct Planning;
+
+impl Context for Planning {
+    fn grow(&self, _bytes: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn shrink(&self, _bytes: usize) {}
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn chunk_rows(&self) -> usize {
+        tessera_encodings::CHUNK_ROWS
+    }
+
+    fn workers(&self) -> usize {
+        1
+    }
+
+    fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        Err(Error::unsupported(format!("reading {path} while planning")))
+    }
+}
