@@ -1,6 +1,7 @@
 //! Casts, also to types with a length or a precision.
 
 use sqlparser::ast::{CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo};
+use tessera_plan::Expr;
 use tessera_types::{Atom, Result, TimeUnit};
 
 use super::literal::units;
@@ -64,6 +65,11 @@ impl Binder<'_> {
                     false => (self.cast_to(value, &atom, safe)?, false),
                 };
                 self.interval_in(value, largest, smallest, *precision, read)
+            }
+            // A literal that is cast is none for those whose type hangs on one.
+            _ if value.unknown && atom == Atom::String => {
+                let expr = Expr::Cast { input: Box::new(value.expr), to: atom.clone(), safe };
+                Ok(Typed::new(expr, atom))
             }
             _ => self.cast_to(value, &atom, safe),
         }
