@@ -11,9 +11,11 @@ use tessera_ops::expression::{Library, WHOLE_QUOTIENT, common_type, moments_and_
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
+use super::coerce::number_atom;
 use super::list::Unnested;
 use super::typed::Typed;
 use super::{Binder, Place, normalized, refuse_at};
+use crate::postgres::{self, Given, Kind, Outcome, Type};
 
 /// Functions of the library that stand behind syntax and cannot be called by their names.
 const INTERNAL: [&str; 8] = [
@@ -271,6 +273,24 @@ impl Binder<'_> {
             }
             return Ok(all);
         }
+        self.literals_typed(name, args)
+    }
+
+    /// Arguments with the types that PostgreSQL finds for literals and NULLs among them.
+    fn literals_typed(&self, name: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
+        if args.iter().any(|arg| arg.unknown || arg.is_null()) {
+            let given: Vec<Given> = args
+                .iter()
+                .map(|arg| if arg.unknown { Given::of(Type::Unknown) } else { Given::of_atom(&arg.atom) })
+                .collect();
+            if let Outcome::Found(call) = postgres::function(name, &[Kind::Scalar], &given) {
+                let typed = |(arg, ty): (Typed, &Given)| match atom_of(*ty, &arg) {
+                    Some(atom) if arg.unknown || arg.is_null() => self.cast_to(arg, &atom, false),
+                    _ => self.known(arg),
+                };
+                return args.into_iter().zip(&call.args).map(typed).collect();
+            }
+        }
         args.into_iter().map(|arg| self.known(arg)).collect()
     }
 
@@ -424,6 +444,31 @@ pub(super) fn argument<'q>(arg: &'q FunctionArg, function: &Function) -> Result<
             Err(super::placed(error, function.span()))
         }
     }
+}
+
+/// The type that a literal is read as where PostgreSQL finds this one; none where it keeps its own.
+fn atom_of(ty: Given, literal: &Typed) -> Option<Atom> {
+    Some(match ty.ty {
+        Type::Bool => Atom::Boolean,
+        Type::Int2 => Atom::Int16,
+        Type::Int4 => Atom::Int32,
+        Type::Int8 => Atom::Int64,
+        Type::Numeric => {
+            let texts: Vec<&str> = literal.literal().into_iter().collect();
+            number_atom(&[Atom::Decimal(1, 0)], &texts)
+        }
+        Type::Float4 => Atom::Float32,
+        Type::Float8 => Atom::Float64,
+        Type::Text | Type::Varchar | Type::Bpchar => Atom::String,
+        Type::Bytea => Atom::Bytes,
+        Type::Date => Atom::Date,
+        Type::Time => Atom::Time(TimeUnit::Microsecond),
+        Type::Timestamp => Atom::Timestamp(TimeUnit::Microsecond, None),
+        Type::Timestamptz => Atom::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        Type::Interval => Atom::Interval,
+        Type::Array => super::table_function::list_of(atom_of(ty.elements()?, literal)?),
+        _ => return None,
+    })
 }
 
 fn is_list(args: &[Typed]) -> bool {
