@@ -93,14 +93,14 @@ impl Binder<'_> {
                 let (part, whole) = (self.expr(expr, place)?, self.expr(r#in, place)?);
                 self.function_call("strpos", vec![whole, part])
             }
-            Ast::Substring { expr, substring_from, substring_for, special: _, shorthand: _ } => {
+            Ast::Substring { expr, substring_from, substring_for, special: _, shorthand } => {
                 let mut args = vec![self.expr(expr, place)?];
                 match (substring_from, substring_for) {
                     (None, Some(_)) => args.push(Typed::int32(1)),
                     (from, _) => args.extend(from.as_ref().map(|from| self.expr(from, place)).transpose()?),
                 }
                 args.extend(substring_for.as_ref().map(|count| self.expr(count, place)).transpose()?);
-                self.function_call("substr", args)
+                self.function_call(if *shorthand { "substr" } else { "substring" }, args)
             }
             Ast::Trim { expr, trim_where, trim_what, trim_characters } => {
                 let mut args = vec![self.expr(expr, place)?];
