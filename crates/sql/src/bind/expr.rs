@@ -14,7 +14,7 @@ use super::row::any;
 use super::steps::Step;
 use super::subquery::refuse_quantified;
 use super::typed::Typed;
-use super::{Binder, Place, placed, refuse_at};
+use super::{Binder, Place, placed, refuse_at, with_stack};
 
 impl Binder<'_> {
     /// An expression with its type.
@@ -24,7 +24,7 @@ impl Binder<'_> {
         {
             return Ok(key);
         }
-        self.written(expr, place).map_err(|error| placed(error, expr.span()))
+        with_stack(|| self.written(expr, place)).map_err(|error| placed(error, expr.span()))
     }
 
     fn written(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Typed> {

@@ -149,6 +149,15 @@ impl<'a> Binder<'a> {
     }
 }
 
+/// The stack that is left when more is allocated, and how much more.
+const STACK_LEFT: usize = 256 << 10;
+const STACK_MORE: usize = 2 << 20;
+
+/// Runs a part of the binder that calls itself for what is nested, with enough stack.
+fn with_stack<T>(job: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(STACK_LEFT, STACK_MORE, job)
+}
+
 /// A name as it is looked up: in lower case unless it is in quotes.
 pub(crate) fn normalized(name: &Ident) -> String {
     match name.quote_style {

@@ -7,12 +7,16 @@ use tessera_types::{Error, Result, SqlState};
 
 use super::cte::Env;
 use super::scope::Scope;
-use super::{Binder, Bound, Place, placed, refuse, refuse_at};
+use super::{Binder, Bound, Place, placed, refuse, refuse_at, with_stack};
 use crate::relation::Relation;
 
 impl Binder<'_> {
     /// A query, which may read columns of the queries around it.
     pub(super) fn query(&mut self, query: &Query, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
+        with_stack(|| self.whole_query(query, outer, env))
+    }
+
+    fn whole_query(&mut self, query: &Query, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
         tessera_ops::interrupt::point();
         let Query {
             with,
