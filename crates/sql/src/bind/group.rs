@@ -344,8 +344,12 @@ impl Binder<'_> {
         let mut computed = Vec::with_capacity(count);
         for key in keys {
             let value = self.finished(key.value.clone())?;
-            if key.written.is_none() {
-                known.push((key.value.expr, key.name.clone()));
+            match key.written {
+                None => known.push((key.value.expr, key.name.clone())),
+                // Its field stands in expressions already.
+                Some(_) => {
+                    below.remove(&key.name);
+                }
             }
             computed.push((key.name, value.expr));
         }

@@ -18,24 +18,8 @@ impl Binder<'_> {
 
     fn whole_query(&mut self, query: &Query, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
         tessera_ops::interrupt::point();
-        let Query {
-            with,
-            body,
-            order_by,
-            limit_clause,
-            fetch,
-            locks,
-            for_clause,
-            settings,
-            format_clause,
-            pipe_operators,
-        } = query;
-        let place = query.span();
-        refuse(!locks.is_empty(), "FOR UPDATE or FOR SHARE", place)?;
-        refuse(for_clause.is_some(), "FOR XML, FOR JSON or FOR BROWSE", place)?;
-        refuse(settings.is_some(), "SETTINGS", place)?;
-        refuse(format_clause.is_some(), "FORMAT", place)?;
-        refuse(!pipe_operators.is_empty(), "the pipe operator |>", place)?;
+        check(query)?;
+        let Query { with, body, order_by, limit_clause, fetch, .. } = query;
         let env = match with {
             Some(with) => self.with(with, env)?,
             None => env.clone(),
@@ -135,6 +119,28 @@ impl Binder<'_> {
             _ => Err(refuse_at(&format!("{clause} that is no constant"), expr)),
         }
     }
+}
+
+/// Refuses the parts of a query that are not offered.
+pub(super) fn check(query: &Query) -> Result<()> {
+    let Query {
+        with: _,
+        body: _,
+        order_by: _,
+        limit_clause: _,
+        fetch: _,
+        locks,
+        for_clause,
+        settings,
+        format_clause,
+        pipe_operators,
+    } = query;
+    let place = query.span();
+    refuse(!locks.is_empty(), "FOR UPDATE or FOR SHARE", place)?;
+    refuse(for_clause.is_some(), "FOR XML, FOR JSON or FOR BROWSE", place)?;
+    refuse(settings.is_some(), "SETTINGS", place)?;
+    refuse(format_clause.is_some(), "FORMAT", place)?;
+    refuse(!pipe_operators.is_empty(), "the pipe operator |>", place)
 }
 
 /// How many rows there may be, and how many are left out before.

@@ -17,6 +17,7 @@ impl Binder<'_> {
     pub(super) fn recursive(&mut self, definition: &Definition, outer: Option<&Scope<'_>>) -> Result<Bound> {
         let Definition { alias, query, env, recursive: _ } = definition;
         let place = alias.name.span;
+        super::query::check(query)?;
         let Query { with, body, order_by, limit_clause, fetch, .. } = query;
         refuse(order_by.is_some(), "ORDER BY in a recursive query", place)?;
         refuse(limit_clause.is_some() || fetch.is_some(), "LIMIT in a recursive query", place)?;
