@@ -41,8 +41,18 @@ struct GroupKey {
     /// The field of the group.
     name: Name,
     value: Typed,
-    /// As it is written, where only what is written so is the key: a constant, a volatile value, a subquery.
-    written: Option<Ast>,
+    stands_for: StandsFor,
+}
+
+/// Which expressions over groups are a key.
+#[derive(Debug)]
+enum StandsFor {
+    /// Those of its value.
+    Value,
+    /// Those that are written like it: its value is volatile, a subquery's, or a constant once it is computed.
+    Written(Ast),
+    /// None: it is a literal, which is what it is in every group.
+    Nothing,
 }
 
 impl Groups {
@@ -57,8 +67,7 @@ impl Groups {
 
     /// The key that is written like an expression.
     pub(super) fn written(&self, expr: &Ast) -> Option<Typed> {
-        let is_key = |key: &&GroupKey| key.written.as_ref() == Some(expr);
-        let key = self.keys.iter().find(is_key)?;
+        let key = self.keys.iter().find(|key| key.is_written(expr))?;
         Some(Typed::new(Expr::Field(key.name.clone()), key.value.atom.clone()))
     }
 
@@ -75,6 +84,24 @@ impl Groups {
     /// The result of `grouping(…)`.
     pub(super) fn grouping(&mut self, args: Vec<Expr>, name: Name) {
         self.groupings.push((name, args));
+    }
+}
+
+impl GroupKey {
+    fn is_written(&self, expr: &Ast) -> bool {
+        matches!(&self.stands_for, StandsFor::Written(written) if written == expr)
+    }
+}
+
+/// Whether an expression is a literal, perhaps with a type or a sign.
+fn is_literal(expr: &Ast) -> bool {
+    match expr {
+        Ast::Value(_) | Ast::TypedString(_) => true,
+        Ast::Nested(inner) | Ast::UnaryOp { expr: inner, .. } | Ast::Cast { expr: inner, .. } => {
+            is_literal(inner)
+        }
+        Ast::Interval(interval) => is_literal(&interval.value),
+        _ => false,
     }
 }
 
@@ -265,9 +292,7 @@ impl Binder<'_> {
         let value = match value {
             Some(value) => value,
             None => {
-                if let Some(at) =
-                    groups.borrow().keys.iter().position(|key| key.written.as_ref() == Some(expr))
-                {
+                if let Some(at) = groups.borrow().keys.iter().position(|key| key.is_written(expr)) {
                     return Ok(at);
                 }
                 let place = &mut Place { scope, steps: &mut steps, clause: "GROUP BY", unnests: None };
@@ -276,9 +301,16 @@ impl Binder<'_> {
         };
         let value = self.known(value)?;
         let volatile = self.is_volatile(&value.expr);
-        let only_written = !steps.is_empty() || volatile || matches!(value.expr, Expr::Constant(..));
+        let constant = matches!(value.expr, Expr::Constant(..));
+        let stands_for = match () {
+            () if is_literal(expr) => StandsFor::Nothing,
+            () if !steps.is_empty() || volatile || constant => StandsFor::Written(expr.clone()),
+            () => StandsFor::Value,
+        };
         let mut groups = groups.borrow_mut();
-        if !only_written && let Some(at) = groups.keys.iter().position(|key| key.value.expr == value.expr) {
+        if !matches!(stands_for, StandsFor::Written(_))
+            && let Some(at) = groups.keys.iter().position(|key| key.value.expr == value.expr)
+        {
             return Ok(at);
         }
         groups.steps.append(&mut steps);
@@ -287,8 +319,7 @@ impl Binder<'_> {
             Expr::Field(name) if !several => name.clone(),
             _ => self.fields.fresh(&expr.to_string(), value.atom.clone()),
         };
-        let written = only_written.then(|| expr.clone());
-        groups.keys.push(GroupKey { name, value, written });
+        groups.keys.push(GroupKey { name, value, stands_for });
         Ok(groups.keys.len() - 1)
     }
 
@@ -344,12 +375,13 @@ impl Binder<'_> {
         let mut computed = Vec::with_capacity(count);
         for key in keys {
             let value = self.finished(key.value.clone())?;
-            match key.written {
-                None => known.push((key.value.expr, key.name.clone())),
+            match key.stands_for {
+                StandsFor::Value => known.push((key.value.expr, key.name.clone())),
                 // Its field stands in expressions already.
-                Some(_) => {
+                StandsFor::Written(_) => {
                     below.remove(&key.name);
                 }
+                StandsFor::Nothing => {}
             }
             computed.push((key.name, value.expr));
         }
