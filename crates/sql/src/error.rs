@@ -1,18 +1,9 @@
 //! The parser's errors in Tessera's words.
 
-use datafusion_common::DataFusionError;
 use sqlparser::parser::ParserError;
 use tessera_types::{Code, Error, Span, SqlState};
 
 use crate::parse::SQL_DEPTH_MAX;
-
-/// A failure of the statement parser.
-pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
-    match error.find_root() {
-        DataFusionError::SQL(parser, _) => from_parser(parser),
-        other => Error::new(Code::Syntax, other.message().to_string()),
-    }
-}
 
 /// A failure of the parser; it writes the place into its message, from where it is taken.
 pub(crate) fn from_parser(error: &ParserError) -> Error {

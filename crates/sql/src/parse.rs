@@ -284,8 +284,7 @@ pub(crate) fn query_of_view(text: &str) -> Result<Box<Query>> {
         return Err(Error::semantic("a view is one query"));
     };
     if let Kind::Sql(parsed) = statement.kind
-        && let Parsed::Statement(statement) = *parsed
-        && let sqlparser::ast::Statement::Query(query) = *statement
+        && let Parsed::Query(query) = *parsed
     {
         return Ok(query);
     }
