@@ -81,6 +81,12 @@ need_python() {
     python="$venv/bin/python"
 }
 
+# need_tpcds: DuckDB with its extension for TPC-DS; sets $tpcds to true, to false where it cannot be installed.
+need_tpcds() {
+    tpcds=true
+    "$python" "$root/tests/tpcds.py" --install || tpcds=false
+}
+
 # need_postgres: PostgreSQL, which judges answers; sets $postgres to true, to false where it cannot be installed. Debian's package
 # is told not to make and start a cluster of its own: tests/judges/postgres.py makes one for each run.
 need_postgres() {
