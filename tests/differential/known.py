@@ -43,7 +43,9 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
 
 
 def cause(oracle: str, sql: str, problem: str) -> str | None:
-    """The known cause of a difference, or None."""
+    """The known cause of a difference, or None. The program agrees with itself, whatever it takes a query for."""
+    if oracle == "rules":
+        return None
     for name, oracles, query, said in KNOWN:
         if (not oracles or oracle in oracles) and re.search(query, sql, re.DOTALL) and re.search(said, problem):
             return name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
+import random
 import re
 import struct
 import sys
@@ -331,4 +332,43 @@ class NoRec(Own):
         return Case(query, [query.sql(), counted.sql()])
 
 
-ORACLES = {"duckdb": DuckDb, "postgresql": PostgreSql, "tlp": Partitioning, "norec": NoRec}
+class Rules(Own):
+    """The program itself without rewrites: a query gives the same rows with no rule, and with some of them."""
+
+    name = "rules"
+    # What disables none, all and some of the rules.
+    ALL, RESET = "set disabled_rules = 'all'", "reset disabled_rules"
+
+    def __init__(self) -> None:
+        page = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "rules.md"
+        self.rules = re.findall(r"^\| `(\w+)` \|", page.read_text(), re.MULTILINE)
+
+    def case(self, query: Query) -> Case:
+        # A query that is made smaller keeps its rules.
+        if not query.without:
+            rng = random.Random(query.sql())
+            query.without = ",".join(rng.sample(self.rules, rng.randint(1, len(self.rules) - 1)))
+        some = f"set disabled_rules = '{query.without}'"
+        sql = query.sql()
+        return Case(query, [sql, f"{self.ALL};\n{sql};\n{self.RESET}", f"{some};\n{sql};\n{self.RESET}"])
+
+    def problem(self, case: Case, answers: list[Answer]) -> str | None:
+        """What is wrong with the answers of a case, or None. A rule may drop an error, and never adds one."""
+        if any(isinstance(answer, TooLong) for answer in answers):
+            raise Refused("too long")
+        rewritten, written, some = answers
+        if isinstance(written, Exception):
+            if all(isinstance(answer, Exception) for answer in answers) or RAISED.search(str(written)):
+                raise Refused(str(written))
+            return f"error without rules: {written}"
+        expected = values(written, case.query)
+        for answer, which in [(rewritten, "with all rules"), (some, f"without {case.query.without}")]:
+            if isinstance(answer, Exception):
+                return f"error {which}: {answer}"
+            found = difference(expected, values(answer, case.query), case.query.ordered())
+            if found:
+                return f"{which}: {found}"
+        return None
+
+
+ORACLES = {"duckdb": DuckDb, "postgresql": PostgreSql, "tlp": Partitioning, "norec": NoRec, "rules": Rules}

@@ -88,6 +88,8 @@ class Query:
     first: list[Expr] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
     limit: str = ""
+    # Of the judge `rules`: the rules it is run without.
+    without: str = ""
 
     def sql(self) -> str:
         names = ", ".join(f"{expr.sql()} as c{i}" for i, expr in enumerate(self.select))

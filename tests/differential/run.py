@@ -2,7 +2,7 @@
 """Random queries over random data: Tessera's answers against a judge's, row for row.
 
     tests/differential/run.py --queries 600                       # what scripts/test runs, against DuckDB
-    tests/differential/run.py --judge postgresql --queries 50000  # PostgreSQL; also tlp and norec, which need no other engine
+    tests/differential/run.py --judge postgresql --queries 50000  # PostgreSQL; also tlp, norec and rules, which need no other engine
     tests/differential/run.py --seed 17 --queries 40              # one world again
 
 A world is four random tables and forty queries. A query that differs is made smaller and printed as SQL that can be

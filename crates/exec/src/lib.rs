@@ -85,11 +85,12 @@ pub trait Platform: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// Turns a platform-independent plan into one that runs here.
+    /// Turns a platform-independent plan into one that runs here, with these rewrites.
     fn pass(
         &self,
         plan: &tessera_plan::Plan,
         catalogue: &tessera_plan::Catalogue,
+        rules: tessera_plan::Rules,
     ) -> tessera_types::Result<tessera_plan::Plan>;
 
     /// The same where the plan that [`Platform::pass`] gives has run out of memory: one that needs less, and more time; none where
@@ -101,6 +102,7 @@ pub trait Platform: Send + Sync + std::fmt::Debug {
         &self,
         _plan: &tessera_plan::Plan,
         _catalogue: &tessera_plan::Catalogue,
+        _rules: tessera_plan::Rules,
     ) -> tessera_types::Result<Option<tessera_plan::Plan>> {
         Ok(None)
     }

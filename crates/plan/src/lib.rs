@@ -6,7 +6,8 @@
 //! give every edge a tuple type and four traits, or to say what is wrong where.
 //!
 //! Parts: [`Expr`] the expression language, [`Value`] parameters, [`Builder`] to make plans in Rust,
-//! [`text`] the text form (also the wire form), [`pipeline`] the cut into pipelines, [`pass`] rewriting helpers.
+//! [`text`] the text form (also the wire form), [`pipeline`] the cut into pipelines, [`pass`] rewriting helpers,
+//! [`mod@rule`] the list of all rewrites.
 
 pub mod catalogue;
 pub mod edge;
@@ -14,6 +15,7 @@ pub mod expr;
 pub mod graph;
 pub mod pass;
 pub mod pipeline;
+pub mod rule;
 pub mod scalar;
 pub mod text;
 pub mod traits_catalogue;
@@ -25,6 +27,7 @@ pub use catalogue::{Catalogue, Descriptor, Functions, Inputs, Role};
 pub use edge::{Device, Edge, Granularity, Locality, Order, Parallelism, SortKey, Traits};
 pub use expr::Expr;
 pub use graph::{Builder, Node, NodeId, Plan};
+pub use rule::{Rule, Rules};
 pub use scalar::Scalar;
 pub use typing::{Scope, type_of};
 pub use value::{Params, Value};

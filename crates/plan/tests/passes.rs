@@ -1,7 +1,7 @@
 //! Passes, before and after.
 
 use crate::common::{catalogue, plan};
-use tessera_plan::{Parallelism, Traits, pass, text, verify, verify_in};
+use tessera_plan::{Parallelism, Rules, Traits, pass, text, verify, verify_in};
 
 fn check(
     pass: impl Fn(&tessera_plan::Plan) -> tessera_types::Result<tessera_plan::Plan>,
@@ -19,7 +19,7 @@ fn check(
 #[test]
 fn unread_columns_go() {
     check(
-        |plan| pass::fuse(&pass::prune_columns(plan, &catalogue())?, &catalogue()),
+        |plan| pass::fuse(&pass::prune_columns(plan, &catalogue())?, &catalogue(), Rules::ALL),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64, c: int64, d: string, e: string>}
           %1 = parquet_scan() {columns = <k: int64, l: int64, m: int64, n: string>, filter = m = 7}
@@ -49,7 +49,7 @@ fn unread_columns_go() {
 #[test]
 fn inputs_of_a_union_stay_alike() {
     check(
-        |plan| pass::fuse(&pass::prune_columns(plan, &catalogue())?, &catalogue()),
+        |plan| pass::fuse(&pass::prune_columns(plan, &catalogue())?, &catalogue(), Rules::ALL),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64, c: int64>}
           %1 = parquet_scan() {columns = <a: int64, b: int64, c: int64>}
@@ -75,7 +75,7 @@ fn inputs_of_a_union_stay_alike() {
 #[test]
 fn predicates_go_into_the_scan_but_raising_ones_stay_behind() {
     check(
-        |plan| pass::push_filters(plan, &catalogue()),
+        |plan| pass::push_filters(plan, &catalogue(), Rules::ALL),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64>, filter = b = 3}
           %1 = filter(%0) {predicate = a > 5 AND (10 / b = 2 AND b < 7)}
@@ -97,13 +97,13 @@ fn a_filter_stays_above_a_scan_that_others_read() {
           %2 = union(%0, %1)
           return %2
         }";
-    check(|plan| pass::push_filters(plan, &catalogue()), text, text);
+    check(|plan| pass::push_filters(plan, &catalogue(), Rules::ALL), text, text);
 }
 
 #[test]
 fn neighbours_fuse() {
     check(
-        |plan| pass::fuse(plan, &catalogue()),
+        |plan| pass::fuse(plan, &catalogue(), Rules::ALL),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64>}
           %1 = projection(%0) {fields = [a, b]}
@@ -133,7 +133,7 @@ fn neighbours_fuse() {
         )
     };
     check(
-        |plan| pass::fuse(plan, &catalogue()),
+        |plan| pass::fuse(plan, &catalogue(), Rules::ALL),
         &aggregated("reduce_by_key(%1) {keys = [a], aggregates = {s = {function = :sum, args = [x * c]}, n = {function = :count, args = []}}}"),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64>}
@@ -146,7 +146,7 @@ fn neighbours_fuse() {
         "reduce_by_key(%1) {keys = [a], aggregates = {s = {function = :sum, args = [x]}, m = {function = :max, args = [x]}}}",
         "reduce_by_key(%1) {keys = [c], aggregates = {s = {function = :sum, args = [x]}}}",
     ] {
-        check(|plan| pass::fuse(plan, &catalogue()), &aggregated(kept), &aggregated(kept));
+        check(|plan| pass::fuse(plan, &catalogue(), Rules::ALL), &aggregated(kept), &aggregated(kept));
     }
     // Not where work would be done twice.
     let twice = "plan {
@@ -155,7 +155,7 @@ fn neighbours_fuse() {
           %2 = map(%1) {exprs = {y = x * x}}
           return %2
         }";
-    check(|plan| pass::fuse(plan, &catalogue()), twice, twice);
+    check(|plan| pass::fuse(plan, &catalogue(), Rules::ALL), twice, twice);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::{catalogue, plan};
 use proptest::prelude::*;
-use tessera_plan::{Builder, Expr, Params, Plan, text, verify};
+use tessera_plan::{Builder, Expr, Params, Plan, Rules, text, verify};
 use tessera_types::{Code, Tuple};
 
 fn error(text: &str) -> String {
@@ -189,8 +189,8 @@ fn try_plan(plan: &Plan) {
     let explained = text::explain(plan, &verified);
     assert!(text::parse(&explained).is_ok(), "{explained}");
     tessera_plan::pipeline::cut(plan, &catalogue).unwrap();
-    let optimised =
-        tessera_plan::pass::optimise(plan, &catalogue).unwrap_or_else(|e| panic!("{e}\n{explained}"));
+    let optimised = tessera_plan::pass::optimise(plan, &catalogue, Rules::ALL)
+        .unwrap_or_else(|e| panic!("{e}\n{explained}"));
     let after = verify(&optimised, &catalogue).unwrap_or_else(|e| panic!("{e}\n{}", text::print(&optimised)));
     assert_eq!(
         after.edges[optimised.root.index()].tuple,

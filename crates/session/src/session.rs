@@ -13,7 +13,7 @@ use tessera_local::Local;
 use tessera_ops::code::Compiler;
 use tessera_ops::scan::block::BlockScan;
 use tessera_ops::{Collected, Registry, Scratch};
-use tessera_plan::{Plan, pass, text, verify};
+use tessera_plan::{Plan, Rule, Rules, pass, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
 use tessera_sql::{
@@ -387,12 +387,20 @@ impl Session {
     fn optimised(&self, plan: &Plan) -> Result<Plan> {
         let catalogue = self.registry.catalogue();
         self.cancel.interrupt.check()?;
-        let plan = pass::optimise(plan, catalogue)?;
-        self.storage.push_selects(&plan, catalogue, self.values.smart_storage)
+        let plan = pass::optimise(plan, catalogue, self.rules())?;
+        match self.rules().has(Rule::SelectInStore) {
+            true => self.storage.push_selects(&plan, catalogue, self.values.smart_storage),
+            false => Ok(plan),
+        }
+    }
+
+    /// The rewrites that are on.
+    fn rules(&self) -> Rules {
+        self.values.planning.rules
     }
 
     fn for_platform(&self, plan: &Plan) -> Result<Plan> {
-        self.platform.pass(plan, self.registry.catalogue())
+        self.platform.pass(plan, self.registry.catalogue(), self.rules())
     }
 
     /// Whether a plan names a sub-operator of a platform, at any depth.
@@ -411,7 +419,7 @@ impl Session {
         let first = self.for_platform(plan)?;
         match self.run(&first) {
             Err(error) if error.code() == Code::Limit => {
-                match self.platform.frugal_pass(plan, self.registry.catalogue())? {
+                match self.platform.frugal_pass(plan, self.registry.catalogue(), self.rules())? {
                     Some(frugal) => self.run(&frugal).map(|ran| (frugal, ran)),
                     None => Err(error),
                 }
@@ -485,7 +493,7 @@ impl Session {
             });
         }
         let plan = match platform {
-            Some(platform) => platform.pass(&plan, self.registry.catalogue())?,
+            Some(platform) => platform.pass(&plan, self.registry.catalogue(), self.rules())?,
             None => plan,
         };
         let verified = verify(&plan, self.registry.catalogue())?;

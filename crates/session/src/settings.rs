@@ -8,6 +8,7 @@ use tessera_encodings::CHUNK_ROWS_MAX;
 use tessera_jit::{Device, Tier};
 use tessera_objects::SmartStorage;
 use tessera_ops::code::Compiler;
+use tessera_plan::Rules;
 use tessera_platform_mpi::Way;
 use tessera_types::{Error, Result};
 
@@ -20,7 +21,7 @@ const THREADS_MAX: usize = 1024;
 const COMPILER_BYTES_MIN: usize = 512 << 20;
 
 /// What can be set, by name, and what it means.
-pub(crate) const SETTINGS: [(&str, &str); 12] = [
+pub(crate) const SETTINGS: [(&str, &str); 13] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("temp_directory", "directory for what does not fit into the memory budget"),
@@ -30,6 +31,10 @@ pub(crate) const SETTINGS: [(&str, &str); 12] = [
         "where compiled code runs: cpu; gpu: NVIDIA's, chunk by chunk; virtual-gpu: one that the processor stands in for (for tests)",
     ),
     ("deadline", "seconds after which a statement is cancelled; none"),
+    (
+        "disabled_rules",
+        "rewrites that are left out, with commas between their names (docs/reference/rules.md); all; or none",
+    ),
     ("join_order", "cost: joins ordered by estimated cost; written: as written"),
     (
         "mpi_exchange",
@@ -127,6 +132,7 @@ impl Values {
             "memory" => changed.memory_bytes = parse_size(value)?,
             "temp_directory" => changed.temp_directory = value.into(),
             "deadline" => changed.deadline = deadline(value)?,
+            "disabled_rules" => changed.planning.rules = Rules::all_but(value)?,
             "join_order" => {
                 changed.planning.join_order = match value.to_ascii_lowercase().as_str() {
                     "cost" => true,
@@ -172,6 +178,7 @@ impl Values {
             "memory" => self.memory_bytes.to_string(),
             "temp_directory" => self.temp_directory.display().to_string(),
             "deadline" => self.deadline.map_or("none".to_string(), |d| d.as_secs_f64().to_string()),
+            "disabled_rules" => self.planning.rules.disabled(),
             "join_order" => if self.planning.join_order { "cost" } else { "written" }.to_string(),
             "mpi_exchange" => self.mpi_exchange.to_string(),
             "smart_storage" => self.smart_storage.name().to_string(),
@@ -219,6 +226,7 @@ mod tests {
             ("mpi_exchange", "x"),
             ("smart_storage", "much"),
             ("statistics", "none"),
+            ("disabled_rules", "push_nut"),
             ("tier", "fast"),
             ("device", "abacus"),
         ] {

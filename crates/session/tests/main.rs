@@ -13,6 +13,7 @@ mod objects;
 mod one_evaluator;
 mod plans;
 mod queries;
+mod rewrites;
 mod select;
 #[path = "../../storage/objects/tests/server/mod.rs"]
 mod server;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tessera_generate::{Options, Suite, generate};
 use tessera_ops::Registry;
-use tessera_plan::{NodeId, Plan, Value, pass, pipeline, text, verify};
+use tessera_plan::{NodeId, Plan, Rules, Value, pass, pipeline, text, verify};
 use tessera_session::{Config, Session, StatementResult, with_big_stack};
 use tessera_types::{Atom, Field, Item, Tuple};
 
@@ -53,7 +53,7 @@ fn accepted(plan: &Plan, registry: &Registry) -> bool {
     let Ok(verified) = verify(plan, registry.catalogue()) else { return false };
     let _ = text::explain(plan, &verified);
     let _ = pipeline::cut(plan, registry.catalogue());
-    let _ = pass::optimise(plan, registry.catalogue());
+    let _ = pass::optimise(plan, registry.catalogue(), Rules::ALL);
     let _ = tessera_exec::Program::lower(plan, registry);
     true
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use tessera_plan::{Expr, Scalar};
+use tessera_plan::{Expr, Rule, Scalar};
 use tessera_types::Atom;
 
 use crate::bind::Fields;
@@ -30,13 +30,20 @@ impl Fields<'_> {
             *input = self.decorrelate(taken);
         }
         match relation {
-            Relation::Join(join) if join.correlated => match unnested(*join) {
-                Ok(relation) => relation,
-                Err(join) => self.decorrelate_join(*join),
-            },
+            Relation::Join(join) if join.correlated => {
+                let lateral = self.types().uses(Rule::UnnestLateral);
+                match if lateral { unnested(*join) } else { Err(join) } {
+                    Ok(relation) => relation,
+                    Err(join) => self.decorrelate_join(*join),
+                }
+            }
             Relation::Join(mut join) => {
                 // One row whatever the input: no need to watch for a second.
-                if join.kind == Kind::Single && join.conditions.is_empty() && one_row(&join.right) {
+                if self.types().uses(Rule::SingleRowSubquery)
+                    && join.kind == Kind::Single
+                    && join.conditions.is_empty()
+                    && one_row(&join.right)
+                {
                     join.kind = Kind::Inner;
                 }
                 Relation::Join(join)
@@ -46,6 +53,10 @@ impl Fields<'_> {
     }
 
     fn decorrelate_join(&mut self, join: Join) -> Relation {
+        // What is volatile is computed for each row of the left side.
+        if self.types().is_volatile(&join.right) {
+            return Relation::Join(Box::new(join));
+        }
         let outer: HashSet<Name> = join.left.names().into_iter().collect();
         let exists = matches!(join.kind, Kind::Semi | Kind::Anti | Kind::Mark);
         let mut conditions = join.conditions.clone();

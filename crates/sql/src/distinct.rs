@@ -3,7 +3,7 @@
 //!
 //! Group tables are partitioned and typed; the sets of values that a function with DISTINCT keeps for each group are neither.
 
-use tessera_plan::{Expr, Functions, Scalar};
+use tessera_plan::{Expr, Functions, Rule, Scalar};
 use tessera_types::Atom;
 
 use crate::bind::Fields;
@@ -12,6 +12,9 @@ use crate::relation::{Aggregate, Call, Name, Relation};
 impl Fields<'_> {
     /// The relation with its groupings in two steps where their distinct values are all the same.
     pub(crate) fn group_distinct(&mut self, mut relation: Relation) -> Relation {
+        if !self.types().uses(Rule::DistinctAggregates) {
+            return relation;
+        }
         for input in relation.inputs_mut() {
             let taken = std::mem::replace(input, Relation::nothing());
             *input = self.group_distinct(taken);
@@ -24,8 +27,9 @@ impl Fields<'_> {
 
     fn in_two_steps(&mut self, aggregate: Aggregate) -> Relation {
         let typed = |value: Expr| self.atom_of(&value).ok().map(|atom| (value, atom));
-        let Some((value, atom)) =
-            distinct_value(&aggregate).filter(|_| self.parts_are_small(&aggregate)).and_then(typed)
+        let Some((value, atom)) = distinct_value(&aggregate)
+            .filter(|value| !self.types().volatile(value) && self.parts_are_small(&aggregate))
+            .and_then(typed)
         else {
             return Relation::Aggregate(Box::new(aggregate));
         };

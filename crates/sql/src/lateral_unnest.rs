@@ -33,9 +33,9 @@ pub(crate) fn unnested(join: Join) -> Result<Relation, Box<Join>> {
         _ => return Err(Box::new(join)),
     };
     let Some(lateral) = lateral(&join.right, outer) else { return Err(Box::new(join)) };
-    let names: HashSet<Name> = join.left.names().into_iter().collect();
     let kept: Vec<(Name, Expr)> =
-        names.iter().map(|name| (name.clone(), Expr::Field(name.clone()))).collect();
+        join.left.names().into_iter().map(|name| (name.clone(), Expr::Field(name))).collect();
+    let names: HashSet<Name> = kept.iter().map(|(name, _)| name.clone()).collect();
     let beside = |exprs: Vec<(Name, Expr)>| {
         let mut all = kept.clone();
         all.extend(exprs.into_iter().map(|(name, mut expr)| {

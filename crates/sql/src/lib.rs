@@ -37,6 +37,7 @@ mod relation;
 mod sample;
 mod signature;
 mod statement;
+mod strict;
 mod user_function;
 
 pub use catalog::{Catalog, ColumnStatistics, FileOption, OptionValue, Statistics, Table};

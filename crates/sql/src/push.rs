@@ -1,14 +1,16 @@
 //! Predicates moved to where they first can be tested.
 //!
 //! Only predicates that cannot raise move; one that can stays where it was written, behind what stood before it. An outer
-//! join whose added NULLs a predicate rejects becomes an inner one.
+//! join whose added NULLs a predicate rejects becomes an inner one. Equalities between the sides of inner joins always become
+//! conditions of these, whichever rules are on: without keys, a join compares all pairs.
 
 use std::collections::HashSet;
 
-use tessera_plan::{Expr, Scalar};
+use tessera_plan::{Expr, Rule, Scalar};
 
 use crate::raise::Types;
 use crate::relation::{Aggregate, Join, Kind, Name, Relation, covered, inline, parameters, substitute};
+use crate::strict::rejecting_fields;
 
 /// The relation with all its predicates as far down as they can be.
 pub(crate) fn push_down(relation: Relation, types: Types<'_>) -> Relation {
@@ -24,19 +26,21 @@ impl Push<'_> {
         self.types.stays(expr)
     }
 
+    fn uses(&self, rule: Rule) -> bool {
+        self.types.uses(rule)
+    }
+
     /// Pushes predicates, none of which can raise, into a relation.
     fn push(&self, relation: Relation, incoming: Vec<Expr>) -> Relation {
         match relation {
             Relation::Filter { input, predicates } => {
-                let mut all: Vec<Expr> =
-                    predicates.iter().flat_map(Expr::conjuncts).flat_map(factored).collect();
-                all.retain(|predicate| !matches!(predicate, Expr::Constant(Scalar::Boolean(true), _)));
+                let all = self.conjuncts(predicates);
                 let (stay, mut go): (Vec<Expr>, Vec<Expr>) =
                     all.into_iter().partition(|predicate| self.raises(predicate));
                 go.extend(incoming);
                 self.push(*input, go).filtered(stay)
             }
-            Relation::Scan { table, columns, mut predicates } => {
+            Relation::Scan { table, columns, mut predicates } if self.uses(Rule::PushFilterScan) => {
                 for predicate in incoming {
                     if !predicates.contains(&predicate) {
                         predicates.push(predicate);
@@ -44,14 +48,23 @@ impl Push<'_> {
                 }
                 Relation::Scan { table, columns, predicates }
             }
-            Relation::Map { input, exprs } => self.through_map(*input, exprs, incoming),
+            Relation::Map { input, exprs } if self.uses(Rule::PushFilterMap) => {
+                self.through_map(*input, exprs, incoming)
+            }
             Relation::Join(join) => self.through_join(*join, incoming),
-            Relation::Aggregate(aggregate) => self.through_aggregate(*aggregate, incoming),
-            Relation::Sort { input, keys, offset: 0, limit: None } => {
+            Relation::Aggregate(aggregate) if self.uses(Rule::PushFilterAggregate) => {
+                self.through_aggregate(*aggregate, incoming)
+            }
+            Relation::Sort { input, keys, offset: 0, limit: None } if self.uses(Rule::PushFilterSort) => {
                 let input = Box::new(self.push(*input, incoming));
                 Relation::Sort { input, keys, offset: 0, limit: None }
             }
-            Relation::Union { inputs, names } => {
+            Relation::Limit { input, offset, limit: Some(limit) }
+                if self.uses(Rule::FirstOfSort) && is_sorted(&input) =>
+            {
+                self.push(first_of_sort(*input, offset, limit), Vec::new()).filtered(incoming)
+            }
+            Relation::Union { inputs, names } if self.uses(Rule::PushFilterUnion) => {
                 let inputs = inputs
                     .into_iter()
                     .map(|(input, given)| {
@@ -67,7 +80,7 @@ impl Push<'_> {
                     .collect();
                 Relation::Union { inputs, names }
             }
-            Relation::Unnest { input, lists, outer } => {
+            Relation::Unnest { input, lists, outer } if self.uses(Rule::PushFilterUnnest) => {
                 let (go, stay): (Vec<Expr>, Vec<Expr>) = incoming.into_iter().partition(|predicate| {
                     let fields = predicate.fields();
                     !lists.iter().any(|(list, element)| fields.contains(element) || fields.contains(list))
@@ -82,6 +95,38 @@ impl Push<'_> {
                 other.filtered(incoming)
             }
         }
+    }
+
+    /// The conjuncts of predicates, in order.
+    fn conjuncts(&self, predicates: Vec<Expr>) -> Vec<Expr> {
+        let mut all: Vec<Expr> = predicates.iter().flat_map(Expr::conjuncts).collect();
+        if self.uses(Rule::FactorDisjunctions) {
+            all = all.into_iter().flat_map(|predicate| self.factored(predicate)).collect();
+        }
+        if self.uses(Rule::NeutralOperands) {
+            all.retain(|predicate| !matches!(predicate, Expr::Constant(Scalar::Boolean(true), _)));
+        }
+        all
+    }
+
+    /// Conjuncts that all branches of a disjunction share, and what is left of it. What can raise or is volatile stays behind
+    /// what stands before it in each branch.
+    fn factored(&self, predicate: Expr) -> Vec<Expr> {
+        let Expr::Or(branches) = predicate else { return vec![predicate] };
+        let mut branches: Vec<Vec<Expr>> = branches.iter().map(Expr::conjuncts).collect();
+        let Some((first, others)) = branches.split_first() else { return vec![Expr::boolean(false)] };
+        let is_shared =
+            |part: &&Expr| others.iter().all(|branch| branch.contains(part)) && !self.raises(part);
+        let shared: Vec<Expr> = first.iter().filter(is_shared).cloned().collect();
+        for branch in &mut branches {
+            branch.retain(|part| !shared.contains(part));
+        }
+        let mut result = shared;
+        // A branch of which nothing is left holds wherever the shared part does.
+        if !branches.iter().any(Vec::is_empty) {
+            result.push(Expr::Or(branches.into_iter().map(Expr::all).collect()));
+        }
+        result
     }
 
     fn through_map(&self, input: Relation, exprs: Vec<(Name, Expr)>, incoming: Vec<Expr>) -> Relation {
@@ -115,39 +160,19 @@ impl Push<'_> {
     }
 
     fn through_join(&self, mut join: Join, incoming: Vec<Expr>) -> Relation {
+        if self.uses(Rule::OuterToInner) {
+            reject_nulls(&mut join, &incoming);
+        }
         let left: HashSet<Name> = join.left.names().into_iter().collect();
         let right: HashSet<Name> = join.right.names().into_iter().collect();
-        let rejects = |names: &HashSet<Name>| {
-            incoming.iter().any(|predicate| strict_fields(predicate).iter().any(|name| names.contains(name)))
-        };
-        match join.kind {
-            Kind::Left if rejects(&right) => join.kind = Kind::Inner,
-            Kind::Full => match (rejects(&left), rejects(&right)) {
-                (true, true) => join.kind = Kind::Inner,
-                (true, false) => join.kind = Kind::Left,
-                (false, true) => {
-                    std::mem::swap(&mut join.left, &mut join.right);
-                    join.kind = Kind::Left;
-                    return self.through_join(join, incoming);
-                }
-                (false, false) => {}
-            },
-            _ => {}
-        }
-        let conditions: Vec<Expr> = std::mem::take(&mut join.conditions)
-            .iter()
-            .flat_map(Expr::conjuncts)
-            .flat_map(factored)
-            .collect();
+        let moves = |predicate: &Expr| self.uses(Rule::PushFilterJoin) || is_key(predicate);
         let (mut to_left, mut to_right, mut stay) = (Vec::new(), Vec::new(), Vec::new());
-        for condition in conditions {
-            let safe = !self.raises(&condition) && !join.null_aware;
+        for condition in self.conjuncts(std::mem::take(&mut join.conditions)) {
             let constant = condition.fields().is_empty();
+            let safe = moves(&condition) && !constant && !self.raises(&condition) && !join.null_aware;
             let into_left = matches!(join.kind, Kind::Inner | Kind::Semi) && covered(&condition, &left);
-            let into_right = join.kind != Kind::Full && covered(&condition, &right) && !constant;
-            if matches!(condition, Expr::Constant(Scalar::Boolean(true), _)) {
-                continue;
-            } else if safe && into_left && !constant {
+            let into_right = join.kind != Kind::Full && covered(&condition, &right);
+            if safe && into_left {
                 to_left.push(condition);
             } else if safe && into_right {
                 to_right.push(condition);
@@ -156,7 +181,7 @@ impl Push<'_> {
             }
         }
         for predicate in incoming {
-            let constant = predicate.fields().is_empty();
+            let constant = predicate.fields().is_empty() || !moves(&predicate);
             if join.kind != Kind::Full && !constant && covered(&predicate, &left) {
                 to_left.push(predicate);
             } else if join.kind == Kind::Inner && !constant && covered(&predicate, &right) {
@@ -167,7 +192,7 @@ impl Push<'_> {
                 stay.push(predicate);
             }
         }
-        if join.kind == Kind::Inner {
+        if join.kind == Kind::Inner && self.uses(Rule::ImpliedPredicates) {
             for condition in &join.conditions {
                 to_left.extend(self.implied(condition, &left));
                 to_right.extend(self.implied(condition, &right));
@@ -182,6 +207,7 @@ impl Push<'_> {
     fn sink(&self, mut join: Join) -> Relation {
         let filters = matches!(join.kind, Kind::Semi | Kind::Anti) && !join.correlated;
         if !filters
+            || !self.uses(Rule::SinkSemiJoins)
             || !over_join(&join.left)
             || join.conditions.iter().any(|condition| self.raises(condition))
         {
@@ -246,70 +272,46 @@ fn over_join(relation: &Relation) -> bool {
     }
 }
 
-/// Conjuncts that all branches of a disjunction share, and what is left of it.
-fn factored(predicate: Expr) -> Vec<Expr> {
-    let Expr::Or(branches) = predicate else { return vec![predicate] };
-    let mut branches: Vec<Vec<Expr>> = branches.iter().map(Expr::conjuncts).collect();
-    let Some((first, others)) = branches.split_first() else { return vec![Expr::boolean(false)] };
-    let shared: Vec<Expr> =
-        first.iter().filter(|part| others.iter().all(|branch| branch.contains(part))).cloned().collect();
-    for branch in &mut branches {
-        branch.retain(|part| !shared.contains(part));
-    }
-    let mut result = shared;
-    // A branch of which nothing is left holds wherever the shared part does.
-    if !branches.iter().any(Vec::is_empty) {
-        result.push(Expr::Or(branches.into_iter().map(Expr::all).collect()));
-    }
-    result
+/// Whether a predicate is an equality that can be the key of a join: of expressions over different fields.
+fn is_key(predicate: &Expr) -> bool {
+    let Expr::Call { function, args } = predicate else { return false };
+    let ([a, b], "eq" | "is_not_distinct") = (args.as_slice(), &**function) else { return false };
+    let (a, b) = (a.fields(), b.fields());
+    !a.is_empty() && !b.is_empty() && !a.iter().any(|name| b.contains(name))
 }
 
-/// Fields of which a NULL keeps the predicate from being true.
-fn strict_fields(predicate: &Expr) -> HashSet<Name> {
-    match predicate {
-        Expr::Field(name) => HashSet::from([name.clone()]),
-        Expr::Cast { input, .. } => strict_fields(input),
-        Expr::And(list) => list.iter().flat_map(strict_fields).collect(),
-        Expr::Or(list) => {
-            let mut sets = list.iter().map(strict_fields);
-            let first = sets.next().unwrap_or_default();
-            sets.fold(first, |shared, set| shared.intersection(&set).cloned().collect())
+/// Makes an outer join one that adds no NULLs where a predicate above rejects them.
+fn reject_nulls(join: &mut Join, incoming: &[Expr]) {
+    let rejected: HashSet<Name> = incoming.iter().flat_map(rejecting_fields).collect();
+    let rejects = |side: &Relation| side.names().iter().any(|name| rejected.contains(name));
+    match (join.kind, rejects(&join.left), rejects(&join.right)) {
+        (Kind::Left, _, true) | (Kind::Full, true, true) => join.kind = Kind::Inner,
+        (Kind::Full, true, false) => join.kind = Kind::Left,
+        (Kind::Full, false, true) => {
+            std::mem::swap(&mut join.left, &mut join.right);
+            join.kind = Kind::Left;
         }
-        Expr::Not(inner) => match &**inner {
-            Expr::IsNull(value) => strict_fields(value),
-            Expr::Call { .. } | Expr::Field(_) => strict_fields(inner),
-            _ => HashSet::new(),
-        },
-        Expr::Call { function, args } if is_strict(function) => args.iter().flat_map(strict_fields).collect(),
-        _ => HashSet::new(),
+        _ => {}
     }
 }
 
-/// Functions that give NULL for a NULL argument.
-fn is_strict(function: &str) -> bool {
-    matches!(
-        function,
-        "eq" | "not_eq"
-            | "lt"
-            | "lt_eq"
-            | "gt"
-            | "gt_eq"
-            | "like"
-            | "ilike"
-            | "regex"
-            | "iregex"
-            | "similar"
-            | "add"
-            | "sub"
-            | "mul"
-            | "div"
-            | "mod"
-            | "neg"
-            | "lower"
-            | "upper"
-            | "date_part"
-            | "extract"
-            | "substr"
-            | "concat_op"
-    )
+/// The first rows of an order, where only computed columns stand above it.
+fn first_of_sort(input: Relation, offset: u64, limit: u64) -> Relation {
+    match input {
+        Relation::Sort { input, keys, offset: 0, limit: None } => {
+            Relation::Sort { input, keys, offset, limit: Some(limit) }
+        }
+        Relation::Map { input, exprs } if is_sorted(&input) => {
+            Relation::Map { input: Box::new(first_of_sort(*input, offset, limit)), exprs }
+        }
+        other => Relation::Limit { input: Box::new(other), offset, limit: Some(limit) },
+    }
+}
+
+fn is_sorted(relation: &Relation) -> bool {
+    match relation {
+        Relation::Sort { offset: 0, limit: None, .. } => true,
+        Relation::Map { input, .. } => is_sorted(input),
+        _ => false,
+    }
 }

@@ -4,19 +4,25 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tessera_ops::expression::{Known, Library, Simplifier};
-use tessera_plan::{Expr, Functions, Scope, type_of};
+use tessera_plan::{Expr, Functions, Rule, Rules, Scope, type_of};
 use tessera_types::{Atom, Field, Tuple};
 
-use crate::relation::Name;
+use crate::relation::{Name, Relation};
 
 /// The types of all fields of a query, and the functions its expressions call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Types<'a> {
     pub(crate) library: &'a Arc<Library>,
     pub(crate) atoms: &'a HashMap<Name, Atom>,
+    pub(crate) rules: Rules,
 }
 
 impl Types<'_> {
+    /// Whether a rule is on.
+    pub(crate) fn uses(self, rule: Rule) -> bool {
+        self.rules.has(rule)
+    }
+
     /// Whether the expression must stay where it is: evaluating it can be an error for some tuple, or it gives another
     /// value each time.
     pub(crate) fn stays(self, expr: &Expr) -> bool {
@@ -30,7 +36,7 @@ impl Types<'_> {
 
     /// A predicate simplified again, after fields in it have been replaced by what they are computed from.
     pub(crate) fn simplified(self, predicate: Expr) -> Expr {
-        let simple = Simplifier::new(self.library, self).tree(predicate.clone());
+        let simple = Simplifier::new(self.library, self).with_rules(self.rules).tree(predicate.clone());
         // A type may hang on whether an operand is a constant; then the predicate stays as it is.
         if self.atom(&simple) == Some(Atom::Boolean) { simple } else { predicate }
     }
@@ -48,6 +54,12 @@ impl Types<'_> {
             Some(Field::nullable(name, atom))
         });
         Tuple::new(fields.collect::<Vec<_>>())
+    }
+
+    /// Whether an expression within the relation is volatile.
+    pub(crate) fn is_volatile(self, relation: &Relation) -> bool {
+        relation.exprs().into_iter().any(|expr| self.volatile(expr))
+            || relation.inputs().into_iter().any(|input| self.is_volatile(input))
     }
 
     /// Whether the expression gives another value each time it is evaluated.

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use tessera_plan::Expr;
+use tessera_plan::{Expr, Rule};
 use tessera_types::Result;
 
 use crate::estimate::Estimates;
@@ -28,6 +28,9 @@ pub(crate) fn reduce_groups(
     types: Types<'_>,
     estimates: &Estimates,
 ) -> Result<Relation> {
+    if !types.uses(Rule::ReduceGroups) {
+        return Ok(relation);
+    }
     if let Relation::Join(join) = &mut relation {
         let Join { kind, left, right, conditions, null_aware, correlated, .. } = &mut **join;
         let plain =

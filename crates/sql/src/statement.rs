@@ -9,7 +9,7 @@ use sqlparser::ast::{
 };
 use tessera_ops::Registry;
 use tessera_ops::expression::Library;
-use tessera_plan::Plan;
+use tessera_plan::{Plan, Rules};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::bind::{Binder, Bound};
@@ -191,13 +191,15 @@ pub enum Statement {
 pub struct Settings {
     /// Order joins by estimated cost; otherwise as written.
     pub join_order: bool,
+    /// The rewrites that are on.
+    pub rules: Rules,
     /// The time zone of `now()` and of conversions that need one.
     pub time_zone: Arc<str>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { join_order: true, time_zone: Arc::from("+00:00") }
+        Settings { join_order: true, rules: Rules::ALL, time_zone: Arc::from("+00:00") }
     }
 }
 
@@ -267,17 +269,18 @@ fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
 
 impl Planning<'_> {
     fn query(&self, query: &Query) -> Result<Planned> {
-        let mut binder = Binder::new(self.catalog, self.library, self.moment);
+        let mut binder = Binder::new(self.catalog, self.library, self.moment, self.settings.rules);
         let Bound { relation, columns } = binder.statement(query)?;
         let mut fields = binder.fields;
         let relation = fields.decorrelate(relation);
         let relation = fields.group_distinct(relation);
         let atoms = fields.into_atoms();
-        let types = Types { library: self.library, atoms: &atoms };
+        let types = Types { library: self.library, atoms: &atoms, rules: self.settings.rules };
         let mut relation = push_down(relation, types);
         let estimates = Estimates::default();
         if self.settings.join_order {
-            relation = reduce_groups(order_joins(relation, types, &estimates)?, types, &estimates)?;
+            relation = order_joins(relation, types, &estimates)?;
+            relation = reduce_groups(relation, types, &estimates)?;
         }
         let mut used = HashSet::new();
         let output: Vec<(Name, Name)> = columns

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tessera_ops::{Registry, standard_registry};
-use tessera_plan::{NodeId, Plan, verify};
+use tessera_plan::{NodeId, Plan, Rules, verify};
 use tessera_sql::{Planned, Settings, Statement, parse, plan};
 
 use crate::tables::Tables;
@@ -128,7 +128,7 @@ fn a_grouping_that_is_read_twice_is_computed_once() {
     let (_, sql) = queries("tpch").swap_remove(14);
     let registry = standard_registry();
     let plan = planned(&sql, &Tables::tpch(), &registry).plan;
-    let optimised = tessera_plan::pass::optimise(&plan, registry.catalogue()).unwrap();
+    let optimised = tessera_plan::pass::optimise(&plan, registry.catalogue(), Rules::ALL).unwrap();
     let count = |operator: &str| optimised.nodes.iter().filter(|node| &*node.operator == operator).count();
     assert_eq!(
         (count("reduce_by_key"), count("parquet_scan")),

@@ -20,12 +20,14 @@
 
 mod atom;
 mod error;
+mod nearest;
 mod parse;
 mod sql_state;
 mod tuple;
 
 pub use atom::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
 pub use error::{Code, Error, Result, Span};
+pub use nearest::nearest;
 pub use parse::{TypeParser, is_plain_name, quote_name};
 pub use sql_state::SqlState;
 pub use tuple::{Collection, Field, Format, Item, Tuple, unique_names};

@@ -18,7 +18,7 @@ use tessera_exec::profile::Profile;
 use tessera_exec::{Engine, Governor, Platform, Program, Query, Settings};
 use tessera_jit::{Device, Tier, compiler};
 use tessera_ops::Registry;
-use tessera_plan::{Plan, text};
+use tessera_plan::{Plan, Rules, text};
 use tessera_platform_mpi::{EXCHANGE, Link, Mpi, Way, world};
 use tessera_types::{Error, Result};
 
@@ -182,7 +182,7 @@ fn plan(options: &Options, mpi: &Mpi, registry: &Registry) -> Result<Plan> {
     if plan.nodes.iter().any(|node| &*node.operator == "executor") {
         return Ok(plan);
     }
-    mpi.pass(&plan, registry.catalogue())
+    mpi.pass(&plan, registry.catalogue(), Rules::ALL)
 }
 
 fn report(options: &Options, (link, library): (&Link, &str), plan: &Plan, runs: &[(f64, Profile)]) {

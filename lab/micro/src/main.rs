@@ -18,7 +18,7 @@ use tessera_exec::{Engine, Governor, Program, Query, Settings};
 use tessera_jit::{Device, Tier, compiler};
 use tessera_ops::rows::Rows;
 use tessera_ops::{Collected, Registry};
-use tessera_plan::{Plan, pass, text};
+use tessera_plan::{Plan, Rules, pass, text};
 use tessera_types::{Error, Result};
 
 use cases::{Case, NARROW, WIDE};
@@ -95,7 +95,7 @@ fn run(options: &Options) -> Result<()> {
     let ways: Vec<Way> = tiers.map(Way::Tier).chain([Way::Plain]).collect();
     let mut reports = Vec::new();
     for case in cases.iter().filter(|case| options.case.as_ref().is_none_or(|name| case.name == name)) {
-        let plan = pass::optimise(&text::parse(case.plan)?, registry.catalogue())?;
+        let plan = pass::optimise(&text::parse(case.plan)?, registry.catalogue(), Rules::ALL)?;
         let (expected, mut seconds) = ((case.plain)(&columns), vec![Vec::new(); ways.len()]);
         // The first round touches memory and compiles.
         for round in 0..=options.repeat {

@@ -10,6 +10,7 @@ use crate::catalogue::Catalogue;
 use crate::edge::Traits;
 use crate::expr::Expr;
 use crate::graph::{Node, Plan};
+use crate::rule::{Rule, Rules};
 use crate::value::{Params, Value};
 use crate::verify::{Verified, verify_in};
 
@@ -19,27 +20,29 @@ use crate::verify::{Verified, verify_in};
 ///
 /// # Errors
 /// The plan does not verify.
-pub fn fuse(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+pub fn fuse(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
     let verified = verify_in(plan, catalogue, Traits::DRIVER)?;
-    fuse_verified(plan, &verified)
+    fuse_verified(plan, &verified, rules)
 }
 
-fn fuse_verified(plan: &Plan, verified: &Verified) -> Result<Plan> {
+fn fuse_verified(plan: &Plan, verified: &Verified, rules: Rules) -> Result<Plan> {
     let readers = readers(plan);
     map_nodes(plan, &mut |out, id, mut node| {
         let old = &plan.nodes[id.index()];
         for (inner, verified) in node.nested.iter_mut().zip(&verified.nested[id.index()]) {
-            *inner = fuse_verified(inner, verified)?;
+            *inner = fuse_verified(inner, verified, rules)?;
         }
         let (Some(&input), Some(&old_input)) = (node.inputs.first(), old.inputs.first()) else {
             return Ok(out.push(node));
         };
-        if keeps_all(&node, &verified.edges[old_input.index()].tuple) {
+        if rules.has(Rule::DropIdle) && keeps_all(&node, &verified.edges[old_input.index()].tuple) {
             return Ok(input);
         }
         if node.inputs.len() == 1 && readers[old_input.index()] == 1 {
             let below = out.nodes()[input.index()].clone();
-            if let Some(params) = fused(&node, &below) {
+            if rule_of(&node, &below).is_some_and(|rule| rules.has(rule))
+                && let Some(params) = fused(&node, &below)
+            {
                 let is_map = &*node.operator == "projection" && &*below.operator == "map";
                 let operator = if is_map { below.operator.clone() } else { node.operator.clone() };
                 let fused = Node::new(operator, below.inputs, params, Vec::new());
@@ -71,6 +74,16 @@ fn keeps_all(node: &Node, input: &Tuple) -> bool {
         }),
         "filter" => node.params.expr("predicate").is_ok_and(|predicate| *predicate == Expr::boolean(true)),
         _ => false,
+    }
+}
+
+/// The rule that makes one sub-operator of two.
+fn rule_of(node: &Node, below: &Node) -> Option<Rule> {
+    match (&*node.operator, &*below.operator) {
+        ("filter", "filter") => Some(Rule::FuseFilters),
+        ("projection" | "map", "projection" | "map") => Some(Rule::FuseMaps),
+        ("reduce" | "reduce_by_key", "map") => Some(Rule::FuseAggregates),
+        _ => None,
     }
 }
 

@@ -22,6 +22,7 @@ use tessera_types::{Atom, Result};
 use crate::catalogue::{Catalogue, Functions};
 use crate::expr::Expr;
 use crate::graph::{Builder, Node, NodeId, Plan};
+use crate::rule::{Rule, Rules};
 use crate::typing::{Scope, type_of};
 use crate::value::Value;
 
@@ -39,17 +40,26 @@ pub use threshold::push_thresholds;
 /// again for the projections that turned out to do nothing, [`share_common`] again, [`filter_aggregates`] and [`push_thresholds`]. What is written twice is shared
 /// before pruning, which may leave each copy other fields, and after it, which may have dropped what told them apart.
 ///
+/// Only what is among `rules`.
+///
 /// # Errors
 /// The plan does not verify.
-pub fn optimise(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-    let plan = fuse(&without_declared_types(plan.clone()), catalogue)?;
-    let plan = push_filters(&plan, catalogue)?;
-    let plan = share_common(&plan, catalogue)?;
-    let plan = prune_columns(&plan, catalogue)?;
-    let plan = fuse(&plan, catalogue)?;
-    let plan = share_common(&plan, catalogue)?;
-    let plan = filter_aggregates(&plan, catalogue)?;
-    push_thresholds(&plan, catalogue)
+pub fn optimise(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
+    type Pass = fn(&Plan, &Catalogue) -> Result<Plan>;
+    let when = |rule: Rule, pass: Pass, plan: Plan| {
+        if rules.has(rule) { pass(&plan, catalogue) } else { Ok(plan) }
+    };
+    let plan = fuse(&without_declared_types(plan.clone()), catalogue, rules)?;
+    let plan = match rules.has(Rule::PushIntoScans) || rules.has(Rule::TryInScans) {
+        true => push_filters(&plan, catalogue, rules)?,
+        false => plan,
+    };
+    let plan = when(Rule::ShareCommon, share_common, plan)?;
+    let plan = when(Rule::PruneColumns, prune_columns, plan)?;
+    let plan = fuse(&plan, catalogue, rules)?;
+    let plan = when(Rule::ShareCommon, share_common, plan)?;
+    let plan = when(Rule::FilterAggregates, filter_aggregates, plan)?;
+    when(Rule::PushThresholds, push_thresholds, plan)
 }
 
 /// Rebuilds a plan node by node, inputs first. `rewrite` gets each node with its inputs already translated, adds

@@ -6,6 +6,7 @@ use super::{can_raise, is_volatile, map_nodes, readers};
 use crate::catalogue::{Catalogue, Functions};
 use crate::expr::Expr;
 use crate::graph::{Node, Plan};
+use crate::rule::{Rule, Rules};
 use crate::typing::Scope;
 
 /// Moves conjuncts of a filter into the `filter` of the scan right below it, where row groups are pruned and
@@ -14,11 +15,14 @@ use crate::typing::Scope;
 ///
 /// # Errors
 /// A filter without a predicate: the plan does not verify.
-pub fn push_filters(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+pub fn push_filters(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
     let readers = readers(plan);
     map_nodes(plan, &mut |out, id, mut node| {
-        node.nested =
-            node.nested.iter().map(|inner| push_filters(inner, catalogue)).collect::<Result<Vec<_>>>()?;
+        node.nested = node
+            .nested
+            .iter()
+            .map(|inner| push_filters(inner, catalogue, rules))
+            .collect::<Result<Vec<_>>>()?;
         let old = &plan.nodes[id.index()];
         let (true, Some(&input), Some(old_input)) =
             (&*node.operator == "filter", node.inputs.first(), old.inputs.first())
@@ -31,8 +35,8 @@ pub fn push_filters(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
         if !is_scan || readers[old_input.index()] != 1 {
             return Ok(out.push(node));
         }
-        let (mut scan, rest) =
-            split(below, node.params.expr("predicate")?, &plan.parameters, catalogue.functions())?;
+        let predicate = node.params.expr("predicate")?;
+        let (mut scan, rest) = split(below, predicate, &plan.parameters, (catalogue.functions(), rules))?;
         scan.estimated_rows = node.estimated_rows;
         let scan = out.push(scan);
         if rest.is_empty() {
@@ -49,7 +53,7 @@ fn split(
     mut scan: Node,
     predicate: &Expr,
     parameters: &Tuple,
-    functions: &dyn Functions,
+    (functions, rules): (&dyn Functions, Rules),
 ) -> Result<(Node, Vec<Expr>)> {
     let columns = scan.params.tuple("columns")?.clone();
     let scope = Scope { tuple: &columns, parameters, functions };
@@ -62,9 +66,11 @@ fn split(
             rest.push(conjunct);
         } else if can_raise(&conjunct, scope) {
             let tried = Expr::Try(Box::new(conjunct.clone()));
-            if !pushed.contains(&tried) {
+            if rules.has(Rule::TryInScans) && !pushed.contains(&tried) {
                 pushed.push(tried);
             }
+            rest.push(conjunct);
+        } else if !rules.has(Rule::PushIntoScans) {
             rest.push(conjunct);
         } else if !pushed.contains(&conjunct) {
             pushed.push(conjunct);

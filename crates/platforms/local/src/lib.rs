@@ -11,7 +11,7 @@ mod pass;
 use tessera_exec::Platform;
 use tessera_ops::Registry;
 use tessera_ops::orchestration::{Exchange, Executor, OnPlatform};
-use tessera_plan::{Catalogue, Plan};
+use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::Result;
 
 pub use exchange::LocalExchange;
@@ -34,7 +34,7 @@ impl Platform for Local {
         registry.register(OnPlatform::new(Exchange, LocalExchange));
     }
 
-    fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-        pass::wrap(plan, catalogue)
+    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
+        pass::wrap(plan, catalogue, rules)
     }
 }

@@ -1,6 +1,8 @@
 //! The pass of the platform: the whole plan goes into the executor.
 
-use tessera_plan::{Builder, Catalogue, Locality, Parallelism, Params, Plan, Traits, Value, pass};
+use tessera_plan::{
+    Builder, Catalogue, Locality, Parallelism, Params, Plan, Rule, Rules, Traits, Value, pass,
+};
 use tessera_types::{Result, Tuple};
 
 /// What a leaf sees inside the executor: many workers with one memory.
@@ -11,8 +13,11 @@ const INSIDE: Traits = Traits { parallelism: Parallelism::Many, locality: Locali
 ///
 /// # Errors
 /// The plan does not verify.
-pub(crate) fn wrap(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-    let plan = pass::place_key_filters(plan, catalogue, Traits::DRIVER)?;
+pub(crate) fn wrap(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
+    let plan = match rules.has(Rule::KeyFilters) {
+        true => pass::place_key_filters(plan, catalogue, Traits::DRIVER)?,
+        false => plan.clone(),
+    };
     let inner = pass::insert_merges(&plan, catalogue, INSIDE)?;
     let mut outer = Builder::new(Tuple::empty());
     let params = Params::new().with("platform", Value::name(crate::NAME));

@@ -37,7 +37,7 @@ use std::sync::{Arc, Mutex};
 use tessera_exec::{Platform, Sent};
 use tessera_ops::orchestration::{Executor, OnPlatform};
 use tessera_ops::{Registry, lock};
-use tessera_plan::{Catalogue, Plan};
+use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::Result;
 
 pub use broadcast::{Broadcast, First};
@@ -118,16 +118,16 @@ impl Platform for Mpi {
         Ok(())
     }
 
-    fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-        pass::for_ranks(plan, catalogue, self.ranks(), self.way(false))
+    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
+        pass::for_ranks(plan, catalogue, (self.ranks(), self.way(false)), rules)
     }
 
-    fn frugal_pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Option<Plan>> {
+    fn frugal_pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Option<Plan>> {
         let (way, frugal) = (self.way(false), self.way(true));
         if way == frugal {
             return Ok(None);
         }
-        let by = |way| pass::for_ranks(plan, catalogue, self.ranks(), way);
+        let by = |way| pass::for_ranks(plan, catalogue, (self.ranks(), way), rules);
         let (before, frugal) = (by(way)?, by(frugal)?);
         // Where nothing crosses by keys they are the same.
         Ok((before != frugal).then_some(frugal))

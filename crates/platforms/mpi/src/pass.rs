@@ -1,7 +1,7 @@
 //! The pass of the platform: the shared distribution, with our own sub-operators in the place of its exchanges.
 
 use tessera_ops::rows::packs;
-use tessera_plan::{Builder, Catalogue, Node, NodeId, Params, Plan, Value, pass};
+use tessera_plan::{Builder, Catalogue, Node, NodeId, Params, Plan, Rules, Value, pass};
 use tessera_types::{Result, Tuple};
 
 use crate::{Way, together};
@@ -15,11 +15,17 @@ const SHIFT: i64 = 40;
 ///
 /// # Errors
 /// The plan does not verify.
-pub(crate) fn for_ranks(plan: &Plan, catalogue: &Catalogue, ranks: usize, way: Way) -> Result<Plan> {
+pub(crate) fn for_ranks(
+    plan: &Plan,
+    catalogue: &Catalogue,
+    (ranks, way): (usize, Way),
+    rules: Rules,
+) -> Result<Plan> {
     let bits = i64::from(ranks.next_power_of_two().ilog2() + PARTITIONS_OF_RANK_BITS);
-    let mut plan = pass::run_by_workers(plan, catalogue, (crate::NAME, ranks), &mut |out, node, tuple| {
-        swap(out, node, tuple, (bits, way))
-    })?;
+    let mut plan =
+        pass::run_by_workers(plan, catalogue, (crate::NAME, ranks), rules, &mut |out, node, tuple| {
+            swap(out, node, tuple, (bits, way))
+        })?;
     for inner in plan.nodes.iter_mut().flat_map(|node| &mut node.nested) {
         *inner = together::step_together(inner, catalogue)?;
         // A window by itself has no other side.

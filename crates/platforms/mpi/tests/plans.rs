@@ -1,7 +1,7 @@
 //! What the pass makes of plans: where tuples cross, and that what it makes verifies.
 
 use tessera_exec::Platform;
-use tessera_plan::{Plan, text, verify};
+use tessera_plan::{Plan, Rules, text, verify};
 use tessera_platform_mpi::{Link, Mpi, Way};
 
 /// Tables of the plans below.
@@ -22,7 +22,7 @@ fn distributed_by(way: Way, nodes: &str) -> Plan {
     let mpi = Mpi::default();
     mpi.set(tessera_platform_mpi::EXCHANGE, way.name()).unwrap();
     mpi.register(&mut registry);
-    let plan = mpi.pass(&plan, registry.catalogue()).unwrap();
+    let plan = mpi.pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
     verify(&plan, registry.catalogue()).unwrap();
     // What it prints is what it is.
     assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
@@ -267,7 +267,7 @@ fn by_default(mpi: &Mpi, nodes: &str) -> (Plan, Option<Plan>) {
     let mut registry = tessera_ops::standard_registry();
     mpi.register(&mut registry);
     let frugal = mpi.frugal_pass(&plan, registry.catalogue()).unwrap();
-    (mpi.pass(&plan, registry.catalogue()).unwrap(), frugal)
+    (mpi.pass(&plan, registry.catalogue(), Rules::ALL).unwrap(), frugal)
 }
 
 #[test]

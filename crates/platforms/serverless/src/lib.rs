@@ -14,6 +14,7 @@
 //!
 //! ```
 //! use tessera_exec::Platform;
+//! use tessera_plan::Rules;
 //! use tessera_serverless::Serverless;
 //!
 //! let mut registry = tessera_ops::standard_registry();
@@ -21,7 +22,7 @@
 //! let text = "plan { %0 = parquet_scan() {paths = ['s3://b/t.parquet'], columns = <k: int64, v: int64>} \
 //!     %1 = reduce_by_key(%0) {keys = [k], aggregates = {s = {function = :sum, args = [v]}}} return %1 }";
 //! let plan = tessera_plan::text::parse(text).unwrap();
-//! let plan = Serverless::default().pass(&plan, registry.catalogue()).unwrap();
+//! let plan = Serverless::default().pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
 //! // Sums of parts cross, by their keys, and then the result.
 //! assert_eq!(tessera_plan::text::print(&plan).matches("object_exchange").count(), 2);
 //! ```
@@ -47,7 +48,7 @@ use std::sync::Arc;
 use tessera_exec::{Platform, Sent};
 use tessera_ops::Registry;
 use tessera_ops::orchestration::{Executor, OnPlatform};
-use tessera_plan::{Catalogue, Plan};
+use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::Result;
 
 pub use cloud::{Cloud, Spent};
@@ -116,11 +117,11 @@ impl Platform for Serverless {
         }
     }
 
-    fn pass(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
         let workers = match &self.role {
             Role::Driver(driver) => driver.workers(),
             _ => WORKERS_EXPLAINED,
         };
-        pass::for_workers(plan, catalogue, workers)
+        pass::for_workers(plan, catalogue, workers, rules)
     }
 }

@@ -1,6 +1,6 @@
 //! The pass of the platform: the shared distribution, with our own exchange in the place of the abstract one.
 
-use tessera_plan::{Builder, Catalogue, Node, NodeId, Params, Plan, Value, pass};
+use tessera_plan::{Builder, Catalogue, Node, NodeId, Params, Plan, Rules, Value, pass};
 use tessera_types::Result;
 
 /// Partitions of each worker, so that no worker has twice the partitions of another; they lie in one row group.
@@ -12,9 +12,10 @@ const SHIFT: i64 = 40;
 ///
 /// # Errors
 /// The plan does not verify.
-pub(crate) fn for_workers(plan: &Plan, catalogue: &Catalogue, workers: usize) -> Result<Plan> {
+pub(crate) fn for_workers(plan: &Plan, catalogue: &Catalogue, workers: usize, rules: Rules) -> Result<Plan> {
     let bits = i64::from(workers.next_power_of_two().ilog2() + PARTITIONS_OF_WORKER_BITS);
-    pass::run_by_workers(plan, catalogue, (crate::NAME, workers), &mut |out, node, _| swap(out, node, bits))
+    let workers = (crate::NAME, workers);
+    pass::run_by_workers(plan, catalogue, workers, rules, &mut |out, node, _| swap(out, node, bits))
 }
 
 fn swap(out: &mut Builder, node: Node, bits: i64) -> Result<NodeId> {

@@ -2,7 +2,7 @@
 //! how.
 
 use tessera_exec::Platform;
-use tessera_plan::{Plan, Value, text, verify};
+use tessera_plan::{Plan, Rules, Value, text, verify};
 use tessera_serverless::Serverless;
 
 /// The executor's plan for a plan of nodes after a table, verified.
@@ -13,7 +13,7 @@ fn distributed(nodes: &str) -> Plan {
     let mut registry = tessera_ops::standard_registry();
     let platform = Serverless::default();
     platform.register(&mut registry);
-    let plan = platform.pass(&plan, registry.catalogue()).unwrap();
+    let plan = platform.pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
     verify(&plan, registry.catalogue()).unwrap();
     assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
     let executor = plan.nodes.iter().find(|node| &*node.operator == "executor").unwrap();
@@ -101,7 +101,8 @@ fn it_cannot_run_where_nobody_works() {
     let mut registry = tessera_ops::standard_registry();
     Serverless::default().register(&mut registry);
     let text = "plan {\n%0 = values() {columns = <k: int64>, rows = [[1::int64]]}\nreturn %0\n}";
-    let plan = Serverless::default().pass(&text::parse(text).unwrap(), registry.catalogue()).unwrap();
+    let plan =
+        Serverless::default().pass(&text::parse(text).unwrap(), registry.catalogue(), Rules::ALL).unwrap();
     let error = tessera_exec::Program::lower(&plan, &registry).unwrap_err();
     assert!(error.message().contains("explained, not run"), "{error}");
 }

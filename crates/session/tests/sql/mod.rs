@@ -16,7 +16,7 @@ use tessera_session::{Config, Session, Tier};
 /// Where the scripts are.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sql");
 
-/// Set: all combinations of tier, threads and chunk size; else six that cover every pair.
+/// Set: all combinations of tier, threads, chunk size and rules; else six that cover every pair.
 const FULL: &str = "TESSERA_SQL_FULL";
 
 /// Set to a file's name: gets a line for each record that fails, or that passes in `open/`, for who sorts them anew.
@@ -28,36 +28,65 @@ const SHOWN_MAX: usize = 40;
 /// No statement of a script takes longer.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Setting {
     tier: Tier,
     threads: usize,
     chunk_rows: usize,
+    /// Whether queries are rewritten, or by no rule at all.
+    rules: bool,
+}
+
+/// Six settings that cover each pair of values.
+const CHOSEN: [Setting; 6] = {
+    const fn of(tier: Tier, threads: usize, chunk_rows: usize, rules: bool) -> Setting {
+        Setting { tier, threads, chunk_rows, rules }
+    }
+    [
+        of(Tier::Vectorized, 1, 1, true),
+        of(Tier::Compiled, 2, 1, false),
+        of(Tier::Vectorized, 2, 7, true),
+        of(Tier::Compiled, 1, 7, false),
+        of(Tier::Vectorized, 1, 8192, false),
+        of(Tier::Compiled, 2, 8192, true),
+    ]
+};
+
+/// Every setting.
+fn all_settings() -> Vec<Setting> {
+    let mut all = Vec::new();
+    for tier in [Tier::Vectorized, Tier::Compiled] {
+        for threads in [1, 2] {
+            for chunk_rows in [1, 7, 8192] {
+                all.extend([true, false].map(|rules| Setting { tier, threads, chunk_rows, rules }));
+            }
+        }
+    }
+    all
 }
 
 /// The settings that scripts run in. A build without the compiled tier has only those of the other.
 fn settings() -> Vec<Setting> {
-    use Tier::{Compiled, Vectorized};
-    let of = |(tier, threads, chunk_rows)| Setting { tier, threads, chunk_rows };
-    let chosen = [
-        (Vectorized, 1, 1),
-        (Compiled, 2, 1),
-        (Vectorized, 2, 7),
-        (Compiled, 1, 7),
-        (Vectorized, 1, 8192),
-        (Compiled, 2, 8192),
-    ];
-    let others = [
-        (Compiled, 1, 1),
-        (Vectorized, 2, 1),
-        (Compiled, 2, 7),
-        (Vectorized, 1, 7),
-        (Compiled, 1, 8192),
-        (Vectorized, 2, 8192),
-    ];
-    let others = others.into_iter().filter(|_| std::env::var_os(FULL).is_some());
-    let possible = |setting: &Setting| cfg!(feature = "llvm") || setting.tier == Vectorized;
-    chosen.into_iter().chain(others).map(of).filter(possible).collect()
+    let mut chosen = CHOSEN.to_vec();
+    if std::env::var_os(FULL).is_some() {
+        chosen.extend(all_settings().into_iter().filter(|setting| !CHOSEN.contains(setting)));
+    }
+    chosen.retain(|setting| cfg!(feature = "llvm") || setting.tier == Tier::Vectorized);
+    chosen
+}
+
+#[test]
+fn the_chosen_settings_cover_each_pair() {
+    let pairs = |setting: &Setting| {
+        let Setting { tier, threads, chunk_rows, rules } = setting;
+        let values = [tier.to_string(), threads.to_string(), chunk_rows.to_string(), rules.to_string()];
+        let pair = |(a, b): (usize, usize)| (a, values[a].clone(), b, values[b].clone());
+        [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)].map(pair)
+    };
+    let covered: Vec<_> = CHOSEN.iter().flat_map(pairs).collect();
+    for pair in all_settings().iter().flat_map(pairs) {
+        assert!(covered.contains(&pair), "{pair:?}");
+    }
 }
 
 /// The scripts of a directory, in order.
@@ -83,6 +112,9 @@ fn failures(records: &[Record], settings: &[Setting]) -> BTreeMap<usize, String>
             ..Config::default()
         };
         let mut session = Session::new(config).unwrap();
+        if !setting.rules {
+            session.execute("set disabled_rules = 'all'").unwrap();
+        }
         for (number, record) in records.iter().enumerate() {
             if let Err(complaint) = compare::run(&mut session, record) {
                 failures.entry(number).or_insert_with(|| format!("{complaint}\n  with {setting:?}"));

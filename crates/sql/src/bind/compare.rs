@@ -59,7 +59,7 @@ impl Binder<'_> {
             Atom::Timestamp(TimeUnit::Nanosecond, zone) => {
                 // 64 bits of nanoseconds end in 2262.
                 let nanos = self.cast_to(literal.clone(), other, true)?;
-                match self.finished(nanos)?.expr {
+                match self.evaluated(nanos)?.expr {
                     Expr::Constant(Scalar::Null, _) => Atom::Timestamp(TimeUnit::Microsecond, zone.clone()),
                     _ => other.clone(),
                 }
@@ -102,7 +102,7 @@ impl Binder<'_> {
             if matches!(nanos, Atom::Date) {
                 return Ok(false);
             }
-            let converted = self.finished(self.cast_to(value.clone(), nanos, true)?)?;
+            let converted = self.evaluated(self.cast_to(value.clone(), nanos, true)?)?;
             Ok(matches!(converted.expr, Expr::Constant(value, _) if !value.is_null()))
         };
         let is_nanos = |atom: &Atom| matches!(atom, Atom::Timestamp(TimeUnit::Nanosecond, _));

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tessera_ops::expression::Library;
-use tessera_plan::{Expr, Scope, type_of};
+use tessera_plan::{Expr, Rules, Scope, type_of};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::raise::Types;
@@ -16,11 +16,12 @@ pub(crate) struct Fields<'a> {
     pub(crate) library: &'a Arc<Library>,
     used: HashSet<Name>,
     atoms: HashMap<Name, Atom>,
+    rules: Rules,
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn new(library: &'a Arc<Library>) -> Self {
-        Fields { library, used: HashSet::new(), atoms: HashMap::new() }
+    pub(crate) fn new(library: &'a Arc<Library>, rules: Rules) -> Self {
+        Fields { library, used: HashSet::new(), atoms: HashMap::new(), rules }
     }
 
     /// The types of all fields.
@@ -35,7 +36,7 @@ impl<'a> Fields<'a> {
 
     /// The types of the fields so far, and the functions.
     pub(crate) fn types(&self) -> Types<'_> {
-        Types { library: self.library, atoms: &self.atoms }
+        Types { library: self.library, atoms: &self.atoms, rules: self.rules }
     }
 
     /// A name not used yet, as close to `base` as can be, for a field of this type.

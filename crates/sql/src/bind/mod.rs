@@ -49,7 +49,7 @@ use std::sync::Arc;
 use sqlparser::ast::{Ident, Query, Spanned};
 use sqlparser::tokenizer::Span as Tokens;
 use tessera_ops::expression::{Library, Simplifier};
-use tessera_plan::Expr;
+use tessera_plan::{Expr, Rules};
 use tessera_types::{Error, Result, Span};
 
 use crate::catalog::Catalog;
@@ -95,9 +95,9 @@ pub(crate) struct Place<'p, 's> {
 }
 
 impl<'a> Binder<'a> {
-    pub(crate) fn new(catalog: &'a dyn Catalog, library: &'a Arc<Library>, moment: Moment) -> Self {
+    pub(crate) fn new(catalog: &'a dyn Catalog, library: &'a Arc<Library>, moment: Moment, rules: Rules) -> Self {
         Binder {
-            fields: Fields::new(library),
+            fields: Fields::new(library, rules),
             catalog,
             moment,
             groupings: Vec::new(),
@@ -121,7 +121,18 @@ impl<'a> Binder<'a> {
 
     /// An expression in the form in which it is computed.
     fn finished(&self, value: Typed) -> Result<Typed> {
-        let expr = Simplifier::new(self.library(), self.fields.types()).tree(value.expr);
+        let types = self.fields.types();
+        self.simplified(value, types.rules)
+    }
+
+    /// A value that may have to be known while planning, whichever rules are on.
+    fn evaluated(&self, value: Typed) -> Result<Typed> {
+        self.simplified(value, Rules::ALL)
+    }
+
+    fn simplified(&self, value: Typed, rules: Rules) -> Result<Typed> {
+        let simplifier = Simplifier::new(self.library(), self.fields.types()).with_rules(rules);
+        let expr = simplifier.tree(value.expr);
         // What a call gives may depend on how an argument is written.
         let expr = match self.fields.atom_of(&expr)? {
             atom if atom == value.atom => expr,

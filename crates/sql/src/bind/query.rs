@@ -70,12 +70,7 @@ impl Binder<'_> {
         }
         let offset = offset.unwrap_or(0);
         let Bound { relation, columns } = bound;
-        let relation = match relation {
-            Relation::Sort { input, keys, offset: 0, limit: None } if limit.is_some() => {
-                Relation::Sort { input, keys, offset, limit }
-            }
-            other => Relation::Limit { input: Box::new(other), offset, limit },
-        };
+        let relation = Relation::Limit { input: Box::new(relation), offset, limit };
         Ok(Bound { relation, columns })
     }
 
@@ -100,7 +95,7 @@ impl Binder<'_> {
             // As in PostgreSQL, where it is a bigint.
             false => self.implicitly(value, &tessera_types::Atom::Int64, clause)?,
         };
-        match self.finished(value)?.expr {
+        match self.evaluated(value)?.expr {
             tessera_plan::Expr::Constant(Scalar::Null, _) => Ok(None),
             tessera_plan::Expr::Constant(Scalar::Integer(number), _) => {
                 u64::try_from(number).map(Some).map_err(|_| {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use tessera_plan::{Expr, Params, Value};
+use tessera_plan::{Expr, Params, Rule, Value};
 use tessera_types::{Atom, Field, Result, Tuple};
 
 use super::node::{add, fields_of, with_fields};
@@ -28,7 +28,7 @@ impl Lowering<'_> {
         let right = self.lower(&join.right, &only(&right_names), level)?;
         let right = self.prune(level, right, &kept)?;
         let (left_rows, right_rows) = (self.rows(&join.left), self.rows(&join.right));
-        let flip = keyed.can_flip(join) && left_rows < right_rows;
+        let flip = self.turns_round() && keyed.can_flip(join) && left_rows < right_rows;
         let (left, left_keys) = self.with_computed(level, left, &keyed.left, "key")?;
         let (right, right_keys) = self.with_computed(level, right, &keyed.right, "key")?;
         let (build, build_keys, stream, stream_keys) =
@@ -65,6 +65,10 @@ impl Lowering<'_> {
         self.prune(level, made, needed)
     }
 
+    fn turns_round(&self) -> bool {
+        self.types.uses(Rule::BuildSmallerSide)
+    }
+
     pub(super) fn unkeyed_join(
         &mut self,
         join: &Join,
@@ -79,7 +83,7 @@ impl Lowering<'_> {
         let right = self.prune(level, right, right_needed)?;
         if join.kind == Kind::Inner {
             // The smaller one is the side.
-            let flip = self.rows(&join.left) < self.rows(&join.right);
+            let flip = self.turns_round() && self.rows(&join.left) < self.rows(&join.right);
             let (side, stream) = if flip { (left, right) } else { (right, left) };
             if join.conditions.is_empty() {
                 let tuple = side.tuple.concat(&stream.tuple);

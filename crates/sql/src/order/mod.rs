@@ -11,7 +11,7 @@ mod search;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use tessera_plan::Expr;
+use tessera_plan::{Expr, Rule};
 use tessera_types::{Error, Result};
 
 use crate::estimate::{Estimates, Profile, join_profiles};
@@ -30,6 +30,9 @@ const PAIR_COST: f64 = 0.05;
 
 /// The relation with its joins in the order that is estimated cheapest.
 pub(crate) fn order_joins(relation: Relation, types: Types<'_>, estimates: &Estimates) -> Result<Relation> {
+    if !types.uses(Rule::OrderJoins) {
+        return Ok(relation);
+    }
     load_samples(&relation);
     Ordering { types, estimates }.order(relation)
 }
@@ -126,8 +129,8 @@ struct Candidate {
 
 impl Ordering<'_> {
     fn order(&self, mut relation: Relation) -> Result<Relation> {
-        let is_region =
-            matches!(&relation, Relation::Join(join) if flattens(join)) && units(&relation) <= UNITS_MAX;
+        let is_region = matches!(&relation, Relation::Join(join) if self.flattens(join))
+            && self.units(&relation) <= UNITS_MAX;
         if !is_region {
             for input in relation.inputs_mut() {
                 let taken = std::mem::replace(input, Relation::nothing());
@@ -155,7 +158,7 @@ impl Ordering<'_> {
 
     fn flatten(&self, relation: Relation, region: &mut Region<'_>, predicates: &mut Vec<Expr>) -> Result<()> {
         let join = match relation {
-            Relation::Join(join) if flattens(&join) => *join,
+            Relation::Join(join) if self.flattens(&join) => *join,
             other => {
                 let relation = self.order(other)?;
                 region.add(Unit::Base(relation));
@@ -178,20 +181,21 @@ impl Ordering<'_> {
         region.add(Unit::Hanging { kind, right, conditions, mark, null_aware, required });
         Ok(())
     }
-}
 
-/// Whether a join can be taken apart.
-fn flattens(join: &Join) -> bool {
-    !join.correlated && join.kind != Kind::Full
-}
+    /// Whether a join can be taken apart. A volatile condition is drawn for each pair that the join compares as it is written.
+    fn flattens(&self, join: &Join) -> bool {
+        let is_volatile = |condition: &Expr| self.types.volatile(condition);
+        !join.correlated && join.kind != Kind::Full && !join.conditions.iter().any(is_volatile)
+    }
 
-/// How many units a region has.
-fn units(relation: &Relation) -> usize {
-    match relation {
-        Relation::Join(join) if flattens(join) => {
-            units(&join.left) + if join.kind == Kind::Inner { units(&join.right) } else { 1 }
+    /// How many units a region has.
+    fn units(&self, relation: &Relation) -> usize {
+        match relation {
+            Relation::Join(join) if self.flattens(join) => {
+                self.units(&join.left) + if join.kind == Kind::Inner { self.units(&join.right) } else { 1 }
+            }
+            _ => 1,
         }
-        _ => 1,
     }
 }
 

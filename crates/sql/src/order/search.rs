@@ -233,7 +233,7 @@ mod tests {
     use crate::estimate::Estimates;
     use crate::raise::Types;
     use crate::relation::{Kind, Name, Relation};
-    use tessera_plan::Expr;
+    use tessera_plan::{Expr, Rules};
     use tessera_types::{Atom, Field, Tuple};
 
     fn unit(number: usize) -> Relation {
@@ -254,7 +254,7 @@ mod tests {
     ) {
         let registry = tessera_ops::standard_registry();
         let atoms = HashMap::new();
-        let types = Types { library: registry.library(), atoms: &atoms };
+        let types = Types { library: registry.library(), atoms: &atoms, rules: Rules::ALL };
         let estimates = Estimates::default();
         let mut units = Vec::new();
         for number in 0..count {

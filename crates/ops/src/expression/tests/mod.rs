@@ -6,6 +6,7 @@ mod compare;
 mod dictionary;
 mod functions;
 mod logic;
+mod rules;
 mod simplify;
 
 use std::sync::Arc;

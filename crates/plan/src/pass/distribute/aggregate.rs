@@ -8,6 +8,7 @@ use super::place::{Class, Place, contains};
 use super::{Distributing, Placed};
 use crate::expr::Expr;
 use crate::graph::{Node, NodeId};
+use crate::rule::Rule;
 use crate::value::{Params, Value};
 
 impl Distributing<'_> {
@@ -63,6 +64,9 @@ impl Distributing<'_> {
     /// The aggregates of a node over a part, and those that make the node's own results of them; none where one of them
     /// needs to see all values.
     fn in_parts(&self, id: NodeId, node: &Node) -> Option<(Value, Value)> {
+        if !self.rules.has(Rule::PartialAggregates) {
+            return None;
+        }
         let output = &self.edges[id.index()].tuple;
         let calls: &[(Arc<str>, Value)] = match node.param("aggregates") {
             None => &[],

@@ -22,6 +22,7 @@ use crate::catalogue::{Catalogue, Role};
 use crate::edge::{Edge, Locality, Parallelism, Traits};
 use crate::expr::Expr;
 use crate::graph::{Builder, Node, NodeId, Plan};
+use crate::rule::{Rule, Rules};
 use crate::value::{Params, Value};
 
 /// A plan for many workers.
@@ -37,13 +38,14 @@ pub struct Distributed {
 ///
 /// # Errors
 /// The plan does not verify.
-pub fn distribute(plan: &Plan, catalogue: &Catalogue, workers: usize) -> Result<Distributed> {
+pub fn distribute(plan: &Plan, catalogue: &Catalogue, workers: usize, rules: Rules) -> Result<Distributed> {
     let verified = crate::verify_in(plan, catalogue, crate::Traits::DRIVER)?;
     let mut distributing = Distributing {
         plan,
         catalogue,
         edges: &verified.edges,
         workers: workers.max(1) as f64,
+        rules,
         out: Builder::new(plan.parameters.clone()),
         placed: Vec::with_capacity(plan.nodes.len()),
         exchanged: HashMap::new(),
@@ -79,13 +81,18 @@ pub fn run_by_workers(
     plan: &Plan,
     catalogue: &Catalogue,
     (platform, workers): (&str, usize),
+    rules: Rules,
     swap: &mut dyn FnMut(&mut Builder, Node, &Tuple) -> Result<NodeId>,
 ) -> Result<Plan> {
-    let distributed = distribute(plan, catalogue, workers)?;
+    let distributed = distribute(plan, catalogue, workers, rules)?;
     let start = Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
     let merged = super::insert_merges(&distributed.workers, catalogue, start)?;
-    let filtered = super::place_key_filters(&merged, catalogue, start)?;
-    let merged = super::insert_merges(&filtered, catalogue, start)?;
+    let merged = if rules.has(Rule::KeyFilters) {
+        let filtered = super::place_key_filters(&merged, catalogue, start)?;
+        super::insert_merges(&filtered, catalogue, start)?
+    } else {
+        merged
+    };
     let verified = crate::verify_in(&merged, catalogue, start)?;
     let inner = super::map_nodes(&merged, &mut |out, id, node| match &*node.operator {
         "exchange" => swap(out, node, &verified.edges[id.index()].tuple),
@@ -113,6 +120,7 @@ struct Distributing<'a> {
     catalogue: &'a Catalogue,
     edges: &'a [Edge],
     workers: f64,
+    rules: Rules,
     out: Builder,
     /// By node of the old plan; a build waits for its probe to say how it is wanted.
     placed: Vec<Option<Placed>>,
@@ -296,7 +304,9 @@ impl Distributing<'_> {
     fn first_ones(&mut self, mut node: Node) -> Result<Placed> {
         let mut input = self.input(node.inputs[0])?;
         let limit = node.params.integer_opt("limit")?;
-        if let (Some(limit), Place::Split | Place::Keyed(_)) = (limit, &input.place) {
+        if self.rules.has(Rule::PartialFirst)
+            && let (Some(limit), Place::Split | Place::Keyed(_)) = (limit, &input.place)
+        {
             let offset = node.params.integer_opt("offset")?.unwrap_or(0);
             let mut part = node.clone();
             part.inputs = vec![input.id];

@@ -1,0 +1,411 @@
+//! Each rule of relations and plans alone: random queries over small tables give the same rows with the rule and without it.
+//!
+//! A query counts where the rule changes its plan. A rule never adds an error; it may drop one. `TESSERA_RULE_QUERIES` says
+//! how many queries each rule must change.
+
+use crate::texts::texts;
+use tempfile::TempDir;
+use tessera_plan::rule::{Level, RULES};
+use tessera_plan::{Rule, Rules};
+use tessera_session::{Config, Session, StatementResult};
+
+/// How many queries a rule must change.
+const CHANGES: usize = 60;
+/// Of so many queries, at least one must be changed on average.
+const ATTEMPTS_PER_CHANGE: usize = 12;
+
+/// Rules that are tested elsewhere, and why.
+const ELSEWHERE: [Rule; 4] = [
+    // Of platforms of several processes: the records on serverless workers and on MPI ranks.
+    Rule::PartialAggregates,
+    Rule::PartialFirst,
+    // Wants a store: tests/smart.py.
+    Rule::SelectInStore,
+    // Wants 100,000 rows: tests/key_filters.rs.
+    Rule::KeyFilters,
+];
+
+/// Numbers that look random; the same ones every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) % bound.max(1) as u64) as usize
+    }
+
+    fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[self.below(list.len())]
+    }
+
+    /// A column of one of these relations.
+    fn column(&mut self, of: &[&str], columns: &[&str]) -> String {
+        format!("{}.{}", self.pick(of), self.pick(columns))
+    }
+
+    fn number(&mut self, of: &[&str]) -> String {
+        match self.below(6) {
+            0 => self.below(4).to_string(),
+            1 => format!("({} + {})", self.column(of, &["a", "b"]), self.column(of, &["a", "b"])),
+            2 => format!("coalesce({}, {})", self.column(of, &["a", "b"]), self.below(3)),
+            _ => self.column(of, &["a", "b"]),
+        }
+    }
+
+    /// A condition over relations with the columns a, b (numbers), c (text), d (double) and e (boolean).
+    fn condition(&mut self, of: &[&str], depth: usize) -> String {
+        let compare = ["=", "<>", "<", "<=", ">", ">=", "is distinct from"];
+        match self.below(if depth == 0 { 8 } else { 12 }) {
+            0 | 1 => format!("{} {} {}", self.number(of), self.pick(&compare), self.number(of)),
+            2 => format!("{} in (1, 2{})", self.column(of, &["a", "b"]), self.pick(&["", ", null", ", 3"])),
+            3 => format!(
+                "{} {} '{}'",
+                self.column(of, &["c"]),
+                self.pick(&compare),
+                self.pick(&["", "a", "ä"])
+            ),
+            4 => format!("{} like '{}'", self.column(of, &["c"]), self.pick(&["a%", "", "%b", "a"])),
+            5 => {
+                format!("{} is {}null", self.column(of, &["a", "b", "c", "d", "e"]), self.pick(&["", "not "]))
+            }
+            6 => format!("{} {} 0.0", self.column(of, &["d"]), self.pick(&compare)),
+            7 => self.column(of, &["e"]),
+            8 => format!("not ({})", self.condition(of, depth - 1)),
+            9 => format!("6 / {} > 1", self.column(of, &["a", "b"])),
+            which => {
+                let (left, right) = (self.condition(of, depth - 1), self.condition(of, depth - 1));
+                format!("({left} {} {right})", if which == 10 { "and" } else { "or" })
+            }
+        }
+    }
+
+    fn test(&mut self, of: &[&str]) -> String {
+        self.condition(of, 2)
+    }
+
+    fn safe(&mut self, of: &[&str]) -> String {
+        self.condition(of, 0)
+    }
+
+    fn aggregate(&mut self, of: &[&str], distinct: &str) -> String {
+        match self.below(5) {
+            0 => "count(*)".to_string(),
+            1 => format!("count({distinct}{})", self.column(of, &["a", "b", "c"])),
+            2 => format!("sum({distinct}{})", self.column(of, &["a", "b"])),
+            3 => format!("min({})", self.column(of, &["a", "c", "d"])),
+            _ => format!("avg({distinct}{})", self.column(of, &["a", "b"])),
+        }
+    }
+}
+
+/// A query that the rule has something to do in.
+fn query(rule: Rule, random: &mut Random) -> String {
+    let r = random;
+    let join = r.pick(&["join", "left join", "right join", "full join"]);
+    let on = format!("x.{} = y.{}", r.pick(&["a", "b"]), r.pick(&["a", "b"]));
+    match rule {
+        Rule::FactorDisjunctions => {
+            let (shared, one, two) = (r.safe(&["x"]), r.test(&["x"]), r.test(&["x"]));
+            format!("select x.a, x.c from t x where ({shared} and {one}) or ({two} and {shared})")
+        }
+        Rule::PushFilterScan | Rule::PushIntoScans => {
+            format!("select x.a, x.b, x.c from t x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
+        }
+        Rule::TryInScans => {
+            format!("select x.a, x.c from t x where 6 / x.{} > 1 and {}", r.pick(&["a", "b"]), r.test(&["x"]))
+        }
+        Rule::PushFilterMap => {
+            let inner = format!("select {} as a, y.b, y.c || 'b' as c, y.d, y.e from t y", r.number(&["y"]));
+            format!("select * from ({inner}) x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
+        }
+        Rule::PushFilterJoin => {
+            let (side, both) = (r.safe(&["x"]), r.test(&["x", "y"]));
+            format!("select x.a, y.b, y.c from t x {join} u y on {on} where {side} and {both}")
+        }
+        Rule::OuterToInner => {
+            let join = r.pick(&["left join", "right join", "full join"]);
+            let (one, two) = (r.test(&["x", "y"]), r.test(&["x", "y"]));
+            format!("select x.a, x.b, y.a, y.c from t x {join} u y on {on} where {one} and {two}")
+        }
+        Rule::ImpliedPredicates => {
+            let both = |r: &mut Random| format!("({} and {})", r.safe(&["x"]), r.safe(&["y"]));
+            let (one, two) = (both(r), both(r));
+            format!("select x.a, y.b from t x join u y on {on} and ({one} or {two})")
+        }
+        Rule::PushFilterAggregate => {
+            let keys = r.pick(&["y.a, y.c", "y.a", "y.c, y.a"]);
+            let inner = format!("select {keys}, {} as b from t y group by {keys}", r.aggregate(&["y"], ""));
+            format!(
+                "select * from ({inner}) x where {} and x.b is not null",
+                r.pick(&["x.a > 0", "x.a = 1", "x.a is null", "x.a in (1, 2)", "6 / x.a > 1", "x.b < 3"])
+            )
+        }
+        Rule::PushFilterUnion => {
+            let side = |r: &mut Random, table: &str| {
+                format!("select a, b, c, d, e from {table} y where {}", r.test(&["y"]))
+            };
+            let (one, two) = (side(r, "t"), side(r, "u"));
+            format!("select * from ({one} union all {two}) x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
+        }
+        Rule::PushFilterSort => {
+            format!(
+                "select x.a, x.c from (select * from t order by a, b) x where {} and {}",
+                r.safe(&["x"]),
+                r.test(&["x"])
+            )
+        }
+        Rule::PushFilterUnnest => {
+            let inner = "select a, b, c, d, e, unnest(array[a, b, 1]) as l from t";
+            format!("select * from ({inner}) x where {} and {} and x.l > 0", r.safe(&["x"]), r.test(&["x"]))
+        }
+        Rule::SinkSemiJoins => {
+            let exists = r.pick(&["exists", "not exists"]);
+            let within = format!("{exists} (select 1 from w z where z.a = x.a)");
+            format!("select x.a, y.b from t x join u y on {on} where {within} and {}", r.test(&["x", "y"]))
+        }
+        Rule::FirstOfSort | Rule::PushThresholds => {
+            let table = if rule == Rule::PushThresholds { "p" } else { "t" };
+            let (limit, offset) = (r.below(8), r.below(3));
+            let descending = r.pick(&["", " desc", " nulls first"]);
+            let order = format!("order by 1{descending}, 2, 3 limit {limit} offset {offset}");
+            format!(
+                "select x.{}, x.b, x.c from {table} x where {} {order}",
+                r.pick(&["a", "b", "d"]),
+                r.test(&["x"])
+            )
+        }
+        Rule::UnnestLateral => {
+            let lists = r.pick(&["array[x.a, x.b]", "array[x.a]", "range(x.a, x.b)"]);
+            match r.below(3) {
+                0 => format!(
+                    "select x.a, l from t x left join lateral unnest({lists}) as n(l) on true where {}",
+                    r.test(&["x"])
+                ),
+                1 => format!(
+                    "select x.a, l from t x, lateral (select m + x.b as l from unnest({lists}) as n(m) where m > {}) k",
+                    r.below(3)
+                ),
+                _ => format!("select x.a, l from t x, unnest({lists}) as n(l) where {}", r.test(&["x"])),
+            }
+        }
+        Rule::SingleRowSubquery => {
+            let value = format!("(select {} from u y where {})", r.aggregate(&["y"], ""), r.test(&["y"]));
+            format!("select x.a, {value} from t x where {}", r.test(&["x"]))
+        }
+        Rule::DistinctAggregates => {
+            let value = r.pick(&["x.a", "x.b", "x.c"]);
+            let others = format!(
+                "{}, {}",
+                r.pick(&["count(*)", "sum(x.a)", "count(x.c)", "min(x.b)", "max(x.a)"]),
+                r.aggregate(&["x"], "")
+            );
+            let group = r.pick(&["", " group by x.a", " group by x.e, x.a"]);
+            format!("select count(distinct {value}), {others} from t x where {}{group}", r.test(&["x"]))
+        }
+        Rule::OrderJoins => {
+            let join = r.pick(&["join", "join", "left join"]);
+            let (one, two) = (r.test(&["x", "y"]), r.test(&["x", "z"]));
+            format!(
+                "select x.a, y.b, z.c from w x {join} t y on {on} and {one} join u z on z.a = x.a where {two}"
+            )
+        }
+        Rule::ReduceGroups => {
+            let groups = format!("select y.a, {} as q from w y group by y.a", r.aggregate(&["y"], ""));
+            let join = r.pick(&["join", "left join"]);
+            format!(
+                "select x.a, g.q from u x {join} ({groups}) g on g.a = x.{} where {}",
+                r.pick(&["a", "b"]),
+                r.test(&["x"])
+            )
+        }
+        Rule::BuildSmallerSide => {
+            let exists = format!(
+                "select x.a from u x where {} (select 1 from w y where {on})",
+                r.pick(&["exists", "not exists"])
+            );
+            let joined = format!("select x.a, y.c from u x {join} w y on {on} and {}", r.test(&["x", "y"]));
+            if r.below(3) == 0 { exists } else { joined }
+        }
+        Rule::ShareCommon => {
+            let grouped = format!(
+                "select y.a, {} as b from t y where {} group by y.a",
+                r.aggregate(&["y"], ""),
+                r.test(&["y"])
+            );
+            format!(
+                "with g as ({grouped}) select * from g x join g y on x.a = y.a where {}",
+                r.pick(&["x.b > 0", "true", "x.a = y.b"])
+            )
+        }
+        Rule::FilterAggregates => {
+            let tested = format!("x.a {} {}", r.pick(&["<", "=", ">", "<>"]), r.below(4));
+            format!(
+                "select {}, sum(x.{}) from t x where {tested}",
+                r.pick(&["count(*)", "min(x.b)", "max(x.a)"]),
+                r.pick(&["a", "b", "a * 1073741824"])
+            )
+        }
+        Rule::FuseAggregates => {
+            let value = format!("select y.a, {} as b from t y where {}", r.number(&["y"]), r.test(&["y"]));
+            format!("select sum(x.b + 1), count(x.b) from ({value}) x{}", r.pick(&["", " group by x.a"]))
+        }
+        Rule::FuseFilters => {
+            // A scan of a file tests what it can by itself.
+            let inner =
+                format!("select y.a, y.b, y.c, y.d, y.e from t y where 6 / y.a > 0 and {}", r.test(&["y"]));
+            format!("select x.a, x.b from ({inner}) x where {}", r.test(&["x"]))
+        }
+        _ => {
+            let inner = format!(
+                "select y.a + 1 as a, {} as b, y.c, y.d, y.e from t y where {}",
+                r.number(&["y"]),
+                r.test(&["y"])
+            );
+            format!(
+                "select x.a, x.c, {} from ({inner}) x {join} u y on {on} where {}",
+                r.number(&["x"]),
+                r.test(&["x"])
+            )
+        }
+    }
+}
+
+/// Rules without which a rule has nothing to do.
+fn needed(rule: Rule) -> Rules {
+    match rule {
+        Rule::PushThresholds => Rules::NONE.with(Rule::FirstOfSort),
+        Rule::PushFilterUnnest => Rules::NONE.with(Rule::PushFilterMap),
+        Rule::FilterAggregates => {
+            Rules::NONE.with(Rule::DropIdle).with(Rule::FuseMaps).with(Rule::PruneColumns)
+        }
+        Rule::FuseFilters => Rules::NONE.with(Rule::PushFilterMap).with(Rule::PushFilterScan),
+        Rule::FuseAggregates | Rule::DropIdle => Rules::NONE.with(Rule::FuseMaps),
+        _ => Rules::NONE,
+    }
+}
+
+struct Tables {
+    session: Session,
+    _directory: TempDir,
+}
+
+impl Tables {
+    fn new() -> Tables {
+        let directory = tempfile::tempdir().unwrap();
+        let mut session = Session::new(Config { threads: 2, chunk_rows: 7, ..Config::default() }).unwrap();
+        let path = directory.path().join("p.parquet");
+        let rows = "(1, 2, 'a', 0.0::float8, true), (2, null, 'ab', '-0', false), (null, 1, '', 'NaN', null), (3, 3, 'ä', 1.5, true),
+            (0, 0, null, 'infinity', false), (1, 1, 'b', null, null), (2, 3, 'a', -2.5, true), (null, null, null, null, null)";
+        for sql in [
+            format!("create temp table t as select * from (values {rows}) v(a, b, c, d, e)"),
+            "create temp table u as select * from t where a is null or a < 2".to_string(),
+            "create temp table w as select g as a, g % 7 as b, 'a' || g % 5 as c, g / 2.0::float8 as d, g % 2 = 0 as e
+             from (select g::int as g from generate_series(0, 600) s(g)) v"
+                .to_string(),
+            format!("copy (select * from t union all select * from w where a < 40) to '{}'", path.display()),
+            format!("create view p as select * from '{}'", path.display()),
+        ] {
+            session.execute(&sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+        Tables { session, _directory: directory }
+    }
+
+    fn set(&mut self, rules: Rules) {
+        self.session.execute(&format!("set disabled_rules = '{}'", rules.disabled())).unwrap();
+    }
+
+    fn plan(&mut self, sql: &str) -> Result<String, String> {
+        match self.session.execute(&format!("explain {sql}")).map(|mut results| results.pop()) {
+            Ok(Some(StatementResult::Text(plan))) => Ok(plan),
+            Ok(other) => panic!("{sql}: {other:?}"),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The rows in order of their text.
+    fn rows(&mut self, sql: &str) -> Result<Vec<String>, String> {
+        match self.session.execute(sql).map(|mut results| results.pop()) {
+            Ok(Some(StatementResult::Rows(result))) => {
+                let mut rows = texts(&result);
+                rows.sort();
+                Ok(rows)
+            }
+            Ok(other) => panic!("{sql}: {other:?}"),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+fn changes_wanted() -> usize {
+    let wanted = std::env::var("TESSERA_RULE_QUERIES").ok();
+    wanted.map_or(CHANGES, |wanted| wanted.parse().expect("TESSERA_RULE_QUERIES is a number"))
+}
+
+/// What is wrong with a rule, if something is.
+fn problem(rule: Rule, tables: &mut Tables) -> Option<String> {
+    let mut random = Random(rule as u64);
+    let (without, with) = (needed(rule), needed(rule).with(rule));
+    let (wanted, mut changed) = (changes_wanted(), 0);
+    for _ in 0..wanted * ATTEMPTS_PER_CHANGE {
+        if changed >= wanted {
+            return None;
+        }
+        let sql = query(rule, &mut random);
+        tables.set(without);
+        let before = match tables.plan(&sql) {
+            Ok(plan) => plan,
+            Err(error) => return Some(format!("{sql}: {error}")),
+        };
+        tables.set(with);
+        if tables.plan(&sql).as_ref() == Ok(&before) {
+            continue;
+        }
+        changed += 1;
+        let found = tables.rows(&sql);
+        tables.set(without);
+        let expected = tables.rows(&sql);
+        if expected.is_ok() && found != expected {
+            return Some(format!("{sql}\n  gives {found:?}\n  without the rule {expected:?}"));
+        }
+    }
+    (changed < wanted)
+        .then(|| format!("it changed {changed} queries only, such as {}", query(rule, &mut random)))
+}
+
+#[test]
+fn each_rule_gives_the_same_rows() {
+    let mut tables = Tables::new();
+    let mut problems = Vec::new();
+    for entry in RULES.iter().filter(|entry| entry.level != Level::Expression) {
+        if !ELSEWHERE.contains(&entry.rule)
+            && let Some(problem) = problem(entry.rule, &mut tables)
+        {
+            problems.push(format!("{}: {problem}", entry.name));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+#[test]
+fn rules_are_set_by_name() {
+    let mut session = Session::new(Config { threads: 1, ..Config::default() }).unwrap();
+    let mut shown = |sql: &str| match session.execute(sql).map(|mut results| results.pop()) {
+        Ok(Some(StatementResult::Rows(result))) => texts(&result).join(";"),
+        Ok(other) => format!("{other:?}"),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(shown("show disabled_rules"), "none");
+    shown("set disabled_rules = 'share_common, push_not'");
+    assert_eq!(shown("show disabled_rules"), "push_not,share_common");
+    let error = shown("set disabled_rules = 'push_nut'");
+    assert!(error.contains("unknown rule 'push_nut'; did you mean push_not?"), "{error}");
+    assert_eq!(shown("show disabled_rules"), "push_not,share_common");
+    shown("set disabled_rules = 'all'");
+    assert_eq!(shown("show disabled_rules"), "all");
+    assert_eq!(shown("select 1 + 1 limit 1 + 1"), "2");
+    shown("reset disabled_rules");
+    assert_eq!(shown("show disabled_rules"), "none");
+}

@@ -1,0 +1,42 @@
+//! The name that was probably meant.
+
+/// Of these names the one that differs least from `name`; none where all differ in more than a third of it.
+pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most = (name.chars().count() / 3).max(1);
+    let near = names.into_iter().map(|known| (distance(name, known), known));
+    near.filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// How many characters have to be put in, left out or replaced (Levenshtein), whatever their case.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.to_lowercase().chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_found_and_another_word_is_not() {
+        let names = ["push_not", "push_filter_map", "order_joins"];
+        assert_eq!(nearest("push_nott", names), Some("push_not"));
+        assert_eq!(nearest("PUSH_NOT", names), Some("push_not"));
+        assert_eq!(nearest("orderjoins", names), Some("order_joins"));
+        assert_eq!(nearest("vacuum", names), None);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}
