@@ -111,7 +111,7 @@ fn query(rule: Rule, random: &mut Random) -> String {
             let (shared, one, two) = (r.safe(&["x"]), r.test(&["x"]), r.test(&["x"]));
             format!("select x.a, x.c from t x where ({shared} and {one}) or ({two} and {shared})")
         }
-        Rule::PushFilterScan | Rule::PushIntoScans => {
+        Rule::PushFilterScan | Rule::PushIntoScans | Rule::PruneColumns | Rule::DropIdle => {
             format!("select x.a, x.b, x.c from t x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
         }
         Rule::TryInScans => {
@@ -151,14 +151,12 @@ fn query(rule: Rule, random: &mut Random) -> String {
             format!("select * from ({one} union all {two}) x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
         }
         Rule::PushFilterSort => {
-            format!(
-                "select x.a, x.c from (select * from t order by a, b) x where {} and {}",
-                r.safe(&["x"]),
-                r.test(&["x"])
-            )
+            // Of other subqueries the order is dropped.
+            let inner = "select distinct on (a) a, b, c, d, e from t order by a, b, c, d, e";
+            format!("select x.a, x.c from ({inner}) x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
         }
         Rule::PushFilterUnnest => {
-            let inner = "select a, b, c, d, e, unnest(array[a, b, 1]) as l from t";
+            let inner = "select a, b, c, d, e, unnest(l) as l from q";
             format!("select * from ({inner}) x where {} and {} and x.l > 0", r.safe(&["x"]), r.test(&["x"]))
         }
         Rule::SinkSemiJoins => {
@@ -177,20 +175,17 @@ fn query(rule: Rule, random: &mut Random) -> String {
                 r.test(&["x"])
             )
         }
-        Rule::UnnestLateral => {
-            let lists = r.pick(&["array[x.a, x.b]", "array[x.a]", "range(x.a, x.b)"]);
-            match r.below(3) {
-                0 => format!(
-                    "select x.a, l from t x left join lateral unnest({lists}) as n(l) on true where {}",
-                    r.test(&["x"])
-                ),
-                1 => format!(
-                    "select x.a, l from t x, lateral (select m + x.b as l from unnest({lists}) as n(m) where m > {}) k",
-                    r.below(3)
-                ),
-                _ => format!("select x.a, l from t x, unnest({lists}) as n(l) where {}", r.test(&["x"])),
-            }
-        }
+        Rule::UnnestLateral => match r.below(3) {
+            0 => format!(
+                "select x.a, m from q x left join lateral unnest(x.l) as n(m) on true where {}",
+                r.test(&["x"])
+            ),
+            1 => format!(
+                "select x.a, k.s from q x, lateral (select m + x.b as s from unnest(x.l) as n(m) where m > {}) k",
+                r.below(3)
+            ),
+            _ => format!("select x.a, m from q x, unnest(x.l) as n(m) where {}", r.test(&["x"])),
+        },
         Rule::SingleRowSubquery => {
             let value = format!("(select {} from u y where {})", r.aggregate(&["y"], ""), r.test(&["y"]));
             format!("select x.a, {value} from t x where {}", r.test(&["x"]))
@@ -253,10 +248,14 @@ fn query(rule: Rule, random: &mut Random) -> String {
             format!("select sum(x.b + 1), count(x.b) from ({value}) x{}", r.pick(&["", " group by x.a"]))
         }
         Rule::FuseFilters => {
-            // A scan of a file tests what it can by itself.
-            let inner =
-                format!("select y.a, y.b, y.c, y.d, y.e from t y where 6 / y.a > 0 and {}", r.test(&["y"]));
-            format!("select x.a, x.b from ({inner}) x where {}", r.test(&["x"]))
+            // A condition on the row outside is tested first, one that can raise behind it.
+            let inner = format!(
+                "select y.b from w y where y.a > x.{} and {} / y.a > 0 and {} order by y.a limit 1",
+                r.pick(&["a", "b"]),
+                6 + r.below(9),
+                r.safe(&["y"])
+            );
+            format!("select x.a, ({inner}) from t x where {}", r.test(&["x"]))
         }
         _ => {
             let inner = format!(
@@ -281,8 +280,10 @@ fn needed(rule: Rule) -> Rules {
         Rule::FilterAggregates => {
             Rules::NONE.with(Rule::DropIdle).with(Rule::FuseMaps).with(Rule::PruneColumns)
         }
-        Rule::FuseFilters => Rules::NONE.with(Rule::PushFilterMap).with(Rule::PushFilterScan),
-        Rule::FuseAggregates | Rule::DropIdle => Rules::NONE.with(Rule::FuseMaps),
+        Rule::FuseFilters => Rules::NONE.with(Rule::PushFilterScan),
+        Rule::FuseAggregates => Rules::NONE.with(Rule::FuseMaps),
+        Rule::PruneColumns => Rules::NONE.with(Rule::PushIntoScans),
+        Rule::DropIdle => Rules::NONE.with(Rule::PushIntoScans).with(Rule::PruneColumns),
         _ => Rules::NONE,
     }
 }
@@ -297,10 +298,12 @@ impl Tables {
         let directory = tempfile::tempdir().unwrap();
         let mut session = Session::new(Config { threads: 2, chunk_rows: 7, ..Config::default() }).unwrap();
         let path = directory.path().join("p.parquet");
-        let rows = "(1, 2, 'a', 0.0::float8, true), (2, null, 'ab', '-0', false), (null, 1, '', 'NaN', null), (3, 3, 'ä', 1.5, true),
-            (0, 0, null, 'infinity', false), (1, 1, 'b', null, null), (2, 3, 'a', -2.5, true), (null, null, null, null, null)";
+        let rows = "(1, 2, 'a', '0', true), (2, null, 'ab', '-0', false), (null, 1, '', 'NaN', null), \
+            (3, 3, 'ä', '1.5', true), (0, 0, null, 'infinity', false), (1, 1, 'b', null, null), \
+            (2, 3, 'a', '-2.5', true), (null, null, null, null, null)";
         for sql in [
-            format!("create temp table t as select * from (values {rows}) v(a, b, c, d, e)"),
+            format!("create temp table t as select a, b, c, d::float8 as d, e from (values {rows}) v(a, b, c, d, e)"),
+            "create temp table q as select *, array[a, b, 1] as l from t".to_string(),
             "create temp table u as select * from t where a is null or a < 2".to_string(),
             "create temp table w as select g as a, g % 7 as b, 'a' || g % 5 as c, g / 2.0::float8 as d, g % 2 = 0 as e
              from (select g::int as g from generate_series(0, 600) s(g)) v"

@@ -7,9 +7,9 @@ use std::any::Any;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef, Decimal128Array};
 use arrow::compute::SortOptions;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, IntervalUnit};
 use arrow::row::{RowConverter, Rows, SortField};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use tessera_encodings::Column;
@@ -20,6 +20,7 @@ use super::groups::{Groups, Pairs};
 use super::{Aggregate, Function, Output};
 use crate::expression::one_nan::one_nan;
 use crate::interrupt::{Every, check_here};
+use crate::physical::{interval_length, interval_values};
 
 /// Values fed to the function at once.
 const FEED_ROWS: usize = 16_384;
@@ -39,10 +40,11 @@ pub(crate) struct OrderedSpec {
     pub(crate) order_matters: bool,
 }
 
-/// One kept value: its group, and its bytes: arguments, then sort key.
+/// One kept value: its group, and its bytes: what tells it from others, if not the arguments do, arguments, sort key.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     group: u32,
+    identity_bytes: u32,
     args_bytes: u32,
     key_bytes: u32,
     block: u32,
@@ -50,12 +52,21 @@ struct Entry {
 }
 
 impl Entry {
+    /// Equal values have the same, and it sorts as they do.
+    fn identity(self, blocks: &[Vec<u8>]) -> &[u8] {
+        match self.identity_bytes {
+            0 => self.args(blocks),
+            bytes => &blocks[self.block as usize][self.start as usize..][..bytes as usize],
+        }
+    }
+
     fn args(self, blocks: &[Vec<u8>]) -> &[u8] {
-        &blocks[self.block as usize][self.start as usize..][..self.args_bytes as usize]
+        let start = self.start as usize + self.identity_bytes as usize;
+        &blocks[self.block as usize][start..][..self.args_bytes as usize]
     }
 
     fn key(self, blocks: &[Vec<u8>]) -> &[u8] {
-        let start = self.start as usize + self.args_bytes as usize;
+        let start = self.start as usize + self.identity_bytes as usize + self.args_bytes as usize;
         &blocks[self.block as usize][start..][..self.key_bytes as usize]
     }
 }
@@ -71,6 +82,8 @@ pub(crate) struct Ordered {
     spec: Arc<OrderedSpec>,
     offset: usize,
     args: RowConverter,
+    /// The arguments as what they are compared by, where that is not what they are.
+    identity: Option<RowConverter>,
     keys: RowConverter,
     blocks: Vec<Vec<u8>>,
     /// Of all blocks.
@@ -91,13 +104,15 @@ impl Ordered {
         let last = SortOptions { descending: false, nulls_first: false };
         let field = |data_type: &DataType| SortField::new_with_options(data_type.clone(), last);
         let args = spec.args.iter().map(field).collect();
-        let keys = spec
-            .keys
-            .iter()
-            .map(|(data_type, options)| SortField::new_with_options(data_type.clone(), *options))
-            .collect();
+        let key = |(data_type, options): &(DataType, SortOptions)| {
+            SortField::new_with_options(compared_type(data_type), *options)
+        };
+        let keys = spec.keys.iter().map(key).collect();
+        let differs = spec.distinct && spec.args.iter().any(is_interval);
+        let identity = || RowConverter::new(spec.args.iter().map(compared_type).map(|t| field(&t)).collect());
         Ok(Ordered {
             args: RowConverter::new(args)?,
+            identity: if differs { Some(identity()?) } else { None },
             keys: RowConverter::new(keys)?,
             spec,
             offset,
@@ -122,13 +137,14 @@ impl Ordered {
     }
 
     /// Keeps a value; the key is given in pieces.
-    fn keep(&mut self, group: u32, args: &[u8], key: [&[u8]; 2]) -> Result<()> {
+    fn keep(&mut self, group: u32, [identity, args]: [&[u8]; 2], key: [&[u8]; 2]) -> Result<()> {
         if self.spec.distinct {
-            let hash = self.hasher.hash_one((group, args));
+            let same = if identity.is_empty() { args } else { identity };
+            let hash = self.hasher.hash_one((group, same));
             let (blocks, entries, hasher) = (&self.blocks, &self.entries, &self.hasher);
             let equal = |&place: &u32| {
                 let entry = &entries[place as usize];
-                entry.group == group && entry.args(blocks) == args
+                entry.group == group && entry.identity(blocks) == same
             };
             if self.seen.find(hash, equal).is_some() {
                 return Ok(());
@@ -137,7 +153,7 @@ impl Ordered {
             let rehash = |&place: &u32| {
                 every.pass();
                 let entry = &entries[place as usize];
-                hasher.hash_one((entry.group, entry.args(blocks)))
+                hasher.hash_one((entry.group, entry.identity(blocks)))
             };
             self.seen.insert_unique(hash, self.entries.len() as u32, rehash);
         }
@@ -145,18 +161,41 @@ impl Ordered {
             return Err(Error::data("an aggregate with DISTINCT or ORDER BY over more than 2^32 values"));
         }
         let key_bytes = key[0].len() + key[1].len();
-        let (block, start) = self.room(args.len() + key_bytes)?;
+        let (block, start) = self.room(identity.len() + args.len() + key_bytes)?;
         let (args_bytes, key_bytes) = (size(args.len())?, size(key_bytes)?);
-        for part in [args, key[0], key[1]] {
+        let identity_bytes = size(identity.len())?;
+        for part in [identity, args, key[0], key[1]] {
             self.blocks[block].extend_from_slice(part);
         }
-        self.entries.push(Entry { group, args_bytes, key_bytes, block: block as u32, start });
+        self.entries.push(Entry { group, identity_bytes, args_bytes, key_bytes, block: block as u32, start });
         Ok(())
     }
 }
 
 fn size(bytes: usize) -> Result<u32> {
     u32::try_from(bytes).map_err(|_| Error::data("a value of 4 GiB or more inside an aggregate"))
+}
+
+fn is_interval(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(IntervalUnit::MonthDayNano))
+}
+
+/// What values of a type are compared by: intervals by their length.
+fn compared_type(data_type: &DataType) -> DataType {
+    match is_interval(data_type) {
+        true => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+        false => data_type.clone(),
+    }
+}
+
+/// Values as what they are compared by.
+fn compared(array: &ArrayRef) -> Result<ArrayRef> {
+    if !is_interval(array.data_type()) {
+        return Ok(array.clone());
+    }
+    let lengths = interval_values(array)?.iter().map(|value| interval_length(*value));
+    let lengths = Decimal128Array::new(lengths.collect::<Vec<_>>().into(), array.nulls().cloned());
+    Ok(Arc::new(lengths.with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0)?))
 }
 
 /// Rows of no columns are not rows to the converter.
@@ -168,8 +207,12 @@ impl Aggregate for Ordered {
     fn update(&mut self, _: &mut Area, groups: &Groups<'_>, columns: &[Column]) -> Result<()> {
         let arrays = columns.iter().map(|c| one_nan(&c.plain()?)).collect::<Result<Vec<_>>>()?;
         let (args, keys) = arrays.split_at(self.spec.args.len());
-        let keys = &keys[..self.spec.keys.len()];
-        let (args, keys) = (rows_of(&self.args, args)?, rows_of(&self.keys, keys)?);
+        let keys = keys[..self.spec.keys.len()].iter().map(compared).collect::<Result<Vec<_>>>()?;
+        let identity = match &self.identity {
+            Some(converter) => rows_of(converter, &args.iter().map(compared).collect::<Result<Vec<_>>>()?)?,
+            None => None,
+        };
+        let (args, keys) = (rows_of(&self.args, args)?, rows_of(&self.keys, &keys)?);
         let (morsel, first) = groups.position;
         for row in 0..groups.rows {
             let mut position = [0u8; 16];
@@ -179,9 +222,11 @@ impl Aggregate for Ordered {
             let key = keys.as_ref().map(|rows| rows.row(row));
             let key: &[u8] = key.as_ref().map_or(&[], |key| key.as_ref());
             let arg: &[u8] = arg.as_ref().map_or(&[], |arg| arg.as_ref());
+            let identity = identity.as_ref().map(|rows| rows.row(row));
+            let identity: &[u8] = identity.as_ref().map_or(&[], |identity| identity.as_ref());
             // Positions break ties, so that the result does not depend on who worked on what.
             let ordered = !self.spec.keys.is_empty() || (self.spec.order_matters && !self.spec.distinct);
-            self.keep(groups.group(row), arg, [key, if ordered { &position } else { &[] }])?;
+            self.keep(groups.group(row), [identity, arg], [key, if ordered { &position } else { &[] }])?;
         }
         Ok(())
     }
@@ -212,7 +257,12 @@ impl Aggregate for Ordered {
             let range = starts[row as usize] as usize..starts[row as usize + 1] as usize;
             for entry in &other.entries[range] {
                 every.pass();
-                self.keep(group, entry.args(&other.blocks), [entry.key(&other.blocks), &[]])?;
+                let identity = match entry.identity_bytes {
+                    0 => &[],
+                    _ => entry.identity(&other.blocks),
+                };
+                let value = [identity, entry.args(&other.blocks)];
+                self.keep(group, value, [entry.key(&other.blocks), &[]])?;
             }
         }
         Ok(())
@@ -222,7 +272,7 @@ impl Aggregate for Ordered {
         let mut entries = std::mem::take(&mut self.entries);
         let sorted_by_args = self.spec.order_matters && self.spec.distinct && self.spec.keys.is_empty();
         let blocks = &self.blocks;
-        let key = |entry: &Entry| if sorted_by_args { entry.args(blocks) } else { entry.key(blocks) };
+        let key = |entry: &Entry| if sorted_by_args { entry.identity(blocks) } else { entry.key(blocks) };
         // Stable: what neither keys nor positions tell apart stays as it came.
         let every = Every::default();
         entries.sort_by(|a, b| {

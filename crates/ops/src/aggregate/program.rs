@@ -8,6 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion_expr::AggregateUDF;
 use tessera_encodings::{Chunk, Column};
 use tessera_plan::Expr;
+use tessera_plan::pass::is_volatile;
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple};
 
 use super::area::Area;
@@ -69,6 +70,12 @@ struct Wanted {
     order_by: Vec<tessera_plan::SortKey>,
 }
 
+impl Wanted {
+    fn is_volatile(&self, library: &Library) -> bool {
+        self.args.iter().chain(&self.filter).any(|expr| is_volatile(expr, library))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 enum Family {
     Nothing,
@@ -118,7 +125,10 @@ impl Program {
                 .collect::<Result<Vec<_>>>()?;
             let (family, kind) = family(call, &types, library)?;
             let state = want(call, family, &types);
-            let index = wanted.iter().position(|other| *other == state).unwrap_or_else(|| {
+            // Two calls of what is volatile are two.
+            let same =
+                wanted.iter().position(|other| *other == state).filter(|_| !state.is_volatile(library));
+            let index = same.unwrap_or_else(|| {
                 wanted.push(state);
                 wanted.len() - 1
             });
@@ -130,14 +140,17 @@ impl Program {
         let mut stages: Vec<(Option<Expr>, Vec<Expr>)> = vec![(None, Vec::new())];
         let mut places: Vec<(usize, Vec<usize>)> = Vec::new();
         for state in &wanted {
-            let stage = stages.iter().position(|(filter, _)| *filter == state.filter).unwrap_or_else(|| {
+            let same = stages.iter().position(|(filter, _)| *filter == state.filter);
+            let is_drawn = state.filter.as_ref().is_some_and(|filter| is_volatile(filter, &**library));
+            let stage = same.filter(|_| !is_drawn).unwrap_or_else(|| {
                 stages.push((state.filter.clone(), Vec::new()));
                 stages.len() - 1
             });
             let keys = state.order_by.iter().map(|key| Expr::Field(key.field.clone()));
             let list = &mut stages[stage].1;
             let place = |expr: Expr| {
-                list.iter().position(|other| *other == expr).unwrap_or_else(|| {
+                let same = list.iter().position(|other| *other == expr);
+                same.filter(|_| !is_volatile(&expr, &**library)).unwrap_or_else(|| {
                     list.push(expr);
                     list.len() - 1
                 })
@@ -146,7 +159,7 @@ impl Program {
         }
         let mut extended = tuple.clone();
         let mut shared = Vec::new();
-        for (name, expr) in share(&mut stages[0].1.iter_mut().collect::<Vec<_>>(), tuple) {
+        for (name, expr) in share(&mut stages[0].1.iter_mut().collect::<Vec<_>>(), tuple, &**library) {
             let bound = Bound::new(&expr, &extended, parameters, library)?;
             let (atom, nullable) = bound.atom();
             let field = Field { name, item: Item::Atom(atom.clone()), nullable };
@@ -422,6 +435,7 @@ fn family(call: &Call, types: &[Atom], library: &Arc<Library>) -> Result<(Family
 fn want(call: &Call, family: Family, types: &[Atom]) -> Wanted {
     let order_matters = match &family {
         Family::Library(name) => ORDER_MATTERS.contains(&&**name),
+        Family::Keep(Keep::Any) => !call.order_by.is_empty(),
         _ => false,
     };
     let within_group = matches!(&family, Family::Library(_) | Family::Quantile(_)) && !order_matters;
@@ -480,7 +494,10 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
         Family::Count => Function::Count { merged: false },
         Family::MergedCount => Function::Count { merged: true },
         Family::Sum => Function::Sum(first()?),
-        Family::Keep(keep) => Function::Extreme(*keep, first()?),
+        Family::Keep(keep) => {
+            order_matters = *keep == Keep::Any && !state.order_by.is_empty();
+            Function::Extreme(*keep, first()?)
+        }
         Family::Variance => Function::Variance(first()?),
         Family::Regression => Function::Regression,
         Family::Quantile(kind) => {

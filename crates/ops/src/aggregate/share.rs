@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use tessera_plan::Expr;
+use tessera_plan::{Expr, Functions};
 use tessera_types::Tuple;
-
-/// Functions whose every call gives another value.
-const VOLATILE: [&str; 2] = ["random", "uuid"];
 
 /// Takes common sub-expressions out of `exprs`, putting fields in their place; gives the fields and what they stand
 /// for, each only over `tuple` and the fields before it.
 ///
 /// Only what is evaluated for every tuple anyway is taken out: nothing from inside CASE, AND, OR or COALESCE, whose
 /// untaken parts must not raise.
-pub(crate) fn share(exprs: &mut [&mut Expr], tuple: &Tuple) -> Vec<(Arc<str>, Expr)> {
+pub(crate) fn share(
+    exprs: &mut [&mut Expr],
+    tuple: &Tuple,
+    functions: &dyn Functions,
+) -> Vec<(Arc<str>, Expr)> {
     let mut found: Vec<(Expr, usize, usize)> = Vec::new();
     for expr in exprs.iter() {
-        count(expr, &mut found);
+        count(expr, functions, &mut found);
     }
     found.retain(|(_, times, _)| *times > 1);
     // The largest first: what lies inside it is shared by being shared with it.
@@ -41,12 +42,12 @@ pub(crate) fn share(exprs: &mut [&mut Expr], tuple: &Tuple) -> Vec<(Arc<str>, Ex
     shared
 }
 
-fn is_candidate(expr: &Expr) -> bool {
+fn is_candidate(expr: &Expr, functions: &dyn Functions) -> bool {
     let mut constant = true;
     let mut volatile = false;
     expr.walk(&mut |part| match part {
         Expr::Field(_) => constant = false,
-        Expr::Call { function, .. } => volatile |= VOLATILE.contains(&&**function),
+        Expr::Call { function, .. } => volatile |= functions.is_volatile(function),
         _ => {}
     });
     matches!(expr, Expr::Call { .. } | Expr::Cast { .. }) && !constant && !volatile
@@ -66,14 +67,14 @@ fn size(expr: &Expr) -> usize {
     size
 }
 
-fn count(expr: &Expr, found: &mut Vec<(Expr, usize, usize)>) {
-    if is_candidate(expr) {
+fn count(expr: &Expr, functions: &dyn Functions, found: &mut Vec<(Expr, usize, usize)>) {
+    if is_candidate(expr, functions) {
         match found.iter_mut().find(|(other, ..)| other == expr) {
             Some((_, times, _)) => *times += 1,
             None => found.push((expr.clone(), 1, size(expr))),
         }
     }
-    certain(expr).into_iter().for_each(|part| count(part, found));
+    certain(expr).into_iter().for_each(|part| count(part, functions, found));
 }
 
 fn occurrences(expr: &Expr, wanted: &Expr) -> usize {
@@ -94,6 +95,7 @@ fn replace(expr: &mut Expr, wanted: &Expr, name: &Arc<str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expression::Library;
 
     fn call(function: &str, args: &[&Expr]) -> Expr {
         Expr::call(function, args.iter().map(|arg| (*arg).clone()).collect())
@@ -105,7 +107,7 @@ mod tests {
         let net = call("mul", &[&price, &call("sub", &[&Expr::int64(1), &discount])]);
         let gross = call("mul", &[&net, &call("add", &[&Expr::int64(1), &tax])]);
         let (mut a, mut b, mut c) = (net.clone(), gross, price.clone());
-        let shared = share(&mut [&mut a, &mut b, &mut c], &Tuple::empty());
+        let shared = share(&mut [&mut a, &mut b, &mut c], &Tuple::empty(), &Library::default());
         assert_eq!(shared, vec![("#0".into(), net)]);
         assert_eq!(a, Expr::field("#0"));
         assert_eq!(b, call("mul", &[&Expr::field("#0"), &call("add", &[&Expr::int64(1), &tax])]));
@@ -120,9 +122,9 @@ mod tests {
             otherwise: None,
         };
         let (mut a, mut b) = (guarded("c"), guarded("d"));
-        assert!(share(&mut [&mut a, &mut b], &Tuple::empty()).is_empty());
+        assert!(share(&mut [&mut a, &mut b], &Tuple::empty(), &Library::default()).is_empty());
         let (mut a, mut b) = (Expr::call("random", vec![]), Expr::call("random", vec![]));
-        assert!(share(&mut [&mut a, &mut b], &Tuple::empty()).is_empty());
+        assert!(share(&mut [&mut a, &mut b], &Tuple::empty(), &Library::default()).is_empty());
     }
 
     #[test]
@@ -130,7 +132,7 @@ mod tests {
         let inner = call("add", &[&Expr::field("x"), &Expr::int64(1)]);
         let outer = call("mul", &[&inner, &inner]);
         let (mut a, mut b, mut c) = (outer.clone(), outer.clone(), inner.clone());
-        let shared = share(&mut [&mut a, &mut b, &mut c], &Tuple::empty());
+        let shared = share(&mut [&mut a, &mut b, &mut c], &Tuple::empty(), &Library::default());
         assert_eq!(shared.len(), 2);
         assert_eq!(shared[0].1, inner);
         assert_eq!(a, b);

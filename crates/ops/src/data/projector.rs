@@ -176,7 +176,16 @@ fn unconditional<'a>(expr: &'a Expr, found: &mut Vec<&'a Expr>) {
             branches.first().into_iter().for_each(|(condition, _)| unconditional(condition, found));
         }
     }
-    found.push(expr);
+    // A type may hang on whether an operand is a constant: those stay, and are computed while binding anyway.
+    if reads(expr) {
+        found.push(expr);
+    }
+}
+
+fn reads(expr: &Expr) -> bool {
+    let mut reads = false;
+    expr.walk(&mut |expr| reads |= matches!(expr, Expr::Field(_) | Expr::Parameter(_)));
+    reads
 }
 
 fn replace(place: &mut Expr, from: &Expr, to: &Expr) {

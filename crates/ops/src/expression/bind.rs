@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef};
 use parking_lot::Mutex;
-use tessera_plan::{Expr, Scope};
+use tessera_plan::{Expr, Scalar, Scope};
 use tessera_types::{Atom, Error, Item, Result, Tuple};
 
 use super::cast::{Cast, cast_raises, check_cast};
@@ -13,6 +13,7 @@ use super::in_set::{InSet, SET_MIN, in_set};
 use super::kernel::Kernel;
 use super::library::Library;
 use super::scalar::scalar_to_array;
+use super::simplify::comparisons::is_strict;
 use super::types::Arg;
 
 /// Which fields a node reads.
@@ -267,6 +268,12 @@ impl Binder<'_> {
             .collect();
         let resolved = self.library.resolve(function, &seen)?;
         drop(seen);
+        // Beside a NULL that is written, nothing is computed.
+        let is_null = |arg: &Node| arg.constant().is_some_and(|value| value.logical_null_count() > 0);
+        if is_strict(function) && args.iter().any(is_null) {
+            let null = scalar_to_array(&Scalar::Null, &resolved.atom)?;
+            return Ok(Node::new(Kind::Constant(null), resolved.atom, true));
+        }
         let args = args
             .into_iter()
             .zip(&resolved.casts)

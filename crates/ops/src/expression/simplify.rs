@@ -5,7 +5,7 @@
 //! only if that cannot raise, or stands beside a NULL that is written down, as in PostgreSQL. None copies a volatile one.
 
 mod branches;
-mod comparisons;
+pub(super) mod comparisons;
 mod connectives;
 
 use std::mem;

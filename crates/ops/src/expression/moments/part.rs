@@ -53,13 +53,13 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         && let Ok(field) = field_of(text, value.atom)
         && let Ok((read, atom, kernel)) = of_field(text, field, value.atom, style)
     {
-        return Ok(Resolved::strict(atom, args, vec![Atom::String, read], kernel).costing(4));
+        return Ok(may_be_null(Resolved::strict(atom, args, vec![Atom::String, read], kernel).costing(4)));
     }
     // A column of fields. A constant that is NULL or names none raises only where a row has a
     // value.
     let kernel = PartByRow { of: value.atom.clone(), read: read.clone() };
     let casts = vec![Atom::String, read];
-    Ok(Resolved::strict(Atom::Float64, args, casts, kernel).raising(true).costing(20))
+    Ok(may_be_null(Resolved::strict(Atom::Float64, args, casts, kernel).raising(true).costing(20)))
 }
 
 /// Types a function that is named like a field.
@@ -67,7 +67,12 @@ pub(super) fn resolve_named(name: &str, field: Field, args: &[Arg<'_>], style: S
     let [value] = args else { return Err(no_source(name, args)) };
     source_of(value.atom).ok_or_else(|| no_source(name, args))?;
     let (read, atom, kernel) = of_field(name, field, value.atom, style)?;
-    Ok(Resolved::strict(atom, args, vec![read], kernel).costing(4))
+    Ok(may_be_null(Resolved::strict(atom, args, vec![read], kernel).costing(4)))
+}
+
+/// Infinite moments have no fields.
+fn may_be_null(resolved: Resolved) -> Resolved {
+    Resolved { nullable: true, ..resolved }
 }
 
 fn no_source(name: &str, args: &[Arg<'_>]) -> Error {

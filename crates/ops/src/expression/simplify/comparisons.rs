@@ -185,7 +185,7 @@ fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static 
 }
 
 /// Whether an operator gives NULL wherever an operand is NULL.
-fn is_strict(function: &str) -> bool {
+pub(in crate::expression) fn is_strict(function: &str) -> bool {
     match Comparison::named(function) {
         Some(comparison) => !matches!(comparison, Comparison::Distinct | Comparison::NotDistinct),
         None => Operation::named(function).is_some() || matches!(function, "like" | "ilike"),

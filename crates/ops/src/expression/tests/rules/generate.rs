@@ -77,7 +77,7 @@ pub(super) fn pool(atom: &Atom) -> Vec<Scalar> {
             let bytes: [&[u8]; 4] = [b"", b"\0", b"\xff\0", b"ab"];
             bytes.iter().map(|bytes| Scalar::Bytes((*bytes).into())).collect()
         }
-        Atom::Date => integers(&[0, 1, -1, 18_321, 2_932_896, i32::MAX.into(), i32::MIN.into()]),
+        Atom::Date => integers(&[0, 1, -1, 18_321, 200_000_000, i32::MAX.into(), i32::MIN.into()]),
         Atom::Time(_) => integers(&[0, 1, DAY / 2, DAY - 1]),
         Atom::Timestamp(..) => {
             integers(&[0, 1, -1, DAY, -DAY, 18_321 * DAY, 18_321 * DAY + 1, i64::MAX.into(), i64::MIN.into()])
