@@ -5,6 +5,8 @@ use std::sync::Arc;
 use tessera_plan::{Expr, Functions};
 use tessera_types::Tuple;
 
+use crate::expression::is_written_null;
+
 /// Takes common sub-expressions out of `exprs`, putting fields in their place; gives the fields and what they stand
 /// for, each only over `tuple` and the fields before it.
 ///
@@ -56,6 +58,7 @@ fn is_candidate(expr: &Expr, functions: &dyn Functions) -> bool {
 /// The sub-expressions that are evaluated whenever `expr` is.
 fn certain(expr: &Expr) -> Vec<&Expr> {
     match expr {
+        Expr::Call { function, args } if is_written_null(function, args) => Vec::new(),
         Expr::Call { .. } | Expr::Cast { .. } | Expr::Not(_) | Expr::IsNull(_) => expr.children(),
         _ => Vec::new(),
     }

@@ -8,7 +8,7 @@ use tessera_plan::{Expr, Functions};
 use tessera_types::{Field, Item, Result, Tuple};
 
 use crate::Run;
-use crate::expression::{Bound, Computation, Library};
+use crate::expression::{Bound, Computation, Library, is_written_null};
 
 /// The most sub-expressions that are shared between the fields of one map.
 const SHARED_MAX: usize = 64;
@@ -167,6 +167,7 @@ fn largest_repeated<'a>(exprs: impl Iterator<Item = &'a Expr>) -> Option<Expr> {
 fn unconditional<'a>(expr: &'a Expr, found: &mut Vec<&'a Expr>) {
     match expr {
         Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) | Expr::Try(_) => return,
+        Expr::Call { function, args } if is_written_null(function, args) => return,
         Expr::Call { args, .. } => args.iter().for_each(|arg| unconditional(arg, found)),
         Expr::Cast { input, .. } | Expr::Not(input) | Expr::IsNull(input) => unconditional(input, found),
         Expr::And(list) | Expr::Or(list) | Expr::Coalesce(list) => {

@@ -268,9 +268,9 @@ impl Binder<'_> {
             .collect();
         let resolved = self.library.resolve(function, &seen)?;
         drop(seen);
-        // Beside a NULL that is written, nothing is computed.
+        // Beside a NULL that is written, nothing raises.
         let is_null = |arg: &Node| arg.constant().is_some_and(|value| value.logical_null_count() > 0);
-        if is_strict(function) && args.iter().any(is_null) {
+        if is_strict(function) && args.iter().any(is_null) && args.iter().any(|arg| arg.raises) {
             let null = scalar_to_array(&Scalar::Null, &resolved.atom)?;
             return Ok(Node::new(Kind::Constant(null), resolved.atom, true));
         }

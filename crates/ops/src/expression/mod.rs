@@ -99,6 +99,7 @@ pub(crate) use foreign::foreign_type;
 pub(crate) use format::format_array;
 pub use library::{Library, moments_and_texts};
 pub use numbers::WHOLE_QUOTIENT;
+pub(crate) use simplify::comparisons::is_written_null;
 pub use simplify::{Known, Simplifier};
 pub use types::common_type;
 pub use user::UserFunction;

@@ -184,6 +184,15 @@ fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static 
     })
 }
 
+/// Whether a call is NULL because of a NULL that is written: nothing beside that is computed.
+pub(crate) fn is_written_null(function: &str, args: &[Expr]) -> bool {
+    let is_written = |arg: &Expr| match arg {
+        Expr::Cast { input, .. } => is_null(input),
+        other => is_null(other),
+    };
+    is_strict(function) && args.iter().any(is_written)
+}
+
 /// Whether an operator gives NULL wherever an operand is NULL.
 pub(in crate::expression) fn is_strict(function: &str) -> bool {
     match Comparison::named(function) {
