@@ -95,7 +95,12 @@ pub(crate) struct Place<'p, 's> {
 }
 
 impl<'a> Binder<'a> {
-    pub(crate) fn new(catalog: &'a dyn Catalog, library: &'a Arc<Library>, moment: Moment, rules: Rules) -> Self {
+    pub(crate) fn new(
+        catalog: &'a dyn Catalog,
+        library: &'a Arc<Library>,
+        moment: Moment,
+        rules: Rules,
+    ) -> Self {
         Binder {
             fields: Fields::new(library, rules),
             catalog,
