@@ -39,6 +39,9 @@ pub(crate) enum Relation {
     Recursive(Box<Recursive>),
     /// In the step of a recursion: the tuples that the last time gave, with the fields at these positions.
     Work { recursion: Name, columns: Vec<(Name, usize)> },
+    /// Tuples that several places read, and that are others each time they are computed: all places read the same. Relations
+    /// with one `id` are one.
+    Shared { id: Name, input: Box<Relation> },
     /// Elements in place of lists: (list, element).
     Unnest { input: Box<Relation>, lists: Vec<(Name, Name)>, outer: bool },
 }
@@ -129,9 +132,10 @@ impl Relation {
         match self {
             Relation::Scan { columns, .. } => columns.iter().map(|(name, _)| name.clone()).collect(),
             Relation::Values { tuple, .. } => tuple.fields().iter().map(|field| field.name.clone()).collect(),
-            Relation::Filter { input, .. } | Relation::Sort { input, .. } | Relation::Limit { input, .. } => {
-                input.names()
-            }
+            Relation::Filter { input, .. }
+            | Relation::Sort { input, .. }
+            | Relation::Limit { input, .. }
+            | Relation::Shared { input, .. } => input.names(),
             Relation::Map { exprs, .. } => exprs.iter().map(|(name, _)| name.clone()).collect(),
             Relation::Join(join) => {
                 let mut names = join.left.names();
@@ -170,6 +174,7 @@ impl Relation {
             | Relation::Map { input, .. }
             | Relation::Sort { input, .. }
             | Relation::Limit { input, .. }
+            | Relation::Shared { input, .. }
             | Relation::Unnest { input, .. } => vec![input],
             Relation::Join(join) => vec![&join.left, &join.right],
             Relation::Aggregate(aggregate) => vec![&aggregate.input],
@@ -189,6 +194,7 @@ impl Relation {
             | Relation::Map { input, .. }
             | Relation::Sort { input, .. }
             | Relation::Limit { input, .. }
+            | Relation::Shared { input, .. }
             | Relation::Unnest { input, .. } => vec![input],
             Relation::Join(join) => {
                 let Join { left, right, .. } = &mut **join;
@@ -217,6 +223,7 @@ impl Relation {
             | Relation::Union { .. }
             | Relation::Recursive(_)
             | Relation::Work { .. }
+            | Relation::Shared { .. }
             | Relation::Unnest { .. } => Vec::new(),
         }
     }
@@ -240,6 +247,7 @@ impl Relation {
             | Relation::Union { .. }
             | Relation::Recursive(_)
             | Relation::Work { .. }
+            | Relation::Shared { .. }
             | Relation::Unnest { .. } => Vec::new(),
         }
     }

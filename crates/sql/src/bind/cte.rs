@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sqlparser::ast::{
     Cte, CteAsMaterialized, Query, SetExpr, SetOperator, TableAlias, With, visit_relations,
 };
+use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::scope::{Output, Scope};
@@ -107,13 +108,39 @@ impl Binder<'_> {
     }
 
     /// The query that a name in FROM stands for.
-    pub(super) fn defined(&mut self, definition: &Definition, outer: Option<&Scope<'_>>) -> Result<Bound> {
+    pub(super) fn defined(&mut self, definition: Rc<Definition>, outer: Option<&Scope<'_>>) -> Result<Bound> {
+        if let Some((_, bound)) = self.shared.iter().find(|(known, _)| Rc::ptr_eq(known, &definition)) {
+            let bound = bound.clone();
+            return Ok(self.read_again(bound));
+        }
         let bound = match definition.recursive {
-            true => self.recursive(definition, outer)?,
+            true => self.recursive(&definition, outer)?,
             false => self.query(&definition.query, outer, &definition.env)?,
         };
         let columns = renamed(bound.columns, &definition.alias)?;
-        Ok(Bound { columns, ..bound })
+        let bound = Bound { columns, ..bound };
+        let types = self.fields.types();
+        if !types.is_volatile(&bound.relation) || !bound.relation.parameters().is_empty() {
+            return Ok(bound);
+        }
+        // Whatever reads it reads the same tuples.
+        let id = self.fields.fresh("shared", Atom::Null);
+        let relation = Relation::Shared { id, input: Box::new(bound.relation) };
+        let bound = Bound { relation, columns: bound.columns };
+        self.shared.push((definition, bound.clone()));
+        Ok(self.read_again(bound))
+    }
+
+    /// The same tuples, with fields of their own.
+    fn read_again(&mut self, bound: Bound) -> Bound {
+        let Bound { relation, mut columns } = bound;
+        let mut exprs = Vec::with_capacity(columns.len());
+        for column in &mut columns {
+            let field = self.fields.fresh(&column.name, column.atom.clone());
+            let read = std::mem::replace(&mut column.field, field.clone());
+            exprs.push((field, Expr::Field(read)));
+        }
+        Bound { relation: Relation::Map { input: Box::new(relation), exprs }, columns }
     }
 
     /// The tuples that the last run of a recursive query gave.

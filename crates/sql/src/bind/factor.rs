@@ -102,7 +102,7 @@ impl Binder<'_> {
         if let [only] = reference.as_slice() {
             match around.env.find(only) {
                 Some(Meaning::Query(definition)) => {
-                    let bound = self.defined(&definition, around.outer)?;
+                    let bound = self.defined(definition, around.outer)?;
                     return aliased(bound, alias, table());
                 }
                 Some(Meaning::Work(work)) => return aliased(self.work_table(&work), alias, table()),

@@ -44,6 +44,7 @@ mod table_function;
 mod typed;
 mod values;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{Ident, Query, Spanned};
@@ -77,6 +78,8 @@ pub(crate) struct Binder<'a> {
     moment: Moment,
     /// Groupings so far that read nothing from outside.
     groupings: Vec<group::Known>,
+    /// Volatile common table expressions that have been read.
+    shared: Vec<(Rc<cte::Definition>, Bound)>,
     recursions: usize,
     /// Recursive queries whose steps are being bound.
     open_recursions: usize,
@@ -106,6 +109,7 @@ impl<'a> Binder<'a> {
             catalog,
             moment,
             groupings: Vec::new(),
+            shared: Vec::new(),
             recursions: 0,
             open_recursions: 0,
             view_depth: 0,

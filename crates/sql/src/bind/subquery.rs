@@ -38,8 +38,14 @@ impl Binder<'_> {
                 Some(_) => vec![value.expr],
                 None => self.finished(value)?.expr.conjuncts(),
             };
-            // What needs no subquery is tested before the joins that subqueries become.
-            if joins.len() == before { first.extend(predicates) } else { late.extend(predicates) }
+            // What needs no subquery is tested before the joins that subqueries become, unless it can raise for rows that
+            // a subquery written before it rejects.
+            let types = self.fields.types();
+            let is_free = joins.len() == before;
+            for predicate in predicates {
+                let is_first = is_free && (before == 0 || !types.stays(&predicate));
+                if is_first { first.push(predicate) } else { late.push(predicate) }
+            }
         }
         let mut steps = Vec::with_capacity(joins.len() + 2);
         if !first.is_empty() {

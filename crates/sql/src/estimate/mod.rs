@@ -159,7 +159,9 @@ fn profiled(
             join_profiles(&left, &right, join.kind, &conditions, join.mark.as_ref())
         }
         Relation::Aggregate(aggregate) => grouped(&profile(&aggregate.input), aggregate),
-        Relation::Sort { input, offset: 0, limit: None, .. } => profile(input),
+        Relation::Sort { input, offset: 0, limit: None, .. } | Relation::Shared { input, .. } => {
+            profile(input)
+        }
         Relation::Sort { input, offset, limit, .. } | Relation::Limit { input, offset, limit } => {
             let mut profile = profile(input);
             profile.components.clear();

@@ -36,11 +36,13 @@ struct Level {
     nodes: Vec<Node>,
     /// For the step of a recursion: its name, and the parameter that holds what the last run gave.
     recursion: Option<(Name, Name)>,
+    /// Shared relations so far, by their id.
+    shared: HashMap<Name, Made>,
 }
 
 impl Level {
     fn new(parameters: Tuple) -> Self {
-        Level { parameters, nodes: Vec::new(), recursion: None }
+        Level { parameters, nodes: Vec::new(), recursion: None, shared: HashMap::new() }
     }
 }
 
@@ -145,6 +147,14 @@ impl<'a> Lowering<'a> {
             Relation::Union { inputs, names } => self.union(inputs, names, needed, level),
             Relation::Recursive(recursive) => self.recursive(recursive, needed, level),
             Relation::Work { recursion, columns } => self.work(recursion, columns, needed, level),
+            Relation::Shared { id, input } => {
+                if let Some(made) = level.shared.get(id) {
+                    return Ok(made.clone());
+                }
+                let made = self.lower(input, &input.names().into_iter().collect(), level)?;
+                level.shared.insert(id.clone(), made.clone());
+                Ok(made)
+            }
             Relation::Unnest { input, lists, outer } => self.unnest(input, lists, *outer, needed, level),
         }
     }
