@@ -141,6 +141,16 @@ impl Binder<'_> {
             return Err(refuse_at(&format!("IGNORE NULLS of {name}"), function));
         }
         let ordered = OF_ORDERED.contains(&name.as_str());
+        if !within_group.is_empty() && !order_by.is_empty() {
+            let message = format!("{name} has ORDER BY among its arguments and WITHIN GROUP; one is enough");
+            return Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
+        }
+        if within_group.is_empty()
+            && function_name(function).is_some_and(|name| name.starts_with("percentile_"))
+        {
+            let message = format!("{name} needs WITHIN GROUP (ORDER BY value)");
+            return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
+        }
         let mut keys =
             self.call_keys(if within_group.is_empty() { order_by } else { within_group }, &mut place)?;
         if !within_group.is_empty() {
@@ -334,7 +344,12 @@ fn owner<'s>(made: &Made, scope: &Scope<'s>) -> Option<&'s Scope<'s>> {
     for step in &made.steps {
         parameters.extend(step.reads());
     }
-    let read = |scope: &Scope<'_>| fields.iter().chain(&parameters).any(|name| scope.has_field(name));
+    let called = |scope: &Scope<'_>, name: &Name| {
+        scope.groups.is_some_and(|groups| groups.borrow().calls.iter().any(|(known, _)| known == name))
+    };
+    let read = |scope: &Scope<'_>| {
+        fields.iter().chain(&parameters).any(|name| scope.has_field(name) || called(scope, name))
+    };
     if read(scope) || (fields.is_empty() && parameters.is_empty()) {
         return None;
     }

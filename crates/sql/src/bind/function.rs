@@ -196,6 +196,7 @@ impl Binder<'_> {
         let args = self.typed_arguments(name, args)?;
         let function = match name {
             "div" => WHOLE_QUOTIENT,
+            "substring" if args.get(1).is_some_and(|from| from.atom.is_integer()) => "substr",
             other => other,
         };
         match (function, args.len()) {

@@ -7,7 +7,10 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-use sqlparser::ast::{Expr as Ast, GroupByExpr, OrderBy, Select, Spanned};
+use sqlparser::ast::{
+    Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderBy, Select,
+    Spanned,
+};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
@@ -198,6 +201,12 @@ impl Binder<'_> {
             Ast::GroupingSets(lists) => {
                 let mut sets = Vec::new();
                 for list in lists {
+                    if let [Ast::Function(function)] = list.as_slice()
+                        && let Some(inner) = within_sets(function)
+                    {
+                        sets.extend(self.element(&inner, items, scope, groups, several)?);
+                        continue;
+                    }
                     match list.as_slice() {
                         [inner @ (Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_))] => {
                             sets.extend(self.element(inner, items, scope, groups, several)?);
@@ -429,6 +438,22 @@ impl Binder<'_> {
                 relation
             }
         }
+    }
+}
+
+/// ROLLUP or CUBE within GROUPING SETS, which the parser takes for a call.
+fn within_sets(function: &Function) -> Option<Ast> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let element = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Tuple(list))) => Some(list.clone()),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(vec![expr.clone()]),
+        _ => None,
+    };
+    let lists = list.args.iter().map(element).collect::<Option<Vec<_>>>()?;
+    match () {
+        () if is_called(function, "rollup") => Some(Ast::Rollup(lists)),
+        () if is_called(function, "cube") => Some(Ast::Cube(lists)),
+        () => None,
     }
 }
 
