@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use sqlparser::ast::{
     ExcludeSelectItem, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, SelectItem, SelectItemQualifiedWildcardKind, Spanned, WildcardAdditionalOptions,
+    ObjectName, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
@@ -273,9 +273,4 @@ fn shown_name(expr: &Ast) -> String {
         Ast::CompoundIdentifier(parts) => parts.last().map_or_else(|| expr.to_string(), normalized),
         other => other.to_string(),
     }
-}
-
-/// Where an expression is written.
-pub(super) fn place_of(expr: &Ast) -> sqlparser::tokenizer::Span {
-    expr.span()
 }

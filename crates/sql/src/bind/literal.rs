@@ -1,7 +1,8 @@
 //! Literals.
 
-use sqlparser::ast::DateTimeField;
-use sqlparser::ast::{Expr as Ast, Interval, IntervalFields, UnaryOperator, Value, ValueWithSpan};
+use sqlparser::ast::{
+    DateTimeField, Expr as Ast, Interval, IntervalFields, Spanned, UnaryOperator, Value, ValueWithSpan,
+};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result, SqlState};
 
@@ -107,7 +108,7 @@ impl Binder<'_> {
                 let message = format!(
                     "an interval needs a unit that is known; write its text in quotes: interval '{value} days'"
                 );
-                Err(placed(Error::semantic(message), super::list::place_of(value)))
+                Err(placed(Error::semantic(message), value.span()))
             }
         }
     }

@@ -8,9 +8,8 @@ use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
 
 use super::cte::Env;
-use super::list::Unnested;
 use super::scope::{Column, Output, Scope, matches};
-use super::steps::{Step, apply};
+use super::steps::apply;
 use super::typed::Typed;
 use super::{Binder, Bound, Place, placed, refuse, refuse_at};
 use crate::relation::{Key, Relation};
@@ -19,6 +18,8 @@ use crate::relation::{Key, Relation};
 #[derive(Debug, Clone)]
 pub(crate) struct SortKey {
     pub(crate) value: Typed,
+    /// The item of the list that it is.
+    pub(crate) item: Option<usize>,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
     pub(crate) place: Tokens,
@@ -32,44 +33,46 @@ pub(super) fn direction(options: &OrderByOptions) -> (bool, bool) {
 }
 
 impl Binder<'_> {
-    /// The keys that sort a SELECT; some expressions are `known` already.
+    /// The keys that sort a SELECT with this list, whose items are `written` so; some expressions are `known` already.
     pub(super) fn sort_keys(
         &mut self,
         order_by: &OrderBy,
         list: &[(Rc<str>, Typed)],
+        written: &[Option<&Ast>],
         known: &[(&Ast, &Typed)],
-        scope: &Scope<'_>,
-        steps: &mut Vec<Step>,
-        unnests: &mut Vec<Unnested>,
+        place: &mut Place<'_, '_>,
     ) -> Result<Vec<SortKey>> {
         let exprs = match keys_of(order_by)? {
-            Keys::All(options) => return Ok(all(list.iter().map(|(_, value)| value.clone()), options)),
+            Keys::All(options) => return Ok(all(list, options)),
             Keys::Exprs(exprs) => exprs,
         };
         let mut keys = Vec::with_capacity(exprs.len());
         for OrderByExpr { expr, options, with_fill } in exprs {
             refuse(with_fill.is_some(), "WITH FILL", expr.span())?;
-            let named = match self.by_position(expr, list, "ORDER BY")? {
-                Some(value) => Some(value),
+            let named = match position(expr, list.len(), "ORDER BY")? {
+                Some(at) => Some(at),
                 None => by_name(expr, list)?,
             };
-            let written = known.iter().find(|(known, _)| *known == expr).map(|(_, value)| (*value).clone());
-            let value = match named.or(written) {
-                Some(value) => value,
-                None => {
-                    let unnests = Some(&mut *unnests);
-                    self.expr(expr, &mut Place { scope, steps: &mut *steps, clause: "ORDER BY", unnests })?
-                }
+            // What is written like an item is that item, also where its value is volatile.
+            let item = named.or_else(|| written.iter().position(|item| *item == Some(expr)));
+            let known = known.iter().find(|(known, _)| *known == expr).map(|(_, value)| (*value).clone());
+            let value = match item.and_then(|at| list.get(at)) {
+                Some((_, value)) => value.clone(),
+                None => match known {
+                    Some(value) => value,
+                    None => self.expr(expr, place)?,
+                },
             };
-            keys.push(self.key(value, options, expr.span())?);
+            let (descending, nulls_first) = direction(options);
+            keys.push(SortKey {
+                value: self.known(value)?,
+                item,
+                descending,
+                nulls_first,
+                place: expr.span(),
+            });
         }
         Ok(keys)
-    }
-
-    /// A key that can sort.
-    pub(super) fn key(&self, value: Typed, options: &OrderByOptions, place: Tokens) -> Result<SortKey> {
-        let (descending, nulls_first) = direction(options);
-        Ok(SortKey { value: self.known(value)?, descending, nulls_first, place })
     }
 
     /// The result whose position a number is; none for what is no number.
@@ -100,13 +103,9 @@ impl Binder<'_> {
             .collect();
         let mut scope = Scope::empty(outer, env.clone());
         scope.columns = Rc::new(columns.iter().map(as_column).collect());
-        let (mut steps, mut unnests) = (Vec::new(), Vec::new());
-        let keys = self.sort_keys(order_by, &list, &[], &scope, &mut steps, &mut unnests)?;
-        if let Some(key) = keys.first()
-            && !unnests.is_empty()
-        {
-            return Err(placed(Error::unsupported("unnest in ORDER BY is not supported"), key.place));
-        }
+        let mut steps = Vec::new();
+        let place = &mut Place { scope: &scope, steps: &mut steps, clause: "ORDER BY", unnests: None };
+        let keys = self.sort_keys(order_by, &list, &[], &[], place)?;
         relation = apply(relation, steps);
         let mut sorted = Vec::with_capacity(keys.len());
         for key in keys {
@@ -147,21 +146,25 @@ fn keys_of(order_by: &OrderBy) -> Result<Keys<'_>> {
     }
 }
 
-fn all(values: impl Iterator<Item = Typed>, options: &OrderByOptions) -> Vec<SortKey> {
+fn all(list: &[(Rc<str>, Typed)], options: &OrderByOptions) -> Vec<SortKey> {
     let (descending, nulls_first) = direction(options);
-    values.map(|value| SortKey { value, descending, nulls_first, place: Tokens::empty() }).collect()
+    let key = |(at, (_, value)): (usize, &(Rc<str>, Typed))| {
+        let (value, item) = (value.clone(), Some(at));
+        SortKey { value, item, descending, nulls_first, place: Tokens::empty() }
+    };
+    list.iter().enumerate().map(key).collect()
 }
 
 /// The result that is called as a plain name says; none for other expressions.
-fn by_name(expr: &Ast, list: &[(Rc<str>, Typed)]) -> Result<Option<Typed>> {
+fn by_name(expr: &Ast, list: &[(Rc<str>, Typed)]) -> Result<Option<usize>> {
     let Ast::Identifier(name) = expr else { return Ok(None) };
     for exact in [true, false] {
-        let found = list.iter().filter(|(known, _)| matches(name, known, exact)).map(|(_, value)| value);
-        let found: Vec<&Typed> = found.collect();
+        let found = list.iter().enumerate().filter(|(_, (known, _))| matches(name, known, exact));
+        let found: Vec<(usize, &Typed)> = found.map(|(at, (_, value))| (at, value)).collect();
         match found[..] {
             [] => {}
-            [first, ref rest @ ..] if rest.iter().all(|other| other.expr == first.expr) => {
-                return Ok(Some(first.clone()));
+            [(at, first), ref rest @ ..] if rest.iter().all(|(_, other)| other.expr == first.expr) => {
+                return Ok(Some(at));
             }
             [..] => {
                 let message = format!("ORDER BY {} is ambiguous: several results are called so", name.value);

@@ -50,7 +50,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) results: Vec<(Arc<str>, Typed)>,
 }
 
-/// What a name stands for, and how many queries further out.
+/// What a name stands for.
 pub(crate) struct Found {
     pub(crate) value: Typed,
     /// How many of the name's parts it takes; those behind are fields of a struct.
@@ -194,7 +194,7 @@ impl<'a> Scope<'a> {
         self.columns.iter().any(test) || self.outer.is_some_and(|outer| outer.any(test))
     }
 
-    /// The fields of all columns.
+    /// Whether a field is one of these columns.
     pub(crate) fn has_field(&self, field: &Name) -> bool {
         self.columns.iter().any(|column| column.field == *field)
     }

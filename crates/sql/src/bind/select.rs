@@ -60,7 +60,10 @@ impl Binder<'_> {
                     Some(Distinct::On(exprs)) => exprs.iter().zip(&distinct_on).collect(),
                     _ => Vec::new(),
                 };
-                self.sort_keys(order_by, &list, &on, &scope, &mut above, &mut unnests)?
+                let written: Vec<Option<&Ast>> = items.iter().map(|item| item.expr).collect();
+                let unnests = Some(&mut unnests);
+                let place = &mut Place { scope: &scope, steps: &mut above, clause: "ORDER BY", unnests };
+                self.sort_keys(order_by, &list, &written, &on, place)?
             }
             None => Vec::new(),
         };
@@ -110,6 +113,9 @@ impl Binder<'_> {
             for expr in step.exprs_mut() {
                 self.simplify(expr)?;
             }
+            if let Step::Filter(predicates) = step {
+                *predicates = predicates.iter().flat_map(Expr::conjuncts).collect();
+            }
         }
         unnests.iter_mut().try_for_each(|unnest| grouped.rewrite(&mut unnest.list.expr))
     }
@@ -130,7 +136,7 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let mut computed = Computed::default();
         let columns = computed.outputs(self, list);
-        let keys = computed.keys(self, keys);
+        let keys = computed.keys(self, keys, &columns);
         let relation = computed.over(relation);
         Ok(Bound { relation: sorted(relation, keys), columns })
     }
@@ -144,11 +150,13 @@ impl Binder<'_> {
         let mut computed = Computed::default();
         let columns = computed.outputs(self, list);
         let mut order = Vec::with_capacity(keys.len());
-        for SortKey { mut value, descending, nulls_first, place } in keys {
+        for SortKey { mut value, item, descending, nulls_first, place } in keys {
             if matches!(value.expr, Expr::Constant(..)) {
                 continue;
             }
-            if !computed.rewrite(&mut value.expr) {
+            if let Some(column) = item.and_then(|at| columns.get(at)) {
+                value.expr = Expr::Field(column.field.clone());
+            } else if !computed.rewrite(&mut value.expr) {
                 let message = "with SELECT DISTINCT, what ORDER BY names must stand in the list of SELECT";
                 let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
                 return Err(placed(error, place));
@@ -171,7 +179,7 @@ impl Binder<'_> {
         let mut columns = computed.outputs(self, list);
         let on: Vec<Name> = on.into_iter().map(|key| computed.field(self, "key", key)).collect();
         let places: Vec<_> = keys.iter().map(|key| key.place).collect();
-        let keys = computed.keys(self, keys);
+        let keys = computed.keys(self, keys, &columns);
         let is_on = |key: &Key| matches!(&key.expr, Expr::Field(name) if on.contains(name));
         let first = keys.iter().take_while(|key| is_on(key)).count();
         let named = |name: &Name| {
@@ -288,13 +296,16 @@ impl Computed {
     }
 
     /// Keys as fields; constants sort nothing.
-    fn keys(&mut self, binder: &mut Binder<'_>, keys: Vec<SortKey>) -> Vec<Key> {
+    fn keys(&mut self, binder: &mut Binder<'_>, keys: Vec<SortKey>, columns: &[Output]) -> Vec<Key> {
         let mut sorted: Vec<Key> = Vec::with_capacity(keys.len());
-        for SortKey { value, descending, nulls_first, place: _ } in keys {
+        for SortKey { value, item, descending, nulls_first, place: _ } in keys {
             if matches!(value.expr, Expr::Constant(..)) {
                 continue;
             }
-            let expr = Expr::Field(self.field(binder, "key", value));
+            let expr = match item.and_then(|at| columns.get(at)) {
+                Some(column) => Expr::Field(column.field.clone()),
+                None => Expr::Field(self.field(binder, "key", value)),
+            };
             sorted.push(Key { expr, descending, nulls_first });
         }
         sorted
