@@ -6,6 +6,7 @@ mod cancelling;
 mod concurrent;
 mod estimates;
 mod files;
+mod functions;
 mod key_filters;
 mod memory_tables;
 mod mutations;

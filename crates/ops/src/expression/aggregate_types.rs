@@ -7,6 +7,34 @@ use tessera_types::{Atom, Error, Result, Slot, SqlState};
 
 use super::foreign::{foreign_type, from_datafusion};
 
+/// The aggregates that are ours, but for those that merge others.
+pub(super) const NAMES: [&str; 24] = [
+    "any_value",
+    "avg",
+    "bool_and",
+    "bool_or",
+    "count",
+    "every",
+    "max",
+    "mean",
+    "min",
+    "mode",
+    "percentile_cont",
+    "percentile_disc",
+    "quantile_cont",
+    "quantile_disc",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "string_agg",
+    "sum",
+    "var",
+    "var_pop",
+    "var_population",
+    "var_samp",
+    "variance",
+];
+
 /// The type of the aggregates that are ours; none for others.
 pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, bool)>> {
     let wrong = |hint: &str| {

@@ -12,19 +12,21 @@ use tessera_types::{Atom, Error, Result, SqlState};
 use super::arithmetic::{Operation, resolve_binary, resolve_unary};
 use super::cast::cast_raises;
 use super::compare::{Compare, Comparison};
+use super::offered::{is_left_out, is_offered};
 use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
 use super::{
-    aggregate_types, bits, compare, extremes, foreign, like, list_numbers, math, moments, nullif, numbers,
-    quantified, rounding, substr, text, texts,
+    about, aggregate_types, bits, compare, extremes, foreign, like, list_numbers, lists, math, moments,
+    nullif, numbers, patterns, quantified, rounding, substr, text, texts,
 };
 
 /// Functions of ours that are found by their names alone.
 const OWN: [&str; 3] = ["neg", "abs", "concat_op"];
 
 /// Other names of functions, DuckDB's.
-const ALIASES: [(&str, &str); 9] = [
+const ALIASES: [(&str, &str); 10] = [
+    ("list_min", "array_min"),
     ("lcase", "lower"),
     ("ucase", "upper"),
     ("len", "character_length"),
@@ -38,9 +40,15 @@ const ALIASES: [(&str, &str); 9] = [
 
 /// Functions of dates, times, text and bytes, which stand before DataFusion's of the same names.
 pub fn moments_and_texts() -> impl Iterator<Item = &'static str> {
-    let others = ["to_timestamp", "generate_series", "range", "like", "ilike"];
+    let others = ["generate_series", "range", "like", "ilike"];
     let aliases = ALIASES.iter().map(|(alias, _)| *alias);
-    moments::NAMES.iter().chain(texts::NAMES).copied().chain(others).chain(aliases)
+    let own = moments::NAMES
+        .iter()
+        .chain(texts::NAMES)
+        .chain(patterns::NAMES)
+        .chain(about::NAMES)
+        .chain(lists::NAMES);
+    own.copied().chain(others).chain(aliases)
 }
 
 /// The functions expressions can call: ours first, then DataFusion's, then those of users.
@@ -81,6 +89,7 @@ impl Library {
         for udf in super::bytes::functions() {
             scalars.insert(udf.name().to_string(), udf);
         }
+        scalars.retain(|name, _| !is_left_out(name));
         let mut aggregates = HashMap::new();
         for udf in datafusion_functions_aggregate::all_default_aggregate_functions() {
             for alias in udf.aliases() {
@@ -126,6 +135,18 @@ impl Library {
         let own =
             OWN.into_iter().chain(Library::own_functions()).chain(moments_and_texts()).map(String::from);
         let mut names: Vec<String> = own.chain(self.scalars.keys().cloned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The names of all functions and aggregates that SQL may call.
+    pub fn offered(&self) -> Vec<String> {
+        let scalars = self.scalar_names().into_iter();
+        let aggregates = self.aggregates.keys().cloned();
+        let own = aggregate_types::NAMES.into_iter().map(String::from);
+        let mut names: Vec<String> = scalars.chain(aggregates).chain(own).collect();
+        names.retain(|name| is_offered(name));
         names.sort();
         names.dedup();
         names
@@ -194,7 +215,12 @@ impl Library {
         if let Some(resolved) = own {
             return resolved;
         }
-        if let Some(resolved) = moments::resolve(name, args).or_else(|| texts::resolve(name, args)) {
+        let own = moments::resolve(name, args)
+            .or_else(|| texts::resolve(name, args))
+            .or_else(|| patterns::resolve(name, args))
+            .or_else(|| about::resolve(name, args))
+            .or_else(|| lists::resolve(name, args));
+        if let Some(resolved) = own {
             return resolved;
         }
         match name {
@@ -213,6 +239,10 @@ impl Library {
                     .any(|arg| matches!(arg.atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))) =>
             {
                 return extremes::resolve(name, args);
+            }
+            // As in DuckDB, NULL is no value here.
+            "array_distinct" | "list_distinct" => {
+                return self.foreign(name, args).map(lists::without_nulls);
             }
             "character_length" if args.first().is_some_and(|arg| *arg.atom == Atom::Bytes) => {
                 return self.foreign("octet_length", args);

@@ -19,6 +19,7 @@
 //! # Ok::<(), tessera_types::Error>(())
 //! ```
 
+mod about;
 mod aggregate_types;
 mod arithmetic;
 mod bind;
@@ -44,17 +45,20 @@ mod kernel;
 mod library;
 mod like;
 mod list_numbers;
+mod lists;
 mod logic;
 mod long;
 mod math;
 mod moments;
 mod nullif;
 mod numbers;
+mod offered;
 pub(crate) mod one_nan;
 mod parse;
 mod parse_float;
 mod parse_interval;
 mod parse_list;
+mod patterns;
 pub mod plain;
 mod quantified;
 mod rounding;
@@ -100,6 +104,7 @@ pub(crate) use format::format_array;
 pub use library::{Library, moments_and_texts};
 pub use numbers::WHOLE_QUOTIENT;
 pub(crate) use simplify::comparisons::is_written_null;
+pub use offered::{is_found, is_left_out, is_offered};
 pub use simplify::{Known, Simplifier};
 pub use types::common_type;
 pub use user::UserFunction;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::*;
 use arrow::datatypes::*;
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, Error, Result, SqlState, TimeUnit};
+use tessera_types::{Atom, DECIMAL64_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
 
 use super::kernel::{Argument, Kernel, unexpected};
 use super::types::{Arg, Resolved, wrong_arguments};
@@ -70,6 +70,8 @@ pub(crate) enum Out {
     Text(String),
     Bytes(Vec<u8>),
     Interval(IntervalMonthDayNano),
+    /// The digits of a decimal, of the function's scale.
+    Decimal(i128),
     /// A list of texts, some of them NULL.
     Texts(Vec<Option<String>>),
 }
@@ -252,9 +254,12 @@ impl Rowwise {
             }};
         }
         macro_rules! whole {
-            ($type:ty) => {{
+            ($type:ty) => {
+                whole!($type, out)
+            };
+            ($type:ty, $out:expr) => {{
                 type N = <$type as ArrowPrimitiveType>::Native;
-                let values = out.into_iter().map(|value| match value {
+                let values = $out.into_iter().map(|value| match value {
                     Out::Null => Ok(None),
                     Out::Whole(value) => N::try_from(value).map(Some).map_err(|_| wrong()),
                     _ => Err(wrong()),
@@ -273,6 +278,20 @@ impl Rowwise {
             Atom::Date => whole!(Date32Type),
             Atom::Time(_) => whole!(Time64MicrosecondType),
             Atom::Timestamp(..) => whole!(TimestampMicrosecondType),
+            Atom::Decimal(precision, _) if *precision <= DECIMAL64_PRECISION_MAX => {
+                let narrow = |value: i128| i64::try_from(value).map(Out::Whole).map_err(|_| wrong());
+                let out = out.into_iter().map(|value| match value {
+                    Out::Decimal(value) => narrow(value),
+                    value => Ok(value),
+                });
+                let out = out.collect::<Result<Vec<_>>>()?;
+                whole!(Decimal64Type, out)
+            }
+            Atom::Decimal(..) => {
+                let array = collect!(Decimal128Array, Out::Decimal(value) => value);
+                let array = array.as_primitive::<Decimal128Type>().clone();
+                Arc::new(array.with_data_type(self.atom.arrow()))
+            }
             Atom::List(_) => {
                 let DataType::List(field) = self.atom.arrow() else { return Err(wrong()) };
                 let mut builder = ListBuilder::new(StringViewBuilder::new()).with_field(field);

@@ -9,9 +9,9 @@ use crate::expression::parse_interval::{Unit, interval};
 use crate::expression::rowwise::{MICROSECONDS, Out, signature, strict, takes};
 use crate::expression::types::{Arg, Resolved, wrong_arguments};
 
-pub(super) const DAYS: [&str; 7] =
+pub(crate) const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-pub(super) const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",

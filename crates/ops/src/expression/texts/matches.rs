@@ -107,8 +107,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         "regexp_full_match" => {
             let casts = optional(name, args, 2, &[Atom::String])?;
             Ok(strict(Atom::Boolean, args, casts, move |given| {
-                let whole = format!("^(?:{})$", given[1].text());
-                let regex = last.compile(&whole, flags(given.get(2), true)?)?;
+                let regex = last.compile(given[1].text(), flags(given.get(2), true)?.of_whole())?;
                 Ok(Out::Boolean(regex.is_match(given[0].text())))
             }))
         }
@@ -175,6 +174,8 @@ fn nth(
     }
     let skipped = usize::try_from(number - 1).unwrap_or(usize::MAX);
     let found = all(regex, text, start).nth(skipped);
+    // Where there are no groups, the whole match is the first.
+    let group = if regex.captures_len() == 1 && group == 1 { 0 } else { group };
     let group = usize::try_from(group).unwrap_or(usize::MAX);
     Ok(found.and_then(|captures| captures.get(group)).map(|part| (part.start(), part.end())))
 }

@@ -20,6 +20,8 @@ pub(crate) struct Flags {
     dot_matches_line_ends: bool,
     extended: bool,
     literal: bool,
+    /// It matches the whole text.
+    whole: bool,
 }
 
 impl Default for Flags {
@@ -31,6 +33,7 @@ impl Default for Flags {
             dot_matches_line_ends: true,
             extended: false,
             literal: false,
+            whole: false,
         }
     }
 }
@@ -41,11 +44,21 @@ impl Flags {
         Flags { ignore_case, ..Flags::default() }
     }
 
+    /// The same, for the whole text.
+    pub(crate) fn of_whole(self) -> Flags {
+        Flags { whole: true, ..self }
+    }
+
     /// # Errors
     /// A letter that is none.
     pub(crate) fn read(text: &str) -> Result<Flags> {
         let mut flags = Flags::default();
         for letter in text.chars() {
+            if matches!(letter, 'b' | 'e') {
+                return Err(Error::unsupported(format!(
+                    "the regular expression option '{letter}' (basic or extended expressions)"
+                )));
+            }
             flags.add(letter).map_err(|()| {
                 fault(
                     format!("invalid regular expression option: \"{letter}\""),
@@ -68,7 +81,6 @@ impl Flags {
             'x' => self.extended = true,
             't' => self.extended = false,
             'q' => self.literal = true,
-            'e' | 'b' => {}
             _ => return Err(()),
         }
         Ok(())
@@ -97,7 +109,11 @@ pub(crate) fn compile(pattern: &str, mut flags: Flags) -> Result<Regex> {
         }
         body = rest;
     }
-    let translated = if flags.literal { regex::escape(body) } else { translated(body)? };
+    let translated = match flags.literal {
+        true => regex::escape(body),
+        false => Translation::of(body, &flags)?,
+    };
+    let translated = if flags.whole { format!("\\A(?:{translated})\\z") } else { translated };
     RegexBuilder::new(&translated)
         .case_insensitive(flags.ignore_case)
         .multi_line(flags.lines)
@@ -120,98 +136,232 @@ fn invalid(pattern: &str, why: &str) -> Error {
     fault(format!("invalid regular expression '{pattern}': {why}"), SqlState::INVALID_REGULAR_EXPRESSION)
 }
 
-/// The pattern with the library's escapes.
-fn translated(pattern: &str) -> Result<String> {
-    let mut out = String::with_capacity(pattern.len() + 8);
-    let mut rest = pattern;
-    let mut in_brackets = false;
-    while let Some(character) = rest.chars().next() {
-        let after = &rest[character.len_utf8()..];
-        if !in_brackets && let Some(behind) = rest.strip_prefix("[[:<:]]") {
-            out.push_str("\\b{start}");
-            rest = behind;
-            continue;
-        }
-        if !in_brackets && let Some(behind) = rest.strip_prefix("[[:>:]]") {
-            out.push_str("\\b{end}");
-            rest = behind;
-            continue;
-        }
-        rest = after;
-        match character {
-            '\\' => {
-                let Some(escaped) = after.chars().next() else {
-                    return Err(invalid(pattern, "it ends with a backslash"));
-                };
-                rest = &after[escaped.len_utf8()..];
-                escape(escaped, in_brackets, &mut rest, &mut out);
-            }
-            '[' if !in_brackets => {
-                in_brackets = true;
-                out.push('[');
-                if let Some(behind) = rest.strip_prefix('^') {
-                    out.push('^');
-                    rest = behind;
-                }
-                if let Some(behind) = rest.strip_prefix(']') {
-                    out.push_str("\\]");
-                    rest = behind;
-                }
-            }
-            '[' if rest.starts_with(':') => match rest.find(":]") {
-                Some(end) => {
-                    out.push('[');
-                    out.push_str(&rest[..end + 2]);
-                    rest = &rest[end + 2..];
-                }
-                None => return Err(invalid(pattern, "brackets [] not balanced")),
-            },
-            '[' | '&' | '~' if in_brackets => out.extend(['\\', character]),
-            ']' if in_brackets => {
-                in_brackets = false;
-                out.push(']');
-            }
-            // A brace that no number follows stands for itself.
-            '{' if !in_brackets && !rest.starts_with(|c: char| c.is_ascii_digit()) => out.push_str("\\{"),
-            _ => out.push(character),
-        }
-    }
-    Ok(out)
+/// A pattern on its way to the library's form.
+struct Translation<'a> {
+    pattern: &'a str,
+    rest: &'a str,
+    out: String,
+    /// Whether something stands before that can be repeated.
+    repeatable: bool,
+    flags: &'a Flags,
 }
 
-/// What stands behind a backslash.
-fn escape(escaped: char, in_brackets: bool, rest: &mut &str, out: &mut String) {
-    let mut digits = |count: usize| {
-        let taken: String = rest.chars().take(count).take_while(char::is_ascii_hexdigit).collect();
-        *rest = &rest[taken.len()..];
-        taken
-    };
-    match escaped {
-        'm' if !in_brackets => out.push_str("\\b{start}"),
-        'M' if !in_brackets => out.push_str("\\b{end}"),
-        'y' if !in_brackets => out.push_str("\\b"),
-        'Y' if !in_brackets => out.push_str("\\B"),
-        'Z' if !in_brackets => out.push_str("\\z"),
-        'b' => out.push_str("\\x08"),
-        'B' => out.push_str("\\\\"),
-        'e' => out.push_str("\\x1b"),
-        '0' => out.push_str("\\x00"),
-        'u' => {
-            let digits = digits(4);
-            out.push_str(&format!("\\u{{{digits}}}"));
+/// A repetition of at most so often.
+const REPETITIONS_MAX: u32 = 255;
+
+impl Translation<'_> {
+    fn of(pattern: &str, flags: &Flags) -> Result<String> {
+        let out = String::with_capacity(pattern.len() + 8);
+        let mut translation = Translation { pattern, rest: pattern, out, repeatable: false, flags };
+        while !translation.rest.is_empty() {
+            translation.step()?;
         }
-        'U' => {
-            let digits = digits(8);
-            out.push_str(&format!("\\u{{{digits}}}"));
+        Ok(translation.out)
+    }
+
+    fn invalid(&self, why: &str) -> Error {
+        invalid(self.pattern, why)
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let mut characters = self.rest.chars();
+        let next = characters.next();
+        self.rest = characters.as_str();
+        next
+    }
+
+    /// Whether the rest begins with something, which is then passed.
+    fn passes(&mut self, text: &str) -> bool {
+        let behind = self.rest.strip_prefix(text);
+        self.rest = behind.unwrap_or(self.rest);
+        behind.is_some()
+    }
+
+    fn step(&mut self) -> Result<()> {
+        for (name, boundary) in [("[[:<:]]", "\\b{start}"), ("[[:>:]]", "\\b{end}")] {
+            if self.passes(name) {
+                self.out.push_str(boundary);
+                self.repeatable = false;
+                return Ok(());
+            }
         }
-        'x' => {
-            let digits = digits(8);
-            out.push_str(&format!("\\x{{{digits}}}"));
+        let Some(character) = self.next() else { return Ok(()) };
+        match character {
+            '\\' => self.escape(false)?,
+            '[' => {
+                self.brackets()?;
+                self.repeatable = true;
+            }
+            '(' => {
+                let looks = ["?=", "?!", "?<=", "?<!"].iter().any(|look| self.rest.starts_with(look));
+                if self.rest.starts_with('?') && !looks && !self.rest.starts_with("?:") {
+                    return Err(self.invalid("quantifier operand invalid"));
+                }
+                self.out.push('(');
+                // The mark of a group that captures nothing is no repetition.
+                if self.passes("?") {
+                    self.out.push('?');
+                }
+                self.repeatable = false;
+            }
+            '*' | '+' | '?' => self.repeat(&character.to_string())?,
+            '{' if self.rest.starts_with(|c: char| c.is_ascii_digit()) => {
+                let count = self.count()?;
+                self.repeat(&count)?;
+            }
+            // A brace that no number follows stands for itself.
+            '{' => {
+                self.out.push_str("\\{");
+                self.repeatable = true;
+            }
+            // A comment up to the end of its line.
+            '#' if self.flags.extended => {
+                self.rest = self.rest.split_once('\n').map_or("", |(_, behind)| behind);
+            }
+            '^' | '$' | '|' => {
+                self.out.push(character);
+                self.repeatable = false;
+            }
+            _ => {
+                self.out.push(character);
+                self.repeatable = !(self.flags.extended && character.is_whitespace()) || self.repeatable;
+            }
         }
-        // Letters and digits mean something; other characters stand for themselves.
-        _ if escaped.is_ascii_alphanumeric() => out.extend(['\\', escaped]),
-        _ if escaped.is_ascii_punctuation() && !matches!(escaped, '<' | '>') => out.extend(['\\', escaped]),
-        _ => out.push(escaped),
+        Ok(())
+    }
+
+    /// A repetition, which may be lazy, but not be repeated.
+    fn repeat(&mut self, count: &str) -> Result<()> {
+        if !self.repeatable {
+            return Err(self.invalid("quantifier operand invalid"));
+        }
+        self.out.push_str(count);
+        if self.passes("?") {
+            self.out.push('?');
+        }
+        self.repeatable = false;
+        Ok(())
+    }
+
+    /// `{2}`, `{2,}` or `{2,3}`, whose brace has been passed.
+    fn count(&mut self) -> Result<String> {
+        let wrong = || invalid(self.pattern, "invalid repetition count(s)");
+        let (inner, behind) =
+            self.rest.split_once('}').ok_or_else(|| self.invalid("braces {} not balanced"))?;
+        let number = |text: &str| text.parse().ok().filter(|number: &u32| *number <= REPETITIONS_MAX);
+        let (least, most) = inner.split_once(',').unwrap_or((inner, inner));
+        let least = number(least).ok_or_else(wrong)?;
+        if !most.is_empty() && number(most).is_none_or(|most| most < least) {
+            return Err(wrong());
+        }
+        self.rest = behind;
+        Ok(format!("{{{inner}}}"))
+    }
+
+    /// A bracket expression whose first bracket has been passed. Its characters are escaped, as the library has operators of
+    /// sets.
+    fn brackets(&mut self) -> Result<()> {
+        self.out.push('[');
+        if self.passes("^") {
+            self.out.push('^');
+            if !self.flags.dot_matches_line_ends {
+                self.out.push_str("\\n");
+            }
+        }
+        let mut first = true;
+        loop {
+            let Some(character) = self.next() else { return Err(self.invalid("brackets [] not balanced")) };
+            match character {
+                ']' if !first => break,
+                '[' if self.passes(":") => {
+                    let Some((name, behind)) = self.rest.split_once(":]") else {
+                        return Err(self.invalid("brackets [] not balanced"));
+                    };
+                    self.out.push_str(&format!("[:{name}:]"));
+                    self.rest = behind;
+                }
+                '[' if self.rest.starts_with(['.', '=']) => {
+                    let mark = self.next().unwrap_or_default();
+                    let single = self.next().unwrap_or_default();
+                    if !self.passes(&format!("{mark}]")) {
+                        return Err(self.invalid("invalid collating element"));
+                    }
+                    self.literal(single);
+                }
+                '\\' => self.escape(true)?,
+                // Between two ends it makes a range.
+                '-' if !first && !self.rest.starts_with(']') => {
+                    self.out.push('-');
+                    if self.passes("-") {
+                        self.literal('-');
+                    }
+                }
+                other => self.literal(other),
+            }
+            first = false;
+        }
+        self.out.push(']');
+        Ok(())
+    }
+
+    /// A character that stands for itself.
+    fn literal(&mut self, character: char) {
+        if character.is_ascii_punctuation() && !matches!(character, '<' | '>') {
+            self.out.push('\\');
+        } else if character.is_ascii_whitespace() && self.flags.extended {
+            self.out.push_str(&format!("\\x{{{:x}}}", u32::from(character)));
+            return;
+        }
+        self.out.push(character);
+    }
+
+    /// What stands behind a backslash.
+    fn escape(&mut self, in_brackets: bool) -> Result<()> {
+        let Some(escaped) = self.next() else { return Err(self.invalid("it ends with a backslash")) };
+        let boundary = match escaped {
+            _ if in_brackets => None,
+            'm' => Some("\\b{start}"),
+            'M' => Some("\\b{end}"),
+            'y' => Some("\\b"),
+            'Y' => Some("\\B"),
+            'A' => Some("\\A"),
+            'Z' => Some("\\z"),
+            _ => None,
+        };
+        self.repeatable = boundary.is_none();
+        if let Some(boundary) = boundary {
+            self.out.push_str(boundary);
+            return Ok(());
+        }
+        match escaped {
+            'b' => self.out.push_str("\\x08"),
+            'B' => self.out.push_str("\\\\"),
+            'e' => self.out.push_str("\\x1b"),
+            '0' => self.out.push_str("\\x00"),
+            'c' => {
+                let Some(control) = self.next() else { return Err(self.invalid("invalid escape")) };
+                self.out.push_str(&format!("\\x{{{:x}}}", u32::from(control) & 31));
+            }
+            'u' | 'U' | 'x' => {
+                let most = if escaped == 'u' { 4 } else { 8 };
+                let digits: String =
+                    self.rest.chars().take(most).take_while(char::is_ascii_hexdigit).collect();
+                self.rest = &self.rest[digits.len()..];
+                if digits.is_empty() || (escaped != 'x' && digits.len() < most) {
+                    return Err(self.invalid("invalid escape \\ sequence"));
+                }
+                self.out.push_str(&format!("\\x{{{digits}}}"));
+            }
+            // Letters and digits mean something; other characters stand for themselves.
+            'a' | 'd' | 'D' | 'f' | 'n' | 'r' | 's' | 'S' | 't' | 'v' | 'w' | 'W' | '1'..='9' => {
+                self.out.extend(['\\', escaped]);
+            }
+            _ if escaped.is_ascii_alphanumeric() => {
+                return Err(self.invalid("invalid escape \\ sequence"));
+            }
+            _ => self.literal(escaped),
+        }
+        Ok(())
     }
 }
 
@@ -260,12 +410,22 @@ mod tests {
             ("a-b", "[\\-]", "", true),
             ("7", "[[:digit:]]", "", true),
             ("a b", "a b", "x", false),
+            ("\nb", "[^a]b", "n", false),
+            ("-", "[+--]", "", true),
+            ("=", "[[=a=]=]", "", true),
+            ("b", "[a-c-]", "", true),
+            ("a", "[[.a.]]", "", true),
+            ("\x01", "\\cA", "", true),
         ] {
             let flags = Flags::read(flags).unwrap();
             assert_eq!(compile(pattern, flags).unwrap().is_match(text), expected, "'{text}' ~ '{pattern}'");
         }
         assert_eq!(compile("(", Flags::default()).unwrap_err().sql_state().as_str(), "2201B");
         assert_eq!(compile("(a)\\1", Flags::default()).unwrap_err().sql_state().as_str(), "0A000");
-        assert!(Flags::read("z").is_err());
+        for pattern in ["a**", "^*", "(?P<n>a)", "a(?i)b", "a{300}", "a{3,2}", "*a", "\\q", "[a"] {
+            let error = compile(pattern, Flags::default()).unwrap_err();
+            assert_eq!(error.sql_state().as_str(), "2201B", "{pattern}");
+        }
+        assert!(Flags::read("z").is_err() && Flags::read("b").is_err());
     }
 }

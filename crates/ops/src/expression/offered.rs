@@ -1,0 +1,101 @@
+//! Which functions of the library users can call.
+
+use super::{compare, quantified};
+
+/// Functions that only the planner calls, for what has a syntax of its own. SQL does not know their names.
+const INTERNAL: &[&str] = &[
+    "array_element",
+    "bytes_text",
+    "concat_op",
+    "get_field",
+    "make_array",
+    "make_list",
+    "merge_avg",
+    "merge_count",
+    "merge_sum",
+    "named_struct",
+    "neg",
+    "struct",
+    "whole_quotient",
+];
+
+/// Functions of DataFusion's that are not offered: neither PostgreSQL nor DuckDB has them, or what they have of that name
+/// means something else.
+const LEFT_OUT: &[&str] = &[
+    "any_match",
+    "array_add",
+    "array_any_match",
+    "array_compact",
+    "array_empty",
+    "array_normalize",
+    "array_push_front",
+    "array_remove_n",
+    "array_replace_n",
+    "array_scale",
+    "array_subtract",
+    "arrow_field",
+    "arrow_metadata",
+    "arrow_try_cast",
+    "cast_to_type",
+    "date_format",
+    "digest",
+    "empty",
+    "file_row_index",
+    "find_in_set",
+    "from_unixtime",
+    "input_file_name",
+    "iszero",
+    "list_add",
+    "list_any_match",
+    "list_compact",
+    "list_empty",
+    "list_normalize",
+    "list_push_front",
+    "list_remove_n",
+    "list_replace_n",
+    "list_scale",
+    "list_subtract",
+    "nanvl",
+    "rand",
+    "string_to_list",
+    "substr_index",
+    "substring_index",
+    "to_local_time",
+    "to_time",
+    "to_timestamp_micros",
+    "to_timestamp_millis",
+    "to_timestamp_nanos",
+    "to_timestamp_seconds",
+    "to_unixtime",
+    "try_cast_to_type",
+    "union_extract",
+    "union_tag",
+    "with_metadata",
+];
+
+/// Whether the library leaves a function of DataFusion's out.
+pub fn is_left_out(name: &str) -> bool {
+    LEFT_OUT.contains(&name)
+}
+
+/// Functions that the planner writes into the text's own tree, where it does not tell them from a user's.
+const WRITTEN_BY_PLANNER: &[&str] = &[
+    "cut_character",
+    "cut_text",
+    "ilike",
+    "interval_in",
+    "interval_to",
+    "like",
+    "round_moment",
+    "round_time",
+];
+
+/// Whether SQL may call a function or aggregate of the library by this name.
+pub fn is_offered(name: &str) -> bool {
+    is_found(name) && !WRITTEN_BY_PLANNER.contains(&name) && !quantified::NAMES.contains(&name)
+}
+
+/// Whether the planner finds a function by this name in a syntax tree.
+pub fn is_found(name: &str) -> bool {
+    !INTERNAL.contains(&name) && !compare::EXACT_NAMES.contains(&name) && !is_left_out(name)
+}

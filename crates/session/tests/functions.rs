@@ -1,0 +1,16 @@
+//! The table of functions, which `tests/functions/audit` writes, names every function that there is.
+
+use std::collections::BTreeSet;
+
+use tessera_ops::expression::Library;
+
+const TABLE: &str = include_str!("../../../docs/reference/functions.md");
+
+#[test]
+fn the_table_names_every_function() {
+    let names = TABLE.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let named: BTreeSet<&str> = names.map(|(name, _)| name).collect();
+    let offered = Library::new().offered();
+    let missing: Vec<&String> = offered.iter().filter(|name| !named.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "tests/functions/cases.txt lacks {missing:?}");
+}
