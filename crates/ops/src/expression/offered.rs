@@ -7,7 +7,13 @@ const INTERNAL: &[&str] = &[
     "array_element",
     "bytes_text",
     "concat_op",
+    "cut_character",
+    "cut_text",
     "get_field",
+    "ilike",
+    "interval_in",
+    "interval_to",
+    "like",
     "make_array",
     "make_list",
     "merge_avg",
@@ -15,6 +21,8 @@ const INTERNAL: &[&str] = &[
     "merge_sum",
     "named_struct",
     "neg",
+    "round_moment",
+    "round_time",
     "struct",
     "whole_quotient",
 ];
@@ -74,28 +82,13 @@ const LEFT_OUT: &[&str] = &[
 ];
 
 /// Whether the library leaves a function of DataFusion's out.
-pub fn is_left_out(name: &str) -> bool {
+pub(super) fn is_left_out(name: &str) -> bool {
     LEFT_OUT.contains(&name)
 }
 
-/// Functions that the planner writes into the text's own tree, where it does not tell them from a user's.
-const WRITTEN_BY_PLANNER: &[&str] = &[
-    "cut_character",
-    "cut_text",
-    "ilike",
-    "interval_in",
-    "interval_to",
-    "like",
-    "round_moment",
-    "round_time",
-];
-
 /// Whether SQL may call a function or aggregate of the library by this name.
 pub fn is_offered(name: &str) -> bool {
-    is_found(name) && !WRITTEN_BY_PLANNER.contains(&name) && !quantified::NAMES.contains(&name)
-}
-
-/// Whether the planner finds a function by this name in a syntax tree.
-pub fn is_found(name: &str) -> bool {
-    !INTERNAL.contains(&name) && !compare::EXACT_NAMES.contains(&name) && !is_left_out(name)
+    let stands_behind_syntax =
+        INTERNAL.contains(&name) || compare::EXACT_NAMES.contains(&name) || quantified::NAMES.contains(&name);
+    !stands_behind_syntax && !is_left_out(name)
 }

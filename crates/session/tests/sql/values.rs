@@ -141,12 +141,16 @@ fn float(value: f64) -> String {
 
 /// A time without the zeros at the end of its fraction; `+00` for the zone.
 fn moment(text: &str) -> String {
+    let (text, era) = match text.strip_suffix(" BC") {
+        Some(text) => (text, " BC"),
+        None => (text, ""),
+    };
     let (text, zone) = match text.strip_suffix("+00:00") {
         Some(text) => (text, "+00"),
         None => (text, ""),
     };
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
-    format!("{text}{zone}")
+    format!("{text}{zone}{era}")
 }
 
 /// `1 year 2 mons -3 days +04:05:06.5`: after a negative part, a positive one has its sign.

@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 use sqlparser::ast::{
     DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
 };
-use tessera_ops::expression::bytes::BYTES_TEXT;
-use tessera_ops::expression::{Library, WHOLE_QUOTIENT, common_type, moments_and_texts};
+use tessera_ops::expression::{Library, WHOLE_QUOTIENT, common_type, is_offered, moments_and_texts};
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
@@ -16,18 +15,6 @@ use super::list::Unnested;
 use super::typed::Typed;
 use super::{Binder, Place, normalized, refuse_at};
 use crate::postgres::{self, Given, Kind, Outcome, Type};
-
-/// Functions of the library that stand behind syntax and cannot be called by their names.
-const INTERNAL: [&str; 8] = [
-    "interval_in",
-    "interval_to",
-    "round_moment",
-    "round_time",
-    "cut_text",
-    "cut_character",
-    BYTES_TEXT,
-    WHOLE_QUOTIENT,
-];
 
 /// Functions whose arguments have one type.
 const OF_ONE_TYPE: [&str; 4] = ["greatest", "least", "make_array", "make_list"];
@@ -62,16 +49,8 @@ static CALLABLE: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let own = own.chain(["abs", "bit_not", "mod", "div", "nullif"]).map(String::from);
     let library = Library::new();
     let all = own.chain(library.foreign_names());
-    all.filter(|name| !is_internal(name)).collect()
+    all.filter(|name| is_offered(name)).collect()
 });
-
-fn is_internal(name: &str) -> bool {
-    let quantified = |prefix: &str| {
-        let comparisons = ["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq"];
-        name.strip_prefix(prefix).is_some_and(|rest| comparisons.contains(&rest))
-    };
-    INTERNAL.contains(&name) || name.ends_with("_exact") || quantified("any_") || quantified("all_")
-}
 
 impl Binder<'_> {
     /// A call as it is written.
