@@ -56,8 +56,11 @@ impl Types<'_> {
         Tuple::new(fields.collect::<Vec<_>>())
     }
 
-    /// Whether an expression within the relation is volatile.
+    /// Whether the relation gives other tuples each time it is computed; what is shared is computed once.
     pub(crate) fn is_volatile(self, relation: &Relation) -> bool {
+        if matches!(relation, Relation::Shared { .. }) {
+            return false;
+        }
         relation.exprs().into_iter().any(|expr| self.volatile(expr))
             || relation.inputs().into_iter().any(|input| self.is_volatile(input))
     }

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tessera_plan::{Expr, Node, NodeId, Params, Plan, Value};
-use tessera_types::{Result, Tuple};
+use tessera_types::{Error, Result, Tuple};
 
 use self::node::{add, fields_of, filter, with_fields};
 use self::sort::counted;
@@ -147,6 +147,13 @@ impl<'a> Lowering<'a> {
             Relation::Union { inputs, names } => self.union(inputs, names, needed, level),
             Relation::Recursive(recursive) => self.recursive(recursive, needed, level),
             Relation::Work { recursion, columns } => self.work(recursion, columns, needed, level),
+            Relation::Shared { .. } if !level.parameters.is_empty() => {
+                // A nested plan would compute it again for each row.
+                Err(Error::unsupported(
+                    "a common table expression with a volatile function, read in a correlated subquery that does not become \
+                     a join, is not supported; join with it, or keep its rows in a table",
+                ))
+            }
             Relation::Shared { id, input } => {
                 if let Some(made) = level.shared.get(id) {
                     return Ok(made.clone());
