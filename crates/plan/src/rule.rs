@@ -115,6 +115,9 @@ rules! {
     Relation FactorDisjunctions "factor_disjunctions" "crates/sql/src/push.rs"
         "`(a AND b) OR (a AND c)` is `a AND (b OR c)`"
         if "a neither raises nor is volatile";
+    Relation EmptyFilter "empty_filter" "crates/sql/src/push.rs"
+        "`WHERE false` of a relation is no tuples, and the relation is not computed"
+        if "a predicate is the constant false or NULL";
     Relation PushFilterScan "push_filter_scan" "crates/sql/src/push.rs"
         "a predicate goes into the scan"
         if "it neither raises nor is volatile";

@@ -257,6 +257,12 @@ fn query(rule: Rule, random: &mut Random) -> String {
             let value = format!("select y.a, {} as b from t y where {}", r.number(&["y"]), r.test(&["y"]));
             format!("select sum(x.b + 1), count(x.b) from ({value}) x{}", r.pick(&["", " group by x.a"]))
         }
+        Rule::EmptyFilter => {
+            let never = r.pick(&["false", "null", "not true"]);
+            let tables =
+                r.pick(&["t x", "u x", "t x join u y on x.a = y.a", "t x left join u y on x.a = y.b"]);
+            format!("select x.a, count(*) from {tables} where {} and {never} group by x.a", r.safe(&["x"]))
+        }
         Rule::FuseFilters => {
             // A condition on the row outside is tested first, one that can raise behind it.
             let inner = format!(

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use tessera_plan::{Expr, Rule, Scalar};
+use tessera_types::{Field, Tuple};
 
 use crate::raise::Types;
 use crate::relation::{Aggregate, Join, Kind, Name, Relation, covered, inline, parameters, substitute};
@@ -26,12 +27,25 @@ impl Push<'_> {
         self.types.stays(expr)
     }
 
+    /// A relation's fields without tuples; none where the type of one is not known.
+    fn empty(&self, relation: &Relation) -> Option<Relation> {
+        let field = |name: Name| Some(Field::nullable(name.clone(), self.types.atoms.get(&name)?.clone()));
+        let fields = relation.names().into_iter().map(field).collect::<Option<Vec<_>>>()?;
+        Some(Relation::Values { tuple: Tuple::new(fields), rows: Vec::new() })
+    }
+
     fn uses(&self, rule: Rule) -> bool {
         self.types.uses(rule)
     }
 
     /// Pushes predicates, none of which can raise, into a relation.
     fn push(&self, relation: Relation, incoming: Vec<Expr>) -> Relation {
+        if self.uses(Rule::EmptyFilter)
+            && incoming.iter().any(is_never_true)
+            && let Some(empty) = self.empty(&relation)
+        {
+            return empty;
+        }
         match relation {
             Relation::Filter { input, predicates } => {
                 let all = self.conjuncts(predicates);
@@ -314,4 +328,9 @@ fn is_sorted(relation: &Relation) -> bool {
         Relation::Map { input, .. } => is_sorted(input),
         _ => false,
     }
+}
+
+/// Whether a predicate is true for no tuple.
+fn is_never_true(predicate: &Expr) -> bool {
+    matches!(predicate, Expr::Constant(Scalar::Boolean(false) | Scalar::Null, _))
 }
