@@ -266,7 +266,7 @@ fn by_default(mpi: &Mpi, nodes: &str) -> (Plan, Option<Plan>) {
     let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
     let mut registry = tessera_ops::standard_registry();
     mpi.register(&mut registry);
-    let frugal = mpi.frugal_pass(&plan, registry.catalogue()).unwrap();
+    let frugal = mpi.frugal_pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
     (mpi.pass(&plan, registry.catalogue(), Rules::ALL).unwrap(), frugal)
 }
 
