@@ -51,7 +51,6 @@ TYPES = {
     "anynonarray": "AnyNonArray",
     "anycompatible": "AnyCompatible",
     "anycompatiblearray": "AnyCompatibleArray",
-    "anycompatiblenonarray": "AnyCompatibleNonArray",
 }
 PSEUDO = [name for name in TYPES if name.startswith("any")]
 CATEGORIES = {

@@ -161,7 +161,13 @@ impl Values {
             }
             "tier" => changed.tier = value.parse()?,
             "device" => changed.device = value.parse()?,
-            "time_zone" | "timezone" => changed.planning.time_zone = value.into(),
+            "time_zone" | "timezone" => {
+                if !UTC.iter().any(|known| known.eq_ignore_ascii_case(value)) {
+                    let message = format!("times are in UTC: time_zone cannot be '{value}'");
+                    return Err(Error::unsupported(message));
+                }
+                changed.planning.time_zone = value.into();
+            }
             _ => return Err(unknown(name)),
         }
         changed.check()?;
@@ -190,6 +196,25 @@ impl Values {
         })
     }
 }
+
+/// What UTC is called.
+const UTC: [&str; 15] = [
+    "UTC",
+    "Etc/UTC",
+    "UCT",
+    "Etc/UCT",
+    "Universal",
+    "Etc/Universal",
+    "Zulu",
+    "Etc/Zulu",
+    "GMT",
+    "Etc/GMT",
+    "Z",
+    "+00:00",
+    "-00:00",
+    "+00",
+    "0",
+];
 
 fn deadline(value: &str) -> Result<Option<Duration>> {
     if value.eq_ignore_ascii_case("none") || value == "0" {

@@ -45,6 +45,11 @@ impl Dialect for Tessera {
     /// A sign binds tighter than `^`: `-2^2` is 4. Other operators before a value bind as those
     /// between two do: `~5 + 1` is `~6`.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        if parser.peek_token_ref().token == Token::LParen
+            && matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::VALUES)
+        {
+            return Some(values(parser));
+        }
         let other = self.prec_value(Precedence::PgOther);
         let (op, precedence) = match parser.peek_token_ref().token {
             Token::Minus => (UnaryOperator::Minus, SIGN_PRECEDENCE),
@@ -155,9 +160,21 @@ impl Dialect for Tessera {
         true
     }
 
+    fn supports_select_expr_star(&self) -> bool {
+        true
+    }
+
     fn supports_order_by_all(&self) -> bool {
         true
     }
+}
+
+/// `(VALUES (1))` as a subquery.
+fn values(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let query = parser.parse_query()?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Subquery(query))
 }
 
 /// Whether the next token is this word, without quotes.

@@ -1,5 +1,5 @@
 //! `FROM t` without SELECT, which is `SELECT * FROM t`: the parser takes nothing that follows the tables
-//! of such a query, so the two words are put before it.
+//! of such a query, so the two words are put before it. `TABLE t` is `SELECT * FROM t`.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
@@ -16,11 +16,13 @@ enum State {
 }
 
 /// The tokens with `SELECT *` before each FROM that begins a query without SELECT.
-pub(crate) fn with_select(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let mut places = Vec::new();
+pub(crate) fn with_select(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let (mut places, mut tables) = (Vec::new(), Vec::new());
+    let mut is_create = false;
     let mut states = vec![State::Start];
     let mut last: Option<Keyword> = None;
     for (position, token) in tokens.iter().enumerate() {
+        let is_outermost = states.len() == 1;
         let Some(state) = states.last_mut() else { break };
         let word = match &token.token {
             Token::Whitespace(_) => continue,
@@ -50,12 +52,21 @@ pub(crate) fn with_select(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             }
         };
         if let (Some(keyword), Some(state)) = (word, states.last_mut()) {
+            if *state == State::Start && is_outermost {
+                is_create = keyword == Keyword::CREATE;
+            }
+            let begins_table = *state != State::Body || (last == Some(Keyword::AS) && is_create);
             let begins = *state != State::Body || last == Some(Keyword::AS);
             *state = match keyword {
                 Keyword::FROM if begins => {
                     if !selects(&tokens[position + 1..]) {
                         places.push(position);
                     }
+                    State::Body
+                }
+                Keyword::TABLE if begins_table && is_name(&tokens[position + 1..]) => {
+                    places.push(position);
+                    tables.push(position);
                     State::Body
                 }
                 Keyword::WITH | Keyword::EXPLAIN if *state == State::Start => State::Before,
@@ -70,7 +81,16 @@ pub(crate) fn with_select(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
         last = word;
     }
+    for position in tables {
+        tokens[position].token = Token::make_keyword("FROM");
+    }
     insert(tokens, &places)
+}
+
+/// Whether a name is next.
+fn is_name(tokens: &[TokenWithSpan]) -> bool {
+    let next = tokens.iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
+    matches!(next.map(|next| &next.token), Some(Token::Word(_)))
 }
 
 /// Whether the query whose FROM stands before these tokens has a SELECT.
@@ -136,6 +156,14 @@ mod tests {
             ("from t union all from u", "SELECT * from t union all SELECT * from u"),
             ("select (from t), 1", "select ( SELECT * from t ) , 1"),
             ("select a from (from t) x", "select a from ( SELECT * from t ) x"),
+            ("table t", "SELECT * FROM t"),
+            (
+                "table t union all table \"U\" order by 1",
+                "SELECT * FROM t union all SELECT * FROM \"U\" order by 1",
+            ),
+            ("with c as (table t) table c", "with c as ( SELECT * FROM t ) SELECT * FROM c"),
+            ("create table t as table u", "create table t as SELECT * FROM u"),
+            ("select (table t)", "select ( SELECT * FROM t )"),
             ("from (from t) x", "SELECT * from ( SELECT * from t ) x"),
         ] {
             assert_eq!(written(sql), wanted);
@@ -154,6 +182,10 @@ mod tests {
             "select a as b from t",
             "select a is distinct from b from t",
             "delete from t",
+            "drop table t",
+            "analyze table t",
+            "select 1 as table from t",
+            "create table if not exists t as select a",
         ] {
             assert_eq!(written(sql).replace(' ', ""), sql.replace(' ', ""));
         }

@@ -15,6 +15,7 @@ mod bind;
 mod catalog;
 mod clock;
 mod decorrelate;
+mod definition;
 mod dialect;
 mod distinct;
 mod error;
@@ -28,7 +29,6 @@ mod numbers;
 mod order;
 mod parse;
 mod planning;
-#[allow(dead_code, unused_imports)]
 mod postgres;
 mod push;
 mod raise;

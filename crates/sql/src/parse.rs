@@ -6,6 +6,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 use tessera_types::{Code, Error, Result, Span};
 
+use crate::definition::{self, NamedColumns};
 use crate::dialect::Tessera;
 use crate::error::from_parser;
 use crate::external_table::{self, ExternalTable};
@@ -38,6 +39,7 @@ pub(crate) enum Kind {
     Tables,
     Describe(ObjectName),
     CreateExternalTable(Box<ExternalTable>),
+    CreateNamedColumns(Box<NamedColumns>),
     /// The setting, in lower case.
     Reset(String),
 }
@@ -134,6 +136,9 @@ fn statement(parser: &mut Parser<'_>) -> Result<Kind> {
     }
     if let Some(create) = external_table::parse(parser).map_err(|e| from_parser(&e))? {
         return Ok(Kind::CreateExternalTable(Box::new(create)));
+    }
+    if let Some(create) = definition::parse(parser).map_err(|e| from_parser(&e))? {
+        return Ok(Kind::CreateNamedColumns(Box::new(create)));
     }
     parser.parse_statement().map(|parsed| Kind::Sql(Box::new(parsed))).map_err(|e| from_parser(&e))
 }

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    ContextModifier, CreateTable, CreateView, Expr as SqlExpr, ObjectName, ObjectType, Query, Set,
-    Statement as SqlStatement, Value,
+    ContextModifier, Expr as SqlExpr, ObjectName, Query, Set, Statement as SqlStatement, Value,
 };
 use tessera_ops::Registry;
 use tessera_ops::expression::Library;
@@ -15,6 +14,7 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 use crate::bind::{Binder, Bound};
 use crate::catalog::Catalog;
 use crate::clock::Moment;
+use crate::definition;
 use crate::estimate::Estimates;
 use crate::external_table;
 use crate::lower::Lowering;
@@ -220,7 +220,7 @@ pub fn plan(
     )
 }
 
-struct Planning<'a> {
+pub(crate) struct Planning<'a> {
     catalog: &'a dyn Catalog,
     library: &'a Arc<Library>,
     settings: &'a Settings,
@@ -262,13 +262,14 @@ fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
         Kind::CreateExternalTable(create) => {
             external_table::planned(create).map(Statement::CreateExternalTable)
         }
+        Kind::CreateNamedColumns(create) => definition::named_columns(create, planning),
         Kind::Reset(name) => Ok(Statement::Reset { name: name.clone() }),
         Kind::Sql(statement) => of_sql(statement, planning),
     }
 }
 
 impl Planning<'_> {
-    fn query(&self, query: &Query) -> Result<Planned> {
+    pub(crate) fn query(&self, query: &Query) -> Result<Planned> {
         let mut binder = Binder::new(self.catalog, self.library, self.moment, self.settings.rules);
         let Bound { relation, columns } = binder.statement(query)?;
         let mut fields = binder.fields;
@@ -304,29 +305,9 @@ impl Planning<'_> {
 fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement> {
     match statement {
         SqlStatement::Query(query) => planning.query(query).map(Statement::Query),
-        SqlStatement::CreateTable(create) => create_table(create, planning),
-        SqlStatement::CreateView(view) => create_view(view, planning),
-        SqlStatement::Drop {
-            object_type,
-            if_exists,
-            names,
-            cascade,
-            restrict: _,
-            purge,
-            temporary,
-            table,
-        } => {
-            let view = match object_type {
-                ObjectType::Table => false,
-                ObjectType::View => true,
-                other => return Err(Error::unsupported(format!("DROP {other} is not supported"))),
-            };
-            if *cascade || *purge || *temporary || table.is_some() {
-                return Err(Error::unsupported("DROP with CASCADE, PURGE or TEMPORARY is not supported"));
-            }
-            let names = names.iter().map(parts).collect::<Result<Vec<_>>>()?;
-            Ok(Statement::Drop { names, view, if_exists: *if_exists })
-        }
+        SqlStatement::CreateTable(create) => definition::create_table(create, planning),
+        SqlStatement::CreateView(view) => definition::create_view(view, planning),
+        SqlStatement::Drop { .. } => definition::drop(statement),
         SqlStatement::CreateFunction(create) => user_function::create(create),
         SqlStatement::DropFunction(dropped) => user_function::drop_functions(dropped),
         SqlStatement::Set(set) => of_set(set),
@@ -335,19 +316,7 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
                 variable.iter().map(|part| part.value.to_ascii_lowercase()).collect::<Vec<_>>().join(".");
             Ok(Statement::Show { name })
         }
-        SqlStatement::Analyze(analyze) => {
-            let more = analyze.partitions.is_some()
-                || analyze.for_columns
-                || !analyze.columns.is_empty()
-                || analyze.cache_metadata
-                || analyze.noscan
-                || analyze.compute_statistics;
-            if more {
-                return Err(Error::unsupported("ANALYZE takes a table's name, or none for all tables"));
-            }
-            Ok(Statement::Analyze { name: analyze.table_name.as_ref().map(parts).transpose()? })
-        }
-        SqlStatement::ShowTables { .. } => Ok(Statement::ShowTables),
+        SqlStatement::Analyze(analyze) => definition::analyze(analyze),
         other => {
             let text = other.to_string();
             let verb: Vec<&str> = text.split_whitespace().take(2).collect();
@@ -357,31 +326,38 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
 }
 
 fn of_set(set: &Set) -> Result<Statement> {
-    match set {
+    let (name, value) = match set {
         Set::SingleAssignment {
             scope: None | Some(ContextModifier::Session),
             hivevar: false,
             variable,
             values,
-        } => {
-            let [value] = values.as_slice() else {
+        } => match values.as_slice() {
+            [value] => (variable.to_string().to_ascii_lowercase(), value),
+            _ => {
                 return Err(Error::unsupported(format!("SET {variable} to several values is not supported")));
-            };
-            let value = match value {
-                SqlExpr::Value(value) => match &value.value {
-                    Value::SingleQuotedString(text) => text.clone(),
-                    other => other.to_string(),
-                },
-                other => other.to_string(),
-            };
-            Ok(Statement::Set { name: variable.to_string().to_ascii_lowercase(), value })
+            }
+        },
+        Set::SetTimeZone { local: false, value } => ("timezone".to_string(), value),
+        other => return Err(Error::unsupported(format!("{other} is not supported"))),
+    };
+    let value = match value {
+        SqlExpr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => text.clone(),
+            other => other.to_string(),
+        },
+        SqlExpr::Identifier(word) if word.quote_style.is_none() && is_default(&name, &word.value) => {
+            return Ok(Statement::Reset { name });
         }
-        Set::SetTimeZone { local: false, value } => {
-            let value = value.to_string();
-            Ok(Statement::Set { name: "timezone".to_string(), value: value.trim_matches('\'').to_string() })
-        }
-        other => Err(Error::unsupported(format!("{other} is not supported"))),
-    }
+        SqlExpr::Identifier(word) => word.value.clone(),
+        other => other.to_string(),
+    };
+    Ok(Statement::Set { name, value })
+}
+
+/// Whether a word stands for what a setting is at first.
+fn is_default(name: &str, word: &str) -> bool {
+    word.eq_ignore_ascii_case("default") || name == "timezone" && word.eq_ignore_ascii_case("local")
 }
 
 pub(crate) fn parts(name: &ObjectName) -> Result<Vec<String>> {
@@ -393,37 +369,4 @@ pub(crate) fn parts(name: &ObjectName) -> Result<Vec<String>> {
             None => Err(Error::unsupported(format!("the name {name} is not supported"))),
         })
         .collect()
-}
-
-fn create_view(view: &CreateView, planning: &Planning<'_>) -> Result<Statement> {
-    if view.materialized || !view.columns.is_empty() || view.secure || view.to.is_some() || view.if_not_exists
-    {
-        return Err(Error::unsupported(
-            "CREATE VIEW with MATERIALIZED, SECURE, IF NOT EXISTS or a list of columns is not supported; name columns in the query",
-        ));
-    }
-    // A view that cannot be planned now is refused now.
-    planning.query(&view.query)?;
-    let name = parts(&view.name)?;
-    Ok(Statement::CreateView { name, query: view.query.to_string(), or_replace: view.or_replace })
-}
-
-fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Result<Statement> {
-    let Some(query) = &create.query else {
-        return Err(Error::unsupported(
-            "CREATE TABLE without AS is not supported; use CREATE TABLE name AS query, or CREATE EXTERNAL TABLE",
-        ));
-    };
-    if !create.columns.is_empty() || !create.constraints.is_empty() || create.external {
-        return Err(Error::unsupported(
-            "CREATE TABLE AS with columns or constraints is not supported; name and cast columns in the query",
-        ));
-    }
-    Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
-        name: parts(&create.name)?,
-        query: planning.query(query)?,
-        temporary: create.temporary,
-        if_not_exists: create.if_not_exists,
-        or_replace: create.or_replace,
-    })))
 }

@@ -30,25 +30,53 @@ pub struct CreateFunction {
 
 /// What `CREATE FUNCTION` asks for.
 pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
-    let name = single(parts(&create.name)?)?;
+    let ParsedFunction {
+        or_alter,
+        or_replace,
+        temporary,
+        if_not_exists,
+        name,
+        args,
+        return_type,
+        function_body,
+        behavior,
+        called_on_null,
+        parallel,
+        security,
+        set_params,
+        using,
+        language,
+        determinism_specifier,
+        options,
+        remote_connection,
+    } = create;
+    let name = single(parts(name)?)?;
     let refuse = |what: &str| Err(Error::unsupported(format!("CREATE FUNCTION {name}: {what}")));
-    let language = create.language.as_ref().map(|language| language.value.to_ascii_lowercase());
+    let language = language.as_ref().map(|language| language.value.to_ascii_lowercase());
     if language.as_deref() != Some(LANGUAGE) {
         return refuse("there are functions in LLVM IR; say LANGUAGE llvm, and AS 'the text of a module'");
     }
-    if create.called_on_null == Some(FunctionCalledOnNull::CalledOnNullInput) {
+    if *called_on_null == Some(FunctionCalledOnNull::CalledOnNullInput) {
         return refuse(
             "in LLVM IR there are no NULLs, and functions are not called for them; leave CALLED ON NULL INPUT out",
         );
     }
-    if create.temporary
-        || create.parallel.is_some()
-        || create.security.is_some()
-        || !create.set_params.is_empty()
-    {
-        return refuse("TEMPORARY, PARALLEL, SECURITY and SET are not supported");
-    }
-    let Some(CreateFunctionBody::AsBeforeOptions { body, link_symbol: None }) = &create.function_body else {
+    crate::definition::refuse(
+        "CREATE FUNCTION",
+        &[
+            ("OR ALTER", *or_alter),
+            ("TEMPORARY", *temporary),
+            ("IF NOT EXISTS", *if_not_exists),
+            ("PARALLEL", parallel.is_some()),
+            ("SECURITY", security.is_some()),
+            ("SET", !set_params.is_empty()),
+            ("USING", using.is_some()),
+            ("DETERMINISTIC", determinism_specifier.is_some()),
+            ("OPTIONS", options.is_some()),
+            ("REMOTE WITH CONNECTION", remote_connection.is_some()),
+        ],
+    )?;
+    let Some(CreateFunctionBody::AsBeforeOptions { body, link_symbol: None }) = function_body else {
         return refuse("say AS 'the text of a module', which defines a function of this name");
     };
     let ir = match body {
@@ -59,16 +87,16 @@ pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
         },
         _ => return refuse("a module is a string"),
     };
-    let Some(FunctionReturnType::DataType(result)) = &create.return_type else {
+    let Some(FunctionReturnType::DataType(result)) = return_type else {
         return refuse("say RETURNS and the type of its value");
     };
     Ok(Statement::CreateFunction(Box::new(CreateFunction {
-        args: types(create.args.as_deref().unwrap_or_default())?,
+        args: types(args.as_deref().unwrap_or_default())?,
         result: crate::bind::atom_of_type(result)?,
         ir,
         // As in PostgreSQL, where nothing is said.
-        volatile: matches!(create.behavior, None | Some(FunctionBehavior::Volatile)),
-        or_replace: create.or_replace,
+        volatile: matches!(behavior, None | Some(FunctionBehavior::Volatile)),
+        or_replace: *or_replace,
         name,
     })))
 }
@@ -79,8 +107,11 @@ pub(crate) fn drop_functions(dropped: &DropFunction) -> Result<Statement> {
         let args = described.args.as_deref().map(types).transpose()?;
         Ok((single(parts(&described.name)?)?, args))
     };
-    let functions = dropped.func_desc.iter().map(one).collect::<Result<_>>()?;
-    Ok(Statement::DropFunctions { functions, if_exists: dropped.if_exists })
+    let DropFunction { if_exists, func_desc, drop_behavior } = dropped;
+    let cascade = *drop_behavior == Some(sqlparser::ast::DropBehavior::Cascade);
+    crate::definition::refuse("DROP FUNCTION", &[("CASCADE", cascade)])?;
+    let functions = func_desc.iter().map(one).collect::<Result<_>>()?;
+    Ok(Statement::DropFunctions { functions, if_exists: *if_exists })
 }
 
 fn single(name: Vec<String>) -> Result<String> {

@@ -19,6 +19,9 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sql");
 /// Set: all combinations of tier, threads, chunk size and rules; else six that cover every pair.
 const FULL: &str = "TESSERA_SQL_FULL";
 
+/// Set: only scripts whose names begin so, for who works on them.
+const ONLY: &str = "TESSERA_SQL_ONLY";
+
 /// Set to a file's name: gets a line for each record that fails, or that passes in `open/`, for who sorts them anew.
 const MOVED: &str = "TESSERA_SQL_MOVED";
 
@@ -92,9 +95,11 @@ fn the_chosen_settings_cover_each_pair() {
 /// The scripts of a directory, in order.
 fn scripts(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let only = std::env::var(ONLY).unwrap_or_default();
     let mut found: Vec<PathBuf> = entries
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "slt"))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&only)))
         .collect();
     found.sort();
     found

@@ -18,6 +18,7 @@ use super::scope::{Scope, as_parameter};
 use super::steps::Step;
 use super::typed::Typed;
 use super::{Binder, Place, placed, refuse, refuse_at};
+use crate::postgres::Kind;
 use crate::relation::{Call, Key, Name};
 
 /// Names of our own aggregate functions and other names of theirs.
@@ -236,7 +237,7 @@ impl Binder<'_> {
             },
             "sum" | "avg" | "var_samp" | "var_pop" | "stddev" | "stddev_pop" => match args.as_slice() {
                 [one] if one.is_null() => self.all_as(args, &Atom::Int64),
-                [one] if one.unknown => self.all_as(args, &Atom::Float64),
+                [one] if one.unknown => self.arguments_typed(name, Kind::Aggregate, args),
                 [one] if matches!(one.atom, Atom::Duration(_)) => self.all_as(args, &Atom::Interval),
                 [one]
                     if one.atom.is_numeric()
@@ -256,7 +257,8 @@ impl Binder<'_> {
             "bool_and" | "bool_or" if matches!(args.as_slice(), [one] if one.unknown || one.is_null()) => {
                 self.all_as(args, &Atom::Boolean)
             }
-            _ => args.into_iter().map(|arg| self.known(arg)).collect(),
+            _ if args.iter().any(|arg| arg.unknown) => self.arguments_typed(name, Kind::Aggregate, args),
+            _ => Ok(args),
         }
     }
 

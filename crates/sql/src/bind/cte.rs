@@ -1,10 +1,11 @@
 //! Common table expressions: what names in FROM stand for before tables are looked at.
 
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    Cte, CteAsMaterialized, Query, SetExpr, SetOperator, TableAlias, With, visit_relations,
+    Cte, CteAsMaterialized, ObjectName, Query, SetExpr, SetOperator, TableAlias, Visit, Visitor, With,
 };
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
@@ -98,7 +99,7 @@ impl Binder<'_> {
                 let message = format!("WITH names {name} twice");
                 return Err(placed(Error::semantic(message).with_state(SqlState::DUPLICATE_ALIAS), place));
             }
-            let recursive = *recursive && is_recursive(query, &name);
+            let recursive = *recursive && is_recursive(query, &name).map_err(|error| placed(error, place))?;
             let query = (**query).clone();
             let definition = Definition { alias: alias.clone(), query, env: env.clone(), recursive };
             env = env.with(name.clone(), Meaning::Query(Rc::new(definition)));
@@ -157,19 +158,60 @@ impl Binder<'_> {
     }
 }
 
-/// Whether a query is a UNION that reads itself under this name.
-fn is_recursive(query: &Query, name: &str) -> bool {
-    if !matches!(&*query.body, SetExpr::SetOperation { op: SetOperator::Union, .. }) {
-        return false;
+/// Whether a query reads itself under this name, which the second term of a UNION may do.
+fn is_recursive(query: &Query, name: &str) -> Result<bool> {
+    if !reads(query, name) {
+        return Ok(false);
     }
-    let read = visit_relations(query, |relation| {
-        let is_own = match relation.0.as_slice() {
-            [part] => part.as_ident().is_some_and(|ident| normalized(ident) == name),
-            _ => false,
-        };
-        if is_own { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
-    });
-    read.is_break()
+    let message = match &*query.body {
+        SetExpr::SetOperation { op: SetOperator::Union, left, .. } if !reads(&**left, name) => {
+            return Ok(true);
+        }
+        SetExpr::SetOperation { op: SetOperator::Union, .. } => {
+            format!("the recursive query {name} is read in its first term, to the left of UNION")
+        }
+        _ => format!("the recursive query {name} is no UNION of a first term and a recursive one"),
+    };
+    Err(Error::semantic(message).with_state(SqlState::INVALID_RECURSION))
+}
+
+/// Whether a part of a query reads what is called so, and not another query of that name inside of it.
+fn reads(part: &impl Visit, name: &str) -> bool {
+    struct Reads<'n> {
+        name: &'n str,
+        /// Queries around that give the name another meaning.
+        hidden: usize,
+    }
+    impl Reads<'_> {
+        fn hides(&self, query: &Query) -> bool {
+            let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+            ctes.into_iter().any(|cte| normalized(&cte.alias.name) == self.name)
+        }
+    }
+    impl Visitor for Reads<'_> {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            self.hidden += usize::from(self.hides(query));
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            self.hidden -= usize::from(self.hides(query));
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+            match relation.0.as_slice() {
+                [part] if self.hidden == 0 => match part.as_ident() {
+                    Some(ident) if normalized(ident) == self.name => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                },
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    part.visit(&mut Reads { name, hidden: 0 }).is_break()
 }
 
 /// Refuses an alias that gives columns types, or a time.

@@ -15,6 +15,7 @@ use super::steps::Step;
 use super::subquery::refuse_quantified;
 use super::typed::Typed;
 use super::{Binder, Place, placed, refuse_at, with_stack};
+use crate::postgres::Kind;
 
 impl Binder<'_> {
     /// An expression with its type.
@@ -91,7 +92,8 @@ impl Binder<'_> {
             Ast::Floor { expr, field } => self.rounded("floor", expr, field, place),
             Ast::Position { expr, r#in } => {
                 let (part, whole) = (self.expr(expr, place)?, self.expr(r#in, place)?);
-                self.function_call("strpos", vec![whole, part])
+                let args = self.arguments_typed("position", Kind::Scalar, vec![whole, part])?;
+                self.call("strpos", args)
             }
             Ast::Substring { expr, substring_from, substring_for, special: _, shorthand } => {
                 let mut args = vec![self.expr(expr, place)?];
@@ -349,6 +351,13 @@ impl Binder<'_> {
             }
         }
         let (value, list) = (self.expr(value, place)?, self.expr(inner, place)?);
+        if !matches!(list.atom, tessera_types::Atom::List(_)) && !list.unknown && !list.is_null() {
+            let message = format!("ANY and ALL take a list or a subquery, not {}", list.atom);
+            return Err(placed(
+                Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE),
+                inner.span(),
+            ));
+        }
         let function = format!("{}_{}", if all { "all" } else { "any" }, comparison.function());
         self.call(&function, vec![self.known(value)?, self.known(list)?])
     }

@@ -10,11 +10,10 @@ use tessera_ops::expression::{Library, WHOLE_QUOTIENT, common_type, is_offered, 
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::coerce::number_atom;
 use super::list::Unnested;
 use super::typed::Typed;
 use super::{Binder, Place, normalized, refuse_at};
-use crate::postgres::{self, Given, Kind, Outcome, Type};
+use crate::postgres::Kind;
 
 /// Functions whose arguments have one type.
 const OF_ONE_TYPE: [&str; 4] = ["greatest", "least", "make_array", "make_list"];
@@ -36,9 +35,6 @@ const OF_ELEMENTS: [&str; 14] = [
     "list_position",
     "list_remove",
 ];
-
-/// Functions of text that the library would give the text of a list.
-const OF_TEXT: [&str; 5] = ["left", "right", "reverse", "translate", "overlay"];
 
 /// The names of `make_interval`'s arguments, in order.
 const OF_INTERVAL: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
@@ -106,6 +102,7 @@ impl Binder<'_> {
                 }
                 &list.args[..]
             }
+            FunctionArguments::Subquery(query) if called == "array" => return self.array_of(query, place),
             FunctionArguments::Subquery(query) => {
                 return Err(self.refuse_subquery(query, &format!("a subquery as the argument of {name}")));
             }
@@ -206,10 +203,6 @@ impl Binder<'_> {
                 all.extend(args);
                 self.call("age", all)
             }
-            _ if OF_TEXT.contains(&function) && is_list(&args) => {
-                let message = format!("{function} takes text, not a list; cast the list to text");
-                Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
-            }
             _ => self.call(function, args),
         }
     }
@@ -253,25 +246,10 @@ impl Binder<'_> {
             }
             return Ok(all);
         }
-        self.literals_typed(name, args)
-    }
-
-    /// Arguments with the types that PostgreSQL finds for literals and NULLs among them.
-    fn literals_typed(&self, name: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
-        if args.iter().any(|arg| arg.unknown || arg.is_null()) {
-            let given: Vec<Given> = args
-                .iter()
-                .map(|arg| if arg.unknown { Given::of(Type::Unknown) } else { Given::of_atom(&arg.atom) })
-                .collect();
-            if let Outcome::Found(call) = postgres::function(name, &[Kind::Scalar], &given) {
-                let typed = |(arg, ty): (Typed, &Given)| match atom_of(*ty, &arg) {
-                    Some(atom) if arg.unknown || arg.is_null() => self.cast_to(arg, &atom, false),
-                    _ => self.known(arg),
-                };
-                return args.into_iter().zip(&call.args).map(typed).collect();
-            }
+        if self.library().user_function(name).is_some() {
+            return args.into_iter().map(|arg| self.known(arg)).collect();
         }
-        args.into_iter().map(|arg| self.known(arg)).collect()
+        self.arguments_typed(name, Kind::Scalar, args)
     }
 
     /// The arguments of `nullif`: they are compared, and the result is the first one.
@@ -424,31 +402,6 @@ pub(super) fn argument<'q>(arg: &'q FunctionArg, function: &Function) -> Result<
             Err(super::placed(error, function.span()))
         }
     }
-}
-
-/// The type that a literal is read as where PostgreSQL finds this one; none where it keeps its own.
-fn atom_of(ty: Given, literal: &Typed) -> Option<Atom> {
-    Some(match ty.ty {
-        Type::Bool => Atom::Boolean,
-        Type::Int2 => Atom::Int16,
-        Type::Int4 => Atom::Int32,
-        Type::Int8 => Atom::Int64,
-        Type::Numeric => {
-            let texts: Vec<&str> = literal.literal().into_iter().collect();
-            number_atom(&[Atom::Decimal(1, 0)], &texts)
-        }
-        Type::Float4 => Atom::Float32,
-        Type::Float8 => Atom::Float64,
-        Type::Text | Type::Varchar | Type::Bpchar => Atom::String,
-        Type::Bytea => Atom::Bytes,
-        Type::Date => Atom::Date,
-        Type::Time => Atom::Time(TimeUnit::Microsecond),
-        Type::Timestamp => Atom::Timestamp(TimeUnit::Microsecond, None),
-        Type::Timestamptz => Atom::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        Type::Interval => Atom::Interval,
-        Type::Array => super::table_function::list_of(atom_of(ty.elements()?, literal)?),
-        _ => return None,
-    })
 }
 
 fn is_list(args: &[Typed]) -> bool {

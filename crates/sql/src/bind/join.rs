@@ -43,7 +43,10 @@ impl Binder<'_> {
             left.relation.names().iter().any(|name| parameters.contains(name))
         };
         if reads_left && matches!(side, Side::Right | Side::Full | Side::RightSemi | Side::RightAnti) {
-            return Err(refuse_at("LATERAL on the right of a RIGHT or FULL join", factor));
+            let message =
+                "a RIGHT or FULL join has all tuples of its right side, which cannot read its left one";
+            let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
+            return Err(placed(error, factor.span()));
         }
         match constraint {
             JoinConstraint::On(condition) => self.join_on(left, right, side, condition, around),
@@ -129,10 +132,10 @@ impl Binder<'_> {
             let a = unique(&left.columns, name, "left")?;
             let b = unique(&right.columns, name, "right")?;
             let (x, y) = (self.field(&a.field)?, self.field(&b.field)?);
-            let equal =
-                self.compared("eq", x.clone(), y.clone()).map_err(|error| placed(error, name.span))?;
+            let at = |error: Error| placed(error, name.span);
+            let (values, atom) = self.unified(vec![x.clone(), y.clone()], "USING").map_err(at)?;
+            let equal = self.compared("eq", x, y).map_err(at)?;
             conditions.push(self.finished(equal)?.expr);
-            let (values, atom) = self.unified(vec![x, y], "USING")?;
             let [x, y] =
                 <[Typed; 2]>::try_from(values).map_err(|_| Error::internal("two columns are not"))?;
             let value = match side {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use sqlparser::ast::{
     ExcludeSelectItem, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
+    ObjectName, SelectItem, SelectItemQualifiedWildcardKind, Spanned, WildcardAdditionalOptions,
 };
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
@@ -23,15 +23,15 @@ pub(crate) struct Item<'q> {
     pub(crate) has_alias: bool,
     /// As it is written; none where `*` stands for it.
     pub(crate) expr: Option<&'q Ast>,
-    /// The column that `*` stands for, or the slot of a struct that `unnest` gives.
-    value: Option<Value>,
+    /// The column that `*` stands for, or the slot of a struct.
+    value: Option<Value<'q>>,
 }
 
 #[derive(Debug)]
-enum Value {
+enum Value<'q> {
     Column(Typed),
-    /// A slot of the struct that `unnest(expr)` is called with.
-    Slot(String),
+    /// A slot of the struct that `unnest` is called with, or of `(struct).*`.
+    Slot(&'q Ast, String),
 }
 
 /// A list that `unnest` was called with, and the field that its elements become.
@@ -51,12 +51,12 @@ impl Binder<'_> {
         let mut items = Vec::with_capacity(projection.len());
         for item in projection {
             match item {
-                SelectItem::UnnamedExpr(expr) => match self.slots(expr, scope)? {
-                    Some(slots) => items.extend(slots.into_iter().map(|slot| Item {
+                SelectItem::UnnamedExpr(expr) => match self.slots_of_unnest(expr, scope) {
+                    Some((argument, slots)) => items.extend(slots.into_iter().map(|slot| Item {
                         name: slot.as_str().into(),
                         has_alias: false,
                         expr: Some(expr),
-                        value: Some(Value::Slot(slot)),
+                        value: Some(Value::Slot(argument, slot)),
                     })),
                     None => items.push(Item {
                         name: shown_name(expr).into(),
@@ -83,8 +83,32 @@ impl Binder<'_> {
                     }
                     self.wildcard(columns, options, &mut items)?;
                 }
-                SelectItem::QualifiedWildcard(kind, options) => {
-                    let columns = self.of_row(kind, scope)?;
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), options) => {
+                    let WildcardAdditionalOptions {
+                        wildcard_token: _,
+                        opt_ilike,
+                        opt_exclude,
+                        opt_except,
+                        opt_replace,
+                        opt_rename,
+                        opt_alias,
+                    } = options;
+                    let is_more = opt_ilike.is_some()
+                        || opt_exclude.is_some()
+                        || opt_except.is_some()
+                        || opt_replace.is_some()
+                        || opt_rename.is_some()
+                        || opt_alias.is_some();
+                    refuse(is_more, "what follows (struct).*", expr.span())?;
+                    items.extend(self.slots(expr, scope)?.into_iter().map(|slot| Item {
+                        name: slot.as_str().into(),
+                        has_alias: false,
+                        expr: None,
+                        value: Some(Value::Slot(expr, slot)),
+                    }));
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                    let columns = self.of_row(name, scope)?;
                     self.wildcard(columns, options, &mut items)?;
                 }
             }
@@ -92,12 +116,9 @@ impl Binder<'_> {
         Ok(items)
     }
 
-    /// The columns that `table.*` stands for, or the slots of `(struct).*`.
-    fn of_row(&mut self, kind: &SelectItemQualifiedWildcardKind, scope: &Scope<'_>) -> Result<Vec<Column>> {
-        let parts = match kind {
-            SelectItemQualifiedWildcardKind::ObjectName(name) => idents(name)?,
-            SelectItemQualifiedWildcardKind::Expr(expr) => return Err(refuse_at("(expression).*", expr)),
-        };
+    /// The columns that `table.*` stands for.
+    fn of_row(&mut self, name: &ObjectName, scope: &Scope<'_>) -> Result<Vec<Column>> {
+        let parts = idents(name)?;
         let mut current = Some(scope);
         let mut outer = false;
         while let Some(scope) = current {
@@ -196,16 +217,25 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The slots of the struct that `unnest` is called with; none for what is not such a call.
-    fn slots(&mut self, expr: &Ast, scope: &Scope<'_>) -> Result<Option<Vec<String>>> {
-        let Some(argument) = unnest_argument(expr) else { return Ok(None) };
+    /// The struct that `unnest` is called with, and its slots; none for what is not such a call.
+    fn slots_of_unnest<'q>(&mut self, expr: &'q Ast, scope: &Scope<'_>) -> Option<(&'q Ast, Vec<String>)> {
+        let argument = unnest_argument(expr)?;
+        self.slots(argument, scope).ok().map(|slots| (argument, slots))
+    }
+
+    /// The slots of a struct.
+    fn slots(&mut self, expr: &Ast, scope: &Scope<'_>) -> Result<Vec<String>> {
         // Only its type is looked at here.
         let mut steps = Vec::new();
         let place = &mut Place { scope, steps: &mut steps, clause: "SELECT", unnests: None };
-        Ok(match self.expr(argument, place).map(|value| value.atom) {
-            Ok(Atom::Struct(slots)) => Some(slots.iter().map(|(name, _)| name.to_string()).collect()),
-            _ => None,
-        })
+        match self.expr(expr, place)?.atom {
+            Atom::Struct(slots) => Ok(slots.iter().map(|(name, _)| name.to_string()).collect()),
+            other => {
+                let message = format!("{expr} is {other}, and only structs have fields for *");
+                let error = Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE);
+                Err(placed(error, expr.span()))
+            }
+        }
     }
 
     /// The values of the list.
@@ -222,14 +252,12 @@ impl Binder<'_> {
                 Place { scope, steps: &mut *steps, clause: "SELECT", unnests: Some(&mut *unnests) };
             let value = match (&item.value, item.expr) {
                 (Some(Value::Column(column)), _) => column.clone(),
-                (Some(Value::Slot(slot)), Some(expr)) => {
-                    let argument =
-                        unnest_argument(expr).ok_or_else(|| Error::internal("a slot without its struct"))?;
+                (Some(Value::Slot(argument, slot)), _) => {
                     let value = self.expr(argument, &mut place)?;
                     self.call("get_field", vec![value, Typed::text(slot)])?
                 }
                 (None, Some(expr)) => self.expr(expr, &mut place)?,
-                (_, None) => return Err(Error::internal("an item that is nothing")),
+                (None, None) => return Err(Error::internal("an item that is nothing")),
             };
             list.push((item.name.clone(), value));
         }

@@ -108,7 +108,7 @@ impl Binder<'_> {
                 let message = format!(
                     "an interval needs a unit that is known; write its text in quotes: interval '{value} days'"
                 );
-                Err(placed(Error::semantic(message), value.span()))
+                Err(placed(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR), value.span()))
             }
         }
     }

@@ -6,12 +6,12 @@
 //! | file | binds |
 //! |---|---|
 //! | `query`, `cte`, `recursive`, `set`, `values` | queries, WITH, UNION and its like, VALUES |
-//! | `select`, `list`, `group`, `order` | SELECT: its list, GROUP BY, DISTINCT, ORDER BY and LIMIT |
+//! | `select`, `list`, `group`, `grouped`, `order` | SELECT: its list, GROUP BY, DISTINCT, ORDER BY and LIMIT |
 //! | `from`, `factor`, `join`, `table_function` | tables, joins, functions in FROM |
 //! | `scope`, `fields` | names of columns; names and types of fields |
 //! | `expr`, `operator`, `compare`, `row`, `pattern`, `cast`, `literal`, `nested`, `subquery` | expressions |
 //! | `function`, `aggregate` | calls |
-//! | `typed`, `coerce`, `sql_type` | types |
+//! | `typed`, `untyped`, `coerce`, `sql_type` | types |
 
 mod aggregate;
 mod cast;
@@ -24,6 +24,7 @@ mod fields;
 mod from;
 mod function;
 mod group;
+mod grouped;
 mod join;
 mod list;
 mod literal;
@@ -42,6 +43,7 @@ mod steps;
 mod subquery;
 mod table_function;
 mod typed;
+mod untyped;
 mod values;
 
 use std::rc::Rc;
@@ -77,7 +79,7 @@ pub(crate) struct Binder<'a> {
     catalog: &'a dyn Catalog,
     moment: Moment,
     /// Groupings so far that read nothing from outside.
-    groupings: Vec<group::Known>,
+    groupings: Vec<grouped::Known>,
     /// Volatile common table expressions that have been read.
     shared: Vec<(Rc<cte::Definition>, Bound)>,
     recursions: usize,

@@ -100,7 +100,7 @@ impl Binder<'_> {
             O::Multiply => self.arithmetic("mul", left, right)?,
             O::Divide => self.arithmetic("div", left, right)?,
             O::Modulo => self.arithmetic("mod", left, right)?,
-            O::PGExp => self.call("power", vec![self.number(left)?, self.number(right)?])?,
+            O::PGExp => self.call("power", self.operands_typed("^", vec![left, right])?)?,
             O::DuckIntegerDivide | O::MyIntegerDivide => {
                 self.call(tessera_ops::expression::WHOLE_QUOTIENT, vec![left, right])?
             }
@@ -118,45 +118,26 @@ impl Binder<'_> {
             O::PGILikeMatch => self.matched("ilike", left, right, false)?,
             O::PGNotLikeMatch => self.matched("like", left, right, true)?,
             O::PGNotILikeMatch => self.matched("ilike", left, right, true)?,
-            O::PGStartsWith => self.call("starts_with", vec![self.known(left)?, self.known(right)?])?,
-            O::PGOverlap => self.of_lists("array_has_any", left, right)?,
-            O::AtArrow => self.of_lists("array_has_all", left, right)?,
-            O::ArrowAt => self.of_lists("array_has_all", right, left)?,
+            O::PGStartsWith => self.call("starts_with", self.operands_typed("^@", vec![left, right])?)?,
+            O::PGOverlap => self.of_lists("array_has_any", "&&", left, right)?,
+            O::AtArrow => self.of_lists("array_has_all", "@>", left, right)?,
+            O::ArrowAt => self.of_lists("array_has_all", "@>", right, left)?,
             other => return Err(Error::unsupported(format!("the operator {other} is not supported"))),
         })
     }
 
     /// `+ - * / %`.
     pub(super) fn arithmetic(&self, name: &str, left: Typed, right: Typed) -> Result<Typed> {
-        let (left, right) = match (left.unknown, right.unknown) {
-            (true, true) => {
-                let message = "an operator between two literals of text; cast one of them";
-                return Err(Error::semantic(message).with_state(SqlState::AMBIGUOUS_FUNCTION));
-            }
-            (true, false) => (self.operand(name, left, &right.atom)?, right),
-            (false, true) => {
-                let right = self.operand(name, right, &left.atom)?;
-                (left, right)
-            }
-            (false, false) => (left, right),
+        let operator = match name {
+            "add" => "+",
+            "sub" => "-",
+            "mul" => "*",
+            "div" => "/",
+            _ => "%",
         };
+        let (left, right) = self.pair_typed(operator, left, right)?;
         let (left, right) = self.operands(name, left, right)?;
-        self.call(name, vec![left, right]).map_err(|error| match error.sql_state() {
-            SqlState::UNDEFINED_FUNCTION => error,
-            _ => error,
-        })
-    }
-
-    /// A literal beside an operand of this type.
-    fn operand(&self, name: &str, literal: Typed, other: &Atom) -> Result<Typed> {
-        let moment = matches!(other, Atom::Date | Atom::Timestamp(..) | Atom::Time(_));
-        match other {
-            _ if moment && name == "add" => self.cast_to(literal, &Atom::Interval, false),
-            Atom::Interval | Atom::Duration(_) if matches!(name, "mul" | "div") => {
-                self.cast_to(literal, &Atom::Float64, false)
-            }
-            other => self.beside(literal, other),
-        }
+        self.call(name, vec![left, right])
     }
 
     /// Operands in the types that arithmetic is there for.
@@ -201,36 +182,21 @@ impl Binder<'_> {
         })
     }
 
-    /// A literal as a number.
-    pub(super) fn number(&self, value: Typed) -> Result<Typed> {
-        match value.unknown {
-            true => self.cast_to(value, &Atom::Float64, false),
-            false => Ok(value),
-        }
-    }
-
     fn bits(&self, name: &str, left: Typed, right: Typed) -> Result<Typed> {
-        let (left, right) = match (left.unknown, right.unknown) {
-            (true, false) => (self.beside(left, &right.atom)?, right),
-            (false, true) => {
-                let right = self.beside(right, &left.atom)?;
-                (left, right)
-            }
-            _ => (left, right),
+        let operator = match name {
+            "bit_and" => "&",
+            "bit_or" => "|",
+            "bit_xor" => "#",
+            "shift_left" => "<<",
+            _ => ">>",
         };
-        self.call(name, vec![left, right])
+        self.call(name, self.operands_typed(operator, vec![left, right])?)
     }
 
     /// `||` of texts, bytes and lists.
     fn concatenated(&self, left: Typed, right: Typed) -> Result<Typed> {
+        let (left, right) = self.pair_typed("||", left, right)?;
         let (left, right) = match (&left.atom, &right.atom) {
-            (Atom::List(_) | Atom::Bytes, _) if right.unknown => {
-                let right = self.cast_to(right, &left.atom, false)?;
-                (left, right)
-            }
-            (_, Atom::List(_) | Atom::Bytes) if left.unknown => {
-                (self.cast_to(left, &right.atom, false)?, right)
-            }
             (Atom::List(a), Atom::List(b)) if a != b => {
                 let (mut both, _) = self.unified(vec![left, right], "||")?;
                 match (both.pop(), both.pop()) {
@@ -256,7 +222,8 @@ impl Binder<'_> {
         self.call(function, vec![left, right])
     }
 
-    fn of_lists(&self, function: &str, left: Typed, right: Typed) -> Result<Typed> {
+    fn of_lists(&self, function: &str, operator: &str, left: Typed, right: Typed) -> Result<Typed> {
+        let (left, right) = self.pair_typed(operator, left, right)?;
         let (mut both, _) = self.unified(vec![left, right], "an operator of lists")?;
         match (both.pop(), both.pop()) {
             (Some(right), Some(left)) => self.call(function, vec![left, right]),
@@ -281,30 +248,28 @@ impl Binder<'_> {
             return Ok(Typed::boolean(Expr::Not(Box::new(condition.expr))));
         }
         let value = self.expr(operand, place)?;
+        let (operator, function) = match op {
+            UnaryOperator::Minus => ("-", "neg"),
+            UnaryOperator::Plus => ("+", ""),
+            UnaryOperator::BitwiseNot => ("~", "bit_not"),
+            UnaryOperator::PGAbs => ("@", "abs"),
+            UnaryOperator::PGSquareRoot => ("|/", "sqrt"),
+            UnaryOperator::PGCubeRoot => ("||/", "cbrt"),
+            other => return Err(Error::unsupported(format!("the operator {other} is not supported"))),
+        };
+        let value = self.single_typed(operator, value)?;
+        let value = match &value.atom {
+            Atom::Null => self.cast_to(value, &Atom::Int32, false)?,
+            Atom::Duration(_) => self.cast_to(value, &Atom::Interval, false)?,
+            _ => value,
+        };
         match op {
-            UnaryOperator::Minus => {
-                let value = match &value.atom {
-                    Atom::Null => self.cast_to(value, &Atom::Int32, false)?,
-                    Atom::Duration(_) => self.cast_to(value, &Atom::Interval, false)?,
-                    _ => self.number(value)?,
-                };
-                self.call("neg", vec![value])
-            }
+            UnaryOperator::Plus if value.atom.is_numeric() => Ok(value),
             UnaryOperator::Plus => {
-                let value = self.number(value)?;
-                match value.atom.is_numeric() || value.is_null() {
-                    true => Ok(value),
-                    false => {
-                        let message = format!("the sign + does not take {}; cast it to a number", value.atom);
-                        Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
-                    }
-                }
+                let message = format!("the sign + does not take {}; cast it to a number", value.atom);
+                Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
             }
-            UnaryOperator::BitwiseNot => self.call("bit_not", vec![value]),
-            UnaryOperator::PGAbs => self.call("abs", vec![self.number(value)?]),
-            UnaryOperator::PGSquareRoot => self.call("sqrt", vec![self.number(value)?]),
-            UnaryOperator::PGCubeRoot => self.call("cbrt", vec![self.number(value)?]),
-            other => Err(Error::unsupported(format!("the operator {other} is not supported"))),
+            _ => self.call(function, vec![value]),
         }
     }
 }

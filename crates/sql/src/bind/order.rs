@@ -178,10 +178,14 @@ fn by_name(expr: &Ast, list: &[(Rc<str>, Typed)]) -> Result<Option<usize>> {
 
 /// The position, from 0, that a whole number is; none for what is no number as written.
 pub(super) fn position(expr: &Ast, count: usize, clause: &str) -> Result<Option<usize>> {
+    let mut expr = expr;
+    while let Ast::Nested(inner) = expr {
+        expr = inner;
+    }
     let (number, negative, place) = match expr {
         Ast::Value(value) => match &value.value {
             Value::Number(number, _) => (number, false, value.span),
-            Value::SingleQuotedString(_) | Value::Boolean(_) if clause != "DISTINCT ON" => {
+            Value::SingleQuotedString(_) | Value::Boolean(_) | Value::Null => {
                 let error = Error::new(Code::Syntax, format!("{clause} takes no constant but a position"));
                 return Err(placed(error, value.span));
             }
@@ -196,18 +200,16 @@ pub(super) fn position(expr: &Ast, count: usize, clause: &str) -> Result<Option<
         },
         _ => return Ok(None),
     };
-    // A negative number is an expression, which sorts and groups nothing.
-    if negative {
-        return Ok(None);
-    }
     let Ok(number) = number.parse::<usize>() else {
         let error = Error::new(Code::Syntax, format!("{clause} takes no constant but a position"));
         return Err(placed(error, place));
     };
-    match number.checked_sub(1).filter(|at| *at < count) {
+    match number.checked_sub(1).filter(|at| *at < count && !negative) {
         Some(at) => Ok(Some(at)),
         None => {
-            let message = format!("{clause} {number}: there is no such column in SELECT, which has {count}");
+            let sign = if negative { "-" } else { "" };
+            let message =
+                format!("{clause} {sign}{number}: there is no such column in SELECT, which has {count}");
             let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
             Err(placed(error, place))
         }

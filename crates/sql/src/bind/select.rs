@@ -12,7 +12,8 @@ use tessera_types::{Error, Result, SqlState};
 
 use super::cte::Env;
 use super::from::Tables;
-use super::group::{Grouped, Groups};
+use super::group::Groups;
+use super::grouped::Grouped;
 use super::list::{Item, Unnested};
 use super::order::SortKey;
 use super::scope::{Output, Scope};

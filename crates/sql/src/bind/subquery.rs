@@ -5,7 +5,7 @@
 //! subquery becomes a single join, which refuses a second row.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Query, UnaryOperator, Visit, Visitor};
-use tessera_plan::Expr;
+use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::compare::Comparison;
@@ -14,7 +14,7 @@ use super::scope::Scope;
 use super::steps::Step;
 use super::typed::Typed;
 use super::{Binder, Bound, Place, refuse_at};
-use crate::relation::{Kind, Name, Relation};
+use crate::relation::{Aggregate, Call, Kind, Name, Relation};
 
 impl Binder<'_> {
     /// What keeps the tuples that satisfy a predicate.
@@ -246,6 +246,35 @@ impl Binder<'_> {
         let Bound { relation, columns } = self.query(query, Some(place.scope), &place.scope.env)?;
         place.steps.push(single(relation));
         columns.iter().map(|column| self.field(&column.field)).collect()
+    }
+
+    /// `ARRAY(subquery)`: the list of its values, in its order.
+    pub(super) fn array_of(&mut self, query: &Query, place: &mut Place<'_, '_>) -> Result<Typed> {
+        let (relation, column) = self.single_column(query, place.scope)?;
+        let order_by = match &relation {
+            Relation::Sort { keys, .. } => keys.clone(),
+            _ => Vec::new(),
+        };
+        let input = match relation {
+            Relation::Sort { input, offset: 0, limit: None, .. } => *input,
+            other => other,
+        };
+        let element = self.field(&column)?;
+        let function = "array_agg";
+        let (atom, _) = self.library().aggregate(function, &[(element.atom, true)], false)?;
+        let name = self.fields.fresh("array", atom.clone());
+        let call = Call {
+            function: function.into(),
+            args: vec![element.expr],
+            distinct: false,
+            filter: None,
+            order_by,
+        };
+        let calls = vec![(name.clone(), call)];
+        let groups = Aggregate { input, keys: Vec::new(), sets: None, grouping: None, calls };
+        place.steps.push(single(Relation::Aggregate(Box::new(groups))));
+        let empty = self.cast_to(Typed::text("{}"), &atom, false)?;
+        Ok(Typed::new(Expr::Coalesce(vec![Expr::Field(name), empty.expr]), atom))
     }
 
     fn single_column(&mut self, query: &Query, scope: &Scope<'_>) -> Result<(Relation, Name)> {

@@ -21,8 +21,7 @@
 //! }
 //! ```
 //!
-//! [`can_cast`] says where a conversion is allowed, [`common_type`] what UNION, CASE, ARRAY and their like make of several
-//! types. What the catalog holds is in `tables`, which `crates/sql/postgres_tables.py` writes.
+//! What the catalog holds is in `tables`, which `crates/sql/postgres_tables.py` writes.
 
 mod casts;
 mod polymorphic;
@@ -34,9 +33,10 @@ use std::fmt;
 
 use tessera_types::Atom;
 
-pub(crate) use casts::{Context, can_cast, common_type};
-pub(crate) use resolve::{Call, Outcome, function, operator};
-pub(crate) use table::{Form, Kind};
+pub(crate) use casts::Context;
+use casts::common_type;
+pub(crate) use resolve::{Outcome, function, operator};
+pub(crate) use table::Kind;
 
 /// A type of PostgreSQL's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,7 +73,6 @@ pub(crate) enum Type {
     AnyNonArray,
     AnyCompatible,
     AnyCompatibleArray,
-    AnyCompatibleNonArray,
 }
 
 /// The kinds of types between which literals are undecided.

@@ -27,7 +27,7 @@ pub(super) fn solve(given: &[Given], declared: &[Given]) -> Option<Solution> {
         match declared.ty {
             AnyElement | AnyNonArray => agree(&mut solution.element, *given)?,
             AnyArray => agree(&mut solution.array, *given)?,
-            Type::AnyCompatible | Type::AnyCompatibleNonArray => compatible.push(*given),
+            Type::AnyCompatible => compatible.push(*given),
             Type::AnyCompatibleArray if given.is_array() => compatible.push(elements(*given)),
             Type::AnyCompatibleArray => return None,
             _ => {}
@@ -42,11 +42,7 @@ pub(super) fn solve(given: &[Given], declared: &[Given]) -> Option<Solution> {
         solution.compatible = Some(common_type(&compatible)?);
     }
     let is_array = |ty: Option<Given>| ty.is_some_and(Given::is_array);
-    let refuses = |declared: &Given| match declared.ty {
-        Type::AnyNonArray => is_array(solution.element),
-        Type::AnyCompatibleNonArray => is_array(solution.compatible),
-        _ => false,
-    };
+    let refuses = |declared: &Given| declared.ty == Type::AnyNonArray && is_array(solution.element);
     (!declared.iter().take(given.len()).any(refuses)).then_some(solution)
 }
 
@@ -78,7 +74,7 @@ impl Solution {
             Type::Any => given,
             Type::AnyElement | Type::AnyNonArray => self.element.unwrap_or(given),
             Type::AnyArray => self.array.or(self.element.map(Given::in_array)).unwrap_or(given),
-            Type::AnyCompatible | Type::AnyCompatibleNonArray => compatible,
+            Type::AnyCompatible => compatible,
             Type::AnyCompatibleArray => compatible.in_array(),
             _ => declared,
         }

@@ -30,7 +30,6 @@ const ANY_ARRAY: Given = Given::of(Type::AnyArray);
 const ANY_NON_ARRAY: Given = Given::of(Type::AnyNonArray);
 const ANY_COMPATIBLE: Given = Given::of(Type::AnyCompatible);
 const ANY_COMPATIBLE_ARRAY: Given = Given::of(Type::AnyCompatibleArray);
-const ANY_COMPATIBLE_NON_ARRAY: Given = Given::of(Type::AnyCompatibleNonArray);
 const FOREIGN: Given = Given::of(Type::Foreign);
 const INT4_ARRAY: Given = Given::array(Type::Int4);
 const FLOAT8_ARRAY: Given = Given::array(Type::Float8);
@@ -64,9 +63,6 @@ pub(super) const fn of_type(ty: Type) -> Facts {
         Type::AnyCompatible => facts("anycompatible", "anycompatible", Category::Pseudo, false),
         Type::AnyCompatibleArray => {
             facts("anycompatiblearray", "anycompatiblearray", Category::Pseudo, false)
-        }
-        Type::AnyCompatibleNonArray => {
-            facts("anycompatiblenonarray", "anycompatiblenonarray", Category::Pseudo, false)
         }
         Type::Array => facts("_", "array", Category::Array, false),
         Type::Other => facts("record", "record", Category::Composite, false),

@@ -2,6 +2,8 @@
 
 use tessera_types::{Atom, Slot};
 
+use super::casts::can_cast;
+use super::resolve::Call;
 use super::*;
 
 const TYPES: [Type; 17] = [
