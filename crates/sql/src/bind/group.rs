@@ -50,7 +50,7 @@ pub(super) enum StandsFor {
     /// Those of its value.
     Value,
     /// Those that are written like it: its value is volatile, a subquery's, or a constant once it is computed.
-    Written(Ast),
+    Written(Box<Ast>),
     /// None: it is a literal, which is what it is in every group.
     Nothing,
 }
@@ -89,7 +89,7 @@ impl Groups {
 
 impl GroupKey {
     fn is_written(&self, expr: &Ast) -> bool {
-        matches!(&self.stands_for, StandsFor::Written(written) if written == expr)
+        matches!(&self.stands_for, StandsFor::Written(written) if **written == *expr)
     }
 }
 
@@ -290,7 +290,7 @@ impl Binder<'_> {
         let constant = matches!(value.expr, Expr::Constant(..));
         let stands_for = match () {
             () if is_literal(expr) => StandsFor::Nothing,
-            () if !steps.is_empty() || volatile || constant => StandsFor::Written(expr.clone()),
+            () if !steps.is_empty() || volatile || constant => StandsFor::Written(Box::new(expr.clone())),
             () => StandsFor::Value,
         };
         let mut groups = groups.borrow_mut();
