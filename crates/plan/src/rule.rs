@@ -92,7 +92,7 @@ rules! {
         if "it is one of the eight comparisons: all values of a type are ordered, NaN too";
     Expression PushNot "push_not" "crates/ops/src/expression/simplify/connectives.rs"
         "`NOT (a AND b)` is `NOT a OR NOT b`, and the other way round"
-        if "it is no set: equalities of one value with constants";
+        if "the operands are not all equalities of one value with constants";
     Expression FlattenConnectives "flatten_connectives" "crates/ops/src/expression/simplify/connectives.rs"
         "AND within AND and OR within OR are one"
         if "always; the order of operands is kept";
@@ -116,7 +116,7 @@ rules! {
         "`(a AND b) OR (a AND c)` is `a AND (b OR c)`"
         if "a neither raises nor is volatile";
     Relation EmptyFilter "empty_filter" "crates/sql/src/push.rs"
-        "`WHERE false` of a relation is no tuples, and the relation is not computed"
+        "a filter that keeps no tuple becomes an empty relation, and its input is not computed"
         if "a predicate is the constant false or NULL";
     Relation PushFilterScan "push_filter_scan" "crates/sql/src/push.rs"
         "a predicate goes into the scan"

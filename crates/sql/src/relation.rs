@@ -92,7 +92,7 @@ pub(crate) struct Join {
 }
 
 /// A key of an order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Key {
     pub(crate) expr: Expr,
     pub(crate) descending: bool,
@@ -100,7 +100,7 @@ pub(crate) struct Key {
 }
 
 /// A call of an aggregate function.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     pub(crate) function: Name,
     pub(crate) args: Vec<Expr>,

@@ -27,7 +27,7 @@ mod tuple;
 
 pub use atom::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
 pub use error::{Code, Error, Result, Span};
-pub use nearest::nearest;
+pub use nearest::{edit_distance, nearest};
 pub use parse::{TypeParser, is_plain_name, quote_name};
 pub use sql_state::SqlState;
 pub use tuple::{Collection, Field, Format, Item, Tuple, unique_names};

@@ -3,14 +3,14 @@
 /// Of these names the one that differs least from `name`; none where all differ in more than a third of it.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (name.chars().count() / 3).max(1);
-    let near = names.into_iter().map(|known| (distance(name, known), known));
+    let near = names.into_iter().map(|known| (edit_distance(name, known), known));
     near.filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
 }
 
 /// How many characters have to be put in, left out or replaced (Levenshtein), whatever their case.
-fn distance(a: &str, b: &str) -> usize {
+pub fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.to_lowercase().chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.to_lowercase().chars().enumerate() {
@@ -36,7 +36,7 @@ mod tests {
         assert_eq!(nearest("PUSH_NOT", names), Some("push_not"));
         assert_eq!(nearest("orderjoins", names), Some("order_joins"));
         assert_eq!(nearest("vacuum", names), None);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
     }
 }

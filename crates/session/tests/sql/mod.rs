@@ -19,7 +19,7 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sql");
 /// Set: all combinations of tier, threads, chunk size and rules; else six that cover every pair.
 const FULL: &str = "TESSERA_SQL_FULL";
 
-/// Set: only scripts whose names begin so, for who works on them.
+/// Where this is set, only the scripts whose names begin with its value run.
 const ONLY: &str = "TESSERA_SQL_ONLY";
 
 /// Set to a file's name: gets a line for each record that fails, or that passes in `open/`, for who sorts them anew.

@@ -76,13 +76,7 @@ impl Binder<'_> {
 
     /// The result of a call, as an expression over a scope's groups.
     fn aggregate_in(&mut self, function: &Function, scope: &Scope<'_>, clause: &str) -> Result<Typed> {
-        let inner = Scope {
-            columns: scope.columns.clone(),
-            outer: scope.outer,
-            env: scope.env.clone(),
-            groups: None,
-            results: Vec::new(),
-        };
+        let inner = scope.without_groups();
         let made = self.made(function, &inner)?;
         if let Some(outer) = owner(&made, scope) {
             let value = self.aggregate_in(function, outer, clause)?;
@@ -115,7 +109,7 @@ impl Binder<'_> {
         match args {
             FunctionArguments::None => {}
             FunctionArguments::Subquery(query) => {
-                return Err(self.refuse_subquery(query, &format!("a subquery as the argument of {name}")));
+                return Err(refuse_at(&format!("a subquery as the argument of {name}"), &**query));
             }
             FunctionArguments::List(list) => {
                 distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
@@ -158,7 +152,8 @@ impl Binder<'_> {
             if !ordered
                 && !matches!(name.as_str(), "approx_percentile_cont" | "approx_percentile_cont_with_weight")
             {
-                let message = format!("{name} is no function of an ordered set: it takes no WITHIN GROUP");
+                let message =
+                    format!("{name} does not take WITHIN GROUP; write ORDER BY within its parentheses");
                 return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
             }
             if let [(value, _, _)] = &keys[..] {
@@ -213,7 +208,7 @@ impl Binder<'_> {
             refuse(with_fill.is_some(), "WITH FILL", expr.span())?;
             let value = self.expr(expr, place)?;
             let (descending, nulls_first) = direction(options);
-            sorted.push((self.known(value)?, descending, nulls_first));
+            sorted.push((value.known(), descending, nulls_first));
         }
         Ok(sorted)
     }
@@ -232,7 +227,7 @@ impl Binder<'_> {
                 [only] if matches!(&only.expr, Expr::Constant(value, _) if !value.is_null()) => {
                     Ok(Vec::new())
                 }
-                [_] => args.into_iter().map(|arg| self.known(arg)).collect(),
+                [_] => Ok(args.into_iter().map(Typed::known).collect()),
                 _ => wrong("it takes one value"),
             },
             "sum" | "avg" | "var_samp" | "var_pop" | "stddev" | "stddev_pop" => match args.as_slice() {
@@ -285,7 +280,7 @@ impl Binder<'_> {
             }
             ("percentile_cont", _) => return wrong("cast the value to double precision"),
             (_, Atom::Null) => self.cast_to(value, &Atom::Int32, false)?,
-            _ => self.known(value)?,
+            _ => value.known(),
         };
         let mut all = vec![value];
         if let Some(fraction) = args.next() {
@@ -315,13 +310,7 @@ impl Binder<'_> {
             let message = "grouping takes 1 to 31 expressions of GROUP BY";
             return Err(Error::semantic(message).with_state(SqlState::GROUPING_ERROR));
         }
-        let inner = Scope {
-            columns: place.scope.columns.clone(),
-            outer: place.scope.outer,
-            env: place.scope.env.clone(),
-            groups: None,
-            results: Vec::new(),
-        };
+        let inner = place.scope.without_groups();
         let mut args = Vec::with_capacity(list.args.len());
         for arg in &list.args {
             let mut steps = Vec::new();

@@ -61,7 +61,7 @@ impl Binder<'_> {
             DataType::Interval { fields, precision } if fields.is_some() || precision.is_some() => {
                 let (largest, smallest) = fields.as_ref().map_or(("", ""), units);
                 let (value, read) = match value.unknown {
-                    true => (self.known(value)?, true),
+                    true => (value.known(), true),
                     false => (self.cast_to(value, &atom, safe)?, false),
                 };
                 self.interval_in(value, largest, smallest, *precision, read)

@@ -41,16 +41,22 @@ impl Binder<'_> {
         }
     }
 
-    /// The value with a type: a literal that has none is a text.
-    pub(super) fn known(&self, value: Typed) -> Result<Typed> {
-        Ok(Typed { unknown: false, ..value })
-    }
-
     /// Values of one column.
     pub(super) fn unified(&self, values: Vec<Typed>, construct: &str) -> Result<(Vec<Typed>, Atom)> {
         let atom = self.common(&values.iter().collect::<Vec<_>>(), construct)?;
         let values = values.into_iter().map(|value| self.retyped(value, &atom)).collect::<Result<_>>()?;
         Ok((values, atom))
+    }
+
+    /// Two values of one type.
+    pub(super) fn unified_pair(
+        &self,
+        left: Typed,
+        right: Typed,
+        construct: &str,
+    ) -> Result<(Typed, Typed, Atom)> {
+        let atom = self.common(&[&left, &right], construct)?;
+        Ok((self.retyped(left, &atom)?, self.retyped(right, &atom)?, atom))
     }
 
     /// A value as the type that it has in common with others; whole constants keep their value.

@@ -1,5 +1,6 @@
 //! Comparisons: both sides in one type that holds all of their values.
 
+use tessera_ops::expression::cast::whole_digits;
 use tessera_ops::expression::common_type;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
@@ -32,7 +33,7 @@ impl Binder<'_> {
                 let right = self.beside(right, &left.atom)?;
                 (left, right)
             }
-            _ => (self.known(left)?, self.known(right)?),
+            _ => (left.known(), right.known()),
         };
         Ok(match (&left.atom, &right.atom) {
             (Atom::Null, other) if *other != Atom::Null => (self.cast_to(left, other, false)?, right),
@@ -54,7 +55,7 @@ impl Binder<'_> {
     pub(super) fn beside(&self, literal: Typed, other: &Atom) -> Result<Typed> {
         let Some(text) = literal.literal() else { return Ok(literal) };
         let to = match other {
-            Atom::String | Atom::Null => return self.known(literal),
+            Atom::String | Atom::Null => return Ok(literal.known()),
             Atom::Decimal(..) => number_atom(std::slice::from_ref(other), &[text]),
             Atom::Timestamp(TimeUnit::Nanosecond, zone) => {
                 // 64 bits of nanoseconds end in 2262.
@@ -123,12 +124,7 @@ fn digits(value: &Typed) -> Option<(i16, i16)> {
     }
     Some(match &value.atom {
         Atom::Decimal(precision, scale) => (i16::from(*precision) - i16::from(*scale), i16::from(*scale)),
-        Atom::Int8 | Atom::UInt8 => (3, 0),
-        Atom::Int16 | Atom::UInt16 => (5, 0),
-        Atom::Int32 | Atom::UInt32 => (10, 0),
-        Atom::Int64 => (19, 0),
-        Atom::UInt64 => (20, 0),
-        _ => return None,
+        whole => (i16::from(whole_digits(whole)?), 0),
     })
 }
 

@@ -1,20 +1,17 @@
 //! Expressions.
 
 use sqlparser::ast::{
-    BinaryOperator, CaseWhen, CeilFloorKind, DateTimeField, Expr as Ast, Query, Spanned, TrimWhereField,
-    TypedString,
+    BinaryOperator, CaseWhen, CeilFloorKind, DateTimeField, Expr as Ast, Spanned, TrimWhereField, TypedString,
 };
 use tessera_plan::Expr;
 use tessera_types::{Error, Result, SqlState};
 
 use super::compare::Comparison;
-use super::group::refuse_set;
 use super::pattern::Pattern;
 use super::row::any;
 use super::steps::Step;
-use super::subquery::refuse_quantified;
 use super::typed::Typed;
-use super::{Binder, Place, placed, refuse_at, with_stack};
+use super::{Binder, Place, placed, refuse_at, with_stack, without_parentheses};
 use crate::postgres::Kind;
 
 impl Binder<'_> {
@@ -146,8 +143,7 @@ impl Binder<'_> {
             Ast::Tuple(values) => self.structure(values, &[], place),
             Ast::AtTimeZone { .. } => Err(refuse_at("AT TIME ZONE", expr)),
             Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => {
-                refuse_set(expr)?;
-                Err(Error::internal("a grouping set that is none"))
+                Err(refuse_at("a grouping set outside of GROUP BY", expr))
             }
             Ast::Wildcard(_) | Ast::QualifiedWildcard(..) => Err(refuse_at("* in an expression", expr)),
             Ast::JsonAccess { .. } => Err(refuse_at("access to JSON by :", expr)),
@@ -187,10 +183,7 @@ impl Binder<'_> {
 
     fn null_test(&self, value: Typed, is_null: bool) -> Typed {
         let test = Typed::boolean(Expr::IsNull(Box::new(value.expr)));
-        match is_null {
-            true => test,
-            false => Typed::boolean(Expr::Not(Box::new(test.expr))),
-        }
+        test.negated_if(!is_null)
     }
 
     /// A condition with NULL taken as `null_is`; perhaps negated.
@@ -203,10 +196,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let value = self.condition(inner, place)?;
         let truth = Typed::boolean(Expr::Coalesce(vec![value.expr, Expr::boolean(null_is)]));
-        Ok(match negated {
-            true => Typed::boolean(Expr::Not(Box::new(truth.expr))),
-            false => truth,
-        })
+        Ok(truth.negated_if(negated))
     }
 
     fn distinct_from(
@@ -275,10 +265,7 @@ impl Binder<'_> {
             }
         }
         let found = Typed::boolean(any(tests));
-        Ok(match negated {
-            true => Typed::boolean(Expr::Not(Box::new(found.expr))),
-            false => found,
-        })
+        Ok(found.negated_if(negated))
     }
 
     fn between(
@@ -333,11 +320,10 @@ impl Binder<'_> {
         all: bool,
         place: &mut Place<'_, '_>,
     ) -> Result<Typed> {
-        let Some(comparison) = Comparison::of(op) else { return Err(refuse_quantified(op, value)) };
-        let mut inner = list;
-        while let Ast::Nested(nested) = inner {
-            inner = nested;
-        }
+        let Some(comparison) = Comparison::of(op) else {
+            return Err(refuse_at(&format!("ANY or ALL with the operator {op}"), value));
+        };
+        let inner = without_parentheses(list);
         if let Ast::Subquery(query) = inner {
             return self.quantified_subquery(value, comparison, query, all, place);
         }
@@ -359,7 +345,7 @@ impl Binder<'_> {
             ));
         }
         let function = format!("{}_{}", if all { "all" } else { "any" }, comparison.function());
-        self.call(&function, vec![self.known(value)?, self.known(list)?])
+        self.call(&function, vec![value.known(), list.known()])
     }
 
     fn case(
@@ -417,11 +403,6 @@ impl Binder<'_> {
             }
             _ => Err(refuse_at(&format!("{function} with a second argument"), expr)),
         }
-    }
-
-    /// A subquery of a query that stands somewhere in an expression.
-    pub(super) fn refuse_subquery(&self, query: &Query, construct: &str) -> Error {
-        refuse_at(construct, query)
     }
 }
 

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 use tessera_ops::expression::{Library, WHOLE_QUOTIENT, common_type, is_offered, moments_and_texts};
 use tessera_plan::{Expr, Functions};
-use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
+use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, edit_distance};
 
 use super::list::Unnested;
 use super::typed::Typed;
@@ -39,13 +39,11 @@ const OF_ELEMENTS: [&str; 14] = [
 /// The names of `make_interval`'s arguments, in order.
 const OF_INTERVAL: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
 
-/// The names that can be called, but for those of users.
-static CALLABLE: LazyLock<HashSet<String>> = LazyLock::new(|| {
+/// The names of our own functions that can be called.
+static OWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     let own = Library::own_functions().into_iter().chain(moments_and_texts());
-    let own = own.chain(["abs", "bit_not", "mod", "div", "nullif"]).map(String::from);
-    let library = Library::new();
-    let all = own.chain(library.foreign_names());
-    all.filter(|name| is_offered(name)).collect()
+    let own = own.chain(["abs", "bit_not", "mod", "div", "nullif"]);
+    own.filter(|name| is_offered(name)).collect()
 });
 
 impl Binder<'_> {
@@ -79,7 +77,8 @@ impl Binder<'_> {
             return self.aggregate(function, place);
         }
         let no_aggregate = |construct: &str| {
-            let message = format!("{construct} of {called}, which is no aggregate function");
+            let message =
+                format!("{construct} is only for aggregate functions, and {called} is not one; leave it out");
             Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE))
         };
         if filter.is_some() {
@@ -104,7 +103,7 @@ impl Binder<'_> {
             }
             FunctionArguments::Subquery(query) if called == "array" => return self.array_of(query, place),
             FunctionArguments::Subquery(query) => {
-                return Err(self.refuse_subquery(query, &format!("a subquery as the argument of {name}")));
+                return Err(refuse_at(&format!("a subquery as the argument of {name}"), &**query));
             }
         };
         if called == "make_interval" && list.iter().any(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
@@ -115,11 +114,11 @@ impl Binder<'_> {
         for arg in list {
             args.push(self.expr(argument(arg, function)?, place)?);
         }
-        self.special(&called, args, place)
+        self.special(&called, args)
     }
 
     /// Functions whose arguments are not computed as those of others are, and all others.
-    fn special(&mut self, name: &str, mut args: Vec<Typed>, place: &mut Place<'_, '_>) -> Result<Typed> {
+    fn special(&self, name: &str, mut args: Vec<Typed>) -> Result<Typed> {
         match (name, args.len()) {
             ("coalesce" | "ifnull" | "nvl", 1..) => {
                 let (args, atom) = self.unified(args, "coalesce")?;
@@ -128,35 +127,29 @@ impl Binder<'_> {
             }
             ("nvl2", 3) => {
                 let value = args.remove(0);
-                let (mut values, atom) = self.unified(args, "nvl2")?;
-                let (Some(absent), Some(there)) = (values.pop(), values.pop()) else {
-                    return Err(Error::internal("nvl2 lost its arguments"));
-                };
                 let is_there = Expr::Not(Box::new(Expr::IsNull(Box::new(value.expr))));
-                let branches = vec![(is_there, there.expr)];
-                let case = Expr::Case { branches, otherwise: Some(Box::new(absent.expr)) };
-                Ok(Typed::new(case, atom))
+                self.choice(is_there, args, "nvl2")
             }
             ("if", 3) => {
                 let condition = self.implicitly(args.remove(0), &Atom::Boolean, "the condition of if")?;
-                let (mut values, atom) = self.unified(args, "if")?;
-                let (Some(other), Some(value)) = (values.pop(), values.pop()) else {
-                    return Err(Error::internal("if lost its arguments"));
-                };
-                let branches = vec![(condition.expr, value.expr)];
-                let case = Expr::Case { branches, otherwise: Some(Box::new(other.expr)) };
-                Ok(Typed::new(case, atom))
+                self.choice(condition.expr, args, "if")
             }
             ("arrow_cast" | "arrow_try_cast", 2) => {
                 let exprs: Vec<_> = args.iter().map(|arg| (arg.atom.clone(), true, &arg.expr)).collect();
                 let (to, _) = self.library().scalar(name, &exprs)?;
                 self.cast_to(args.swap_remove(0), &to, name.contains("try"))
             }
-            _ => {
-                let _ = place;
-                self.function_call(name, args)
-            }
+            _ => self.function_call(name, args),
         }
+    }
+
+    /// The first of two values where a condition is true, else the second.
+    fn choice(&self, condition: Expr, values: Vec<Typed>, construct: &str) -> Result<Typed> {
+        let [value, other] =
+            <[Typed; 2]>::try_from(values).map_err(|_| Error::internal("two arguments are not"))?;
+        let (value, other, atom) = self.unified_pair(value, other, construct)?;
+        let branches = vec![(condition, value.expr)];
+        Ok(Typed::new(Expr::Case { branches, otherwise: Some(Box::new(other.expr)) }, atom))
     }
 
     /// A call of a function on values.
@@ -166,7 +159,7 @@ impl Binder<'_> {
         {
             return self.told(name, told, args);
         }
-        if !CALLABLE.contains(name) && self.library().user_function(name).is_none() {
+        if !self.is_callable(name) {
             return Err(self.no_function(name, &args));
         }
         let args = self.typed_arguments(name, args)?;
@@ -205,6 +198,13 @@ impl Binder<'_> {
             }
             _ => self.call(function, args),
         }
+    }
+
+    fn is_callable(&self, name: &str) -> bool {
+        let library = self.library();
+        OWN.contains(name)
+            || library.user_function(name).is_some()
+            || (is_offered(name) && library.scalar_udf(name).is_some())
     }
 
     /// What a function tells of the moment, perhaps to some digits of a second.
@@ -247,7 +247,7 @@ impl Binder<'_> {
             return Ok(all);
         }
         if self.library().user_function(name).is_some() {
-            return args.into_iter().map(|arg| self.known(arg)).collect();
+            return Ok(args.into_iter().map(Typed::known).collect());
         }
         self.arguments_typed(name, Kind::Scalar, args)
     }
@@ -262,7 +262,7 @@ impl Binder<'_> {
                 let second = self.beside_or_null(second, &first.atom)?;
                 (first, second)
             }
-            _ => (self.known(first)?, self.known(second)?),
+            _ => (first.known(), second.known()),
         };
         match common_type(&first.atom, &second.atom) {
             Some(_) => Ok(vec![first, second]),
@@ -349,7 +349,9 @@ impl Binder<'_> {
 
     fn no_function(&self, name: &str, args: &[Typed]) -> Error {
         let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
-        let near = CALLABLE.iter().map(|known| (distance(name, known), known)).min();
+        let foreign = self.library().foreign_names().filter(|known| is_offered(known));
+        let all = OWN.iter().copied().map(String::from).chain(foreign);
+        let near = all.map(|known| (edit_distance(name, &known), known)).min();
         let hint = match near {
             Some((distance, known)) if distance <= 2 && distance < name.chars().count() / 2 + 1 => {
                 format!("; did you mean {known}?")
@@ -406,19 +408,4 @@ pub(super) fn argument<'q>(arg: &'q FunctionArg, function: &Function) -> Result<
 
 fn is_list(args: &[Typed]) -> bool {
     matches!(args.first(), Some(Typed { atom: Atom::List(_), .. }))
-}
-
-/// How many letters are to be put in, left out or replaced to get from one word to another.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut last: Vec<usize> = (0..=to.len()).collect();
-    for (row, a) in from.chars().enumerate() {
-        let mut next = vec![row + 1];
-        for (column, b) in to.iter().enumerate() {
-            let replaced = last[column] + usize::from(a != *b);
-            next.push(replaced.min(last[column + 1] + 1).min(next[column] + 1));
-        }
-        last = next;
-    }
-    last.last().copied().unwrap_or(0)
 }

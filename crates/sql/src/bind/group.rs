@@ -17,7 +17,7 @@ use super::order::position;
 use super::scope::{Scope, matches};
 use super::steps::Step;
 use super::typed::Typed;
-use super::{Binder, Place, placed, refuse};
+use super::{Binder, Place, placed, without_parentheses};
 use crate::relation::{Call, Name};
 
 /// How many grouping sets one GROUP BY may have.
@@ -73,7 +73,7 @@ impl Groups {
 
     /// The result of a call; one that is made already, where there is one.
     pub(super) fn call(&mut self, call: Call, volatile: bool, fresh: impl FnOnce() -> Name) -> Name {
-        if let Some((name, _)) = self.calls.iter().find(|(_, known)| !volatile && is_same(known, &call)) {
+        if let Some((name, _)) = self.calls.iter().find(|(_, known)| !volatile && *known == call) {
             return name.clone();
         }
         let name = fresh();
@@ -105,13 +105,14 @@ fn is_literal(expr: &Ast) -> bool {
     }
 }
 
-fn is_same(a: &Call, b: &Call) -> bool {
-    let keys = a.order_by.len() == b.order_by.len()
-        && a.order_by
-            .iter()
-            .zip(&b.order_by)
-            .all(|(a, b)| (&a.expr, a.descending, a.nulls_first) == (&b.expr, b.descending, b.nulls_first));
-    keys && (&a.function, &a.args, a.distinct, &a.filter) == (&b.function, &b.args, b.distinct, &b.filter)
+/// What GROUP BY is read against.
+#[derive(Clone, Copy)]
+struct By<'b> {
+    items: &'b [Item<'b>],
+    scope: &'b Scope<'b>,
+    groups: &'b RefCell<Groups>,
+    /// Whether there are several groupings.
+    several: bool,
 }
 
 /// An element of GROUP BY: the groupings that it stands for, each of positions of keys.
@@ -128,15 +129,16 @@ impl Binder<'_> {
     ) -> Result<()> {
         let exprs = match group_by {
             GroupByExpr::Expressions(exprs, _) => exprs,
-            GroupByExpr::All(_) => return self.group_by_all(items, scope, groups),
+            GroupByExpr::All(_) => return self.group_by_all(By { items, scope, groups, several: false }),
         };
         let is_set = |expr: &Ast| matches!(expr, Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_));
         let several = exprs.iter().any(is_set);
+        let by = By { items, scope, groups, several };
         let mut sets: Element = vec![Vec::new()];
         for expr in exprs {
             let element = match expr {
                 Ast::Tuple(list) if list.is_empty() => continue,
-                _ => self.element(expr, items, scope, groups, several)?,
+                _ => self.element(expr, by)?,
             };
             if sets.len() * element.len() > GROUPING_SETS_MAX {
                 let message = format!("GROUP BY has more than {GROUPING_SETS_MAX} grouping sets");
@@ -160,20 +162,10 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn element(
-        &mut self,
-        expr: &Ast,
-        items: &[Item<'_>],
-        scope: &Scope<'_>,
-        groups: &RefCell<Groups>,
-        several: bool,
-    ) -> Result<Element> {
-        let mut keys = |exprs: &[Ast]| -> Result<Vec<usize>> {
-            exprs.iter().map(|expr| self.group_key(expr, items, scope, groups, several)).collect()
-        };
+    fn element(&mut self, expr: &Ast, by: By<'_>) -> Result<Element> {
         let lists = match expr {
             Ast::Rollup(lists) | Ast::Cube(lists) => {
-                lists.iter().map(|list| keys(list)).collect::<Result<Vec<_>>>()?
+                lists.iter().map(|list| self.keys(list, by)).collect::<Result<Vec<_>>>()?
             }
             Ast::GroupingSets(lists) => {
                 let mut sets = Vec::new();
@@ -181,21 +173,21 @@ impl Binder<'_> {
                     if let [Ast::Function(function)] = list.as_slice()
                         && let Some(inner) = within_sets(function)
                     {
-                        sets.extend(self.element(&inner, items, scope, groups, several)?);
+                        sets.extend(self.element(&inner, by)?);
                         continue;
                     }
                     match list.as_slice() {
                         [inner @ (Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_))] => {
-                            sets.extend(self.element(inner, items, scope, groups, several)?);
+                            sets.extend(self.element(inner, by)?);
                         }
-                        [Ast::Tuple(list)] => sets.push(self.all_keys(list, items, scope, groups, several)?),
-                        list => sets.push(self.all_keys(list, items, scope, groups, several)?),
+                        [Ast::Tuple(list)] => sets.push(self.keys(list, by)?),
+                        list => sets.push(self.keys(list, by)?),
                     }
                 }
                 return Ok(sets);
             }
-            Ast::Tuple(list) => return Ok(vec![keys(list)?]),
-            single => return Ok(vec![keys(std::slice::from_ref(single))?]),
+            Ast::Tuple(list) => return Ok(vec![self.keys(list, by)?]),
+            single => return Ok(vec![vec![self.group_key(single, by)?]]),
         };
         let chosen = |lists: Vec<&Vec<usize>>| lists.into_iter().flatten().copied().collect::<Vec<_>>();
         Ok(match expr {
@@ -218,37 +210,20 @@ impl Binder<'_> {
         })
     }
 
-    fn all_keys(
-        &mut self,
-        list: &[Ast],
-        items: &[Item<'_>],
-        scope: &Scope<'_>,
-        groups: &RefCell<Groups>,
-        several: bool,
-    ) -> Result<Vec<usize>> {
-        list.iter().map(|expr| self.group_key(expr, items, scope, groups, several)).collect()
+    fn keys(&mut self, exprs: &[Ast], by: By<'_>) -> Result<Vec<usize>> {
+        exprs.iter().map(|expr| self.group_key(expr, by)).collect()
     }
 
     /// The position of a key among all keys; a new one where there is none that is equal.
-    fn group_key(
-        &mut self,
-        expr: &Ast,
-        items: &[Item<'_>],
-        scope: &Scope<'_>,
-        groups: &RefCell<Groups>,
-        several: bool,
-    ) -> Result<usize> {
-        let mut inner = expr;
-        while let Ast::Nested(nested) = inner {
-            inner = nested;
-        }
-        let written = match position(inner, items.len(), "GROUP BY")? {
-            Some(at) => items.get(at),
+    fn group_key(&mut self, expr: &Ast, by: By<'_>) -> Result<usize> {
+        let inner = without_parentheses(expr);
+        let written = match position(inner, by.items.len(), "GROUP BY")? {
+            Some(at) => by.items.get(at),
             None => match inner {
                 // A column is meant before the result of that name.
-                Ast::Identifier(name) if !scope.has(name) => {
+                Ast::Identifier(name) if !by.scope.has(name) => {
                     let called = |exact| {
-                        items.iter().find(move |item| item.has_alias && matches(name, &item.name, exact))
+                        by.items.iter().find(move |item| item.has_alias && matches(name, &item.name, exact))
                     };
                     called(true).or_else(|| called(false))
                 }
@@ -256,36 +231,27 @@ impl Binder<'_> {
             },
         };
         let value = match written {
-            Some(item) if item.expr.is_none() => {
-                let list = self.list(std::slice::from_ref(item), scope, &mut Vec::new(), &mut Vec::new())?;
-                list.into_iter().next().map(|(_, value)| value)
-            }
+            Some(item) if item.expr.is_none() => self.item_value(item, by.scope)?,
             _ => None,
         };
         let expr = written.and_then(|item| item.expr).unwrap_or(inner);
-        self.add_key(expr, value, scope, groups, several)
+        self.add_key(expr, value, by)
     }
 
-    fn add_key(
-        &mut self,
-        expr: &Ast,
-        value: Option<Typed>,
-        scope: &Scope<'_>,
-        groups: &RefCell<Groups>,
-        several: bool,
-    ) -> Result<usize> {
+    fn add_key(&mut self, expr: &Ast, value: Option<Typed>, by: By<'_>) -> Result<usize> {
         let mut steps = Vec::new();
         let value = match value {
             Some(value) => value,
             None => {
-                if let Some(at) = groups.borrow().keys.iter().position(|key| key.is_written(expr)) {
+                if let Some(at) = by.groups.borrow().keys.iter().position(|key| key.is_written(expr)) {
                     return Ok(at);
                 }
-                let place = &mut Place { scope, steps: &mut steps, clause: "GROUP BY", unnests: None };
+                let place =
+                    &mut Place { scope: by.scope, steps: &mut steps, clause: "GROUP BY", unnests: None };
                 self.expr(expr, place)?
             }
         };
-        let value = self.known(value)?;
+        let value = value.known();
         let volatile = self.is_volatile(&value.expr);
         let constant = matches!(value.expr, Expr::Constant(..));
         let stands_for = match () {
@@ -293,7 +259,7 @@ impl Binder<'_> {
             () if !steps.is_empty() || volatile || constant => StandsFor::Written(Box::new(expr.clone())),
             () => StandsFor::Value,
         };
-        let mut groups = groups.borrow_mut();
+        let mut groups = by.groups.borrow_mut();
         if !matches!(stands_for, StandsFor::Written(_))
             && let Some(at) = groups.keys.iter().position(|key| key.value.expr == value.expr)
         {
@@ -302,32 +268,29 @@ impl Binder<'_> {
         groups.steps.append(&mut steps);
         let name = match &value.expr {
             // Sets leave keys out, whose fields are then NULL.
-            Expr::Field(name) if !several => name.clone(),
+            Expr::Field(name) if !by.several => name.clone(),
             _ => self.fields.fresh(&expr.to_string(), value.atom.clone()),
         };
         groups.keys.push(GroupKey { name, value, stands_for });
         Ok(groups.keys.len() - 1)
     }
 
+    /// The value of an item that is no expression as written: a column that * stands for.
+    fn item_value(&mut self, item: &Item<'_>, scope: &Scope<'_>) -> Result<Option<Typed>> {
+        let list = self.list(std::slice::from_ref(item), scope, &mut Vec::new(), &mut Vec::new())?;
+        Ok(list.into_iter().next().map(|(_, value)| value))
+    }
+
     /// All items without calls of aggregate functions are keys.
-    fn group_by_all(
-        &mut self,
-        items: &[Item<'_>],
-        scope: &Scope<'_>,
-        groups: &RefCell<Groups>,
-    ) -> Result<()> {
-        for item in items {
+    fn group_by_all(&mut self, by: By<'_>) -> Result<()> {
+        for item in by.items {
             let value = match item.expr {
                 Some(expr) if self.holds_aggregate(expr) => continue,
                 Some(_) => None,
-                None => {
-                    let item = std::slice::from_ref(item);
-                    let list = self.list(item, scope, &mut Vec::new(), &mut Vec::new())?;
-                    list.into_iter().next().map(|(_, value)| value)
-                }
+                None => self.item_value(item, by.scope)?,
             };
             let nothing = Ast::value(sqlparser::ast::Value::Null);
-            self.add_key(item.expr.unwrap_or(&nothing), value, scope, groups, false)?;
+            self.add_key(item.expr.unwrap_or(&nothing), value, by)?;
         }
         Ok(())
     }
@@ -347,12 +310,6 @@ fn within_sets(function: &Function) -> Option<Ast> {
         () if is_called(function, "cube") => Some(Ast::Cube(lists)),
         () => None,
     }
-}
-
-/// Refuses GROUP BY in a place where there are no groups.
-pub(super) fn refuse_set(expr: &Ast) -> Result<()> {
-    let is_set = matches!(expr, Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_));
-    refuse(is_set, "a grouping set outside of GROUP BY", expr.span())
 }
 
 impl Binder<'_> {

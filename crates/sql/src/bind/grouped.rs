@@ -26,9 +26,8 @@ pub(crate) struct Known {
     fields: Vec<Name>,
 }
 
-/// A relation of groups.
+/// What stands over groups for the expressions of a query.
 pub(crate) struct Grouped {
-    pub(super) relation: Relation,
     /// Keys as they were bound, with their fields.
     keys: Vec<(Expr, Name)>,
     /// What stands for calls of `grouping`.
@@ -45,7 +44,7 @@ impl Binder<'_> {
         groups: Groups,
         scope: &Scope<'_>,
         (select, order_by, env): (&Select, Option<&OrderBy>, &Env),
-    ) -> Result<Grouped> {
+    ) -> Result<(Relation, Grouped)> {
         let Groups { keys, sets, calls, groupings, steps } = groups;
         let relation = apply(relation, steps);
         let mut below: HashSet<Name> = relation.names().into_iter().collect();
@@ -92,7 +91,7 @@ impl Binder<'_> {
         let aggregate = Aggregate { input: relation, keys: computed, sets, grouping, calls };
         let relation = Relation::Aggregate(Box::new(aggregate));
         let relation = self.grouped_once(relation, fields, (select, order_by, env));
-        Ok(Grouped { relation, keys: known, groupings: stands, below })
+        Ok((relation, Grouped { keys: known, groupings: stands, below }))
     }
 
     /// The grouping; where the same was bound before (a common table expression that is read twice), that one under other

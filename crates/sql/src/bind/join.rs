@@ -12,7 +12,6 @@ use super::list::idents;
 use super::scope::{Column, Scope, matches};
 use super::steps::{Step, apply, joined, with_fields};
 use super::subquery::conjuncts;
-use super::typed::Typed;
 use super::{Binder, Place, placed, refuse, refuse_at};
 use crate::relation::{Kind, Name, Relation};
 
@@ -133,15 +132,13 @@ impl Binder<'_> {
             let b = unique(&right.columns, name, "right")?;
             let (x, y) = (self.field(&a.field)?, self.field(&b.field)?);
             let at = |error: Error| placed(error, name.span);
-            let (values, atom) = self.unified(vec![x.clone(), y.clone()], "USING").map_err(at)?;
+            let (left, right, atom) = self.unified_pair(x.clone(), y.clone(), "USING").map_err(at)?;
             let equal = self.compared("eq", x, y).map_err(at)?;
             conditions.push(self.finished(equal)?.expr);
-            let [x, y] =
-                <[Typed; 2]>::try_from(values).map_err(|_| Error::internal("two columns are not"))?;
             let value = match side {
-                Side::Right | Side::RightSemi | Side::RightAnti => y.expr,
-                Side::Full => Expr::Coalesce(vec![x.expr, y.expr]),
-                _ => x.expr,
+                Side::Right | Side::RightSemi | Side::RightAnti => right.expr,
+                Side::Full => Expr::Coalesce(vec![left.expr, right.expr]),
+                _ => left.expr,
             };
             let field = match value {
                 Expr::Field(field) => field,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use sqlparser::ast::{
     ExcludeSelectItem, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, SelectItem, SelectItemQualifiedWildcardKind, Spanned, WildcardAdditionalOptions,
+    ObjectName, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
@@ -83,29 +83,8 @@ impl Binder<'_> {
                     }
                     self.wildcard(columns, options, &mut items)?;
                 }
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), options) => {
-                    let WildcardAdditionalOptions {
-                        wildcard_token: _,
-                        opt_ilike,
-                        opt_exclude,
-                        opt_except,
-                        opt_replace,
-                        opt_rename,
-                        opt_alias,
-                    } = options;
-                    let is_more = opt_ilike.is_some()
-                        || opt_exclude.is_some()
-                        || opt_except.is_some()
-                        || opt_replace.is_some()
-                        || opt_rename.is_some()
-                        || opt_alias.is_some();
-                    refuse(is_more, "what follows (struct).*", expr.span())?;
-                    items.extend(self.slots(expr, scope)?.into_iter().map(|slot| Item {
-                        name: slot.as_str().into(),
-                        has_alias: false,
-                        expr: None,
-                        value: Some(Value::Slot(expr, slot)),
-                    }));
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), _) => {
+                    return Err(refuse_at("(struct).*", expr));
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     let columns = self.of_row(name, scope)?;
@@ -220,21 +199,11 @@ impl Binder<'_> {
     /// The struct that `unnest` is called with, and its slots; none for what is not such a call.
     fn slots_of_unnest<'q>(&mut self, expr: &'q Ast, scope: &Scope<'_>) -> Option<(&'q Ast, Vec<String>)> {
         let argument = unnest_argument(expr)?;
-        self.slots(argument, scope).ok().map(|slots| (argument, slots))
-    }
-
-    /// The slots of a struct.
-    fn slots(&mut self, expr: &Ast, scope: &Scope<'_>) -> Result<Vec<String>> {
         // Only its type is looked at here.
-        let mut steps = Vec::new();
-        let place = &mut Place { scope, steps: &mut steps, clause: "SELECT", unnests: None };
-        match self.expr(expr, place)?.atom {
-            Atom::Struct(slots) => Ok(slots.iter().map(|(name, _)| name.to_string()).collect()),
-            other => {
-                let message = format!("{expr} is {other}, and only structs have fields for *");
-                let error = Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE);
-                Err(placed(error, expr.span()))
-            }
+        let place = &mut Place { scope, steps: &mut Vec::new(), clause: "SELECT", unnests: None };
+        match self.expr(argument, place).ok()?.atom {
+            Atom::Struct(slots) => Some((argument, slots.iter().map(|(name, _)| name.to_string()).collect())),
+            _ => None,
         }
     }
 

@@ -208,3 +208,11 @@ pub(crate) fn refuse(condition: bool, construct: &str, place: Tokens) -> Result<
 pub(crate) fn refuse_at(construct: &str, written: &impl Spanned) -> Error {
     placed(Error::unsupported(format!("{construct} is not supported")), written.span())
 }
+
+/// What stands in parentheses.
+fn without_parentheses(mut expr: &sqlparser::ast::Expr) -> &sqlparser::ast::Expr {
+    while let sqlparser::ast::Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}

@@ -32,7 +32,7 @@ impl Binder<'_> {
         for DictionaryField { key, value } in fields {
             args.push(Typed::text(&key.value));
             let value = self.expr(value, place)?;
-            args.push(self.known(value)?);
+            args.push(value.known());
         }
         self.call("named_struct", args)
     }
@@ -58,7 +58,7 @@ impl Binder<'_> {
             };
             args.push(Typed::text(&name));
             let value = self.expr(value, place)?;
-            args.push(self.known(value)?);
+            args.push(value.known());
         }
         self.call("named_struct", args)
     }

@@ -198,13 +198,10 @@ impl Binder<'_> {
         let (left, right) = self.pair_typed("||", left, right)?;
         let (left, right) = match (&left.atom, &right.atom) {
             (Atom::List(a), Atom::List(b)) if a != b => {
-                let (mut both, _) = self.unified(vec![left, right], "||")?;
-                match (both.pop(), both.pop()) {
-                    (Some(right), Some(left)) => (left, right),
-                    _ => return Err(Error::internal("two lists are not")),
-                }
+                let (left, right, _) = self.unified_pair(left, right, "||")?;
+                (left, right)
             }
-            _ => (self.known(left)?, self.known(right)?),
+            _ => (left.known(), right.known()),
         };
         let depth = |atom: &Atom| {
             let (mut depth, mut atom) = (0, atom);
@@ -224,11 +221,8 @@ impl Binder<'_> {
 
     fn of_lists(&self, function: &str, operator: &str, left: Typed, right: Typed) -> Result<Typed> {
         let (left, right) = self.pair_typed(operator, left, right)?;
-        let (mut both, _) = self.unified(vec![left, right], "an operator of lists")?;
-        match (both.pop(), both.pop()) {
-            (Some(right), Some(left)) => self.call(function, vec![left, right]),
-            _ => Err(Error::internal("two lists are not")),
-        }
+        let (left, right, _) = self.unified_pair(left, right, "an operator of lists")?;
+        self.call(function, vec![left, right])
     }
 
     /// An operator in front of its operand.

@@ -11,7 +11,7 @@ use super::cte::Env;
 use super::scope::{Column, Output, Scope, matches};
 use super::steps::apply;
 use super::typed::Typed;
-use super::{Binder, Bound, Place, placed, refuse, refuse_at};
+use super::{Binder, Bound, Place, placed, refuse, refuse_at, without_parentheses};
 use crate::relation::{Key, Relation};
 
 /// A key of an order.
@@ -64,25 +64,9 @@ impl Binder<'_> {
                 },
             };
             let (descending, nulls_first) = direction(options);
-            keys.push(SortKey {
-                value: self.known(value)?,
-                item,
-                descending,
-                nulls_first,
-                place: expr.span(),
-            });
+            keys.push(SortKey { value: value.known(), item, descending, nulls_first, place: expr.span() });
         }
         Ok(keys)
-    }
-
-    /// The result whose position a number is; none for what is no number.
-    pub(super) fn by_position(
-        &self,
-        expr: &Ast,
-        list: &[(Rc<str>, Typed)],
-        clause: &str,
-    ) -> Result<Option<Typed>> {
-        Ok(position(expr, list.len(), clause)?.and_then(|at| list.get(at)).map(|(_, value)| value.clone()))
     }
 
     /// A query that is no SELECT, sorted by the names of its columns.
@@ -178,10 +162,7 @@ fn by_name(expr: &Ast, list: &[(Rc<str>, Typed)]) -> Result<Option<usize>> {
 
 /// The position, from 0, that a whole number is; none for what is no number as written.
 pub(super) fn position(expr: &Ast, count: usize, clause: &str) -> Result<Option<usize>> {
-    let mut expr = expr;
-    while let Ast::Nested(inner) = expr {
-        expr = inner;
-    }
+    let expr = without_parentheses(expr);
     let (number, negative, place) = match expr {
         Ast::Value(value) => match &value.value {
             Value::Number(number, _) => (number, false, value.span),

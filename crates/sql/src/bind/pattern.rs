@@ -83,16 +83,13 @@ impl Binder<'_> {
                 }
                 let text = |arg: Typed| match arg.is_null() {
                     true => self.cast_to(arg, &Atom::String, false),
-                    false => self.known(arg),
+                    false => Ok(arg.known()),
                 };
                 args.into_iter().map(text).collect::<Result<Vec<_>>>()?
             }
         };
         let call = self.call(function, args)?;
-        Ok(match negated {
-            true => Typed::boolean(Expr::Not(Box::new(call.expr))),
-            false => call,
-        })
+        Ok(call.negated_if(negated))
     }
 
     /// LIKE over bytes: `_` is any byte. A literal is one of bytes, as in PostgreSQL; a text is not compared with bytes.

@@ -7,7 +7,7 @@ use tessera_types::{Error, Result, SqlState};
 use super::compare::Comparison;
 use super::operator::is_row;
 use super::typed::Typed;
-use super::{Binder, Place, refuse_at};
+use super::{Binder, Place, refuse_at, without_parentheses};
 
 impl Binder<'_> {
     /// The values of a row that is written out; none for other expressions.
@@ -41,11 +41,7 @@ impl Binder<'_> {
     }
 
     fn row_or_subquery(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Option<Vec<Typed>>> {
-        let mut inner = expr;
-        while let Ast::Nested(nested) = inner {
-            inner = nested;
-        }
-        match inner {
+        match without_parentheses(expr) {
             Ast::Subquery(query) => self.only_row(query, place).map(Some),
             other => self.row(other, place),
         }
@@ -104,11 +100,7 @@ impl Binder<'_> {
         is_null: bool,
         place: &mut Place<'_, '_>,
     ) -> Result<Option<Typed>> {
-        let mut inner = expr;
-        while let Ast::Nested(nested) = inner {
-            inner = nested;
-        }
-        let Some(values) = self.row(inner, place)? else { return Ok(None) };
+        let Some(values) = self.row(without_parentheses(expr), place)? else { return Ok(None) };
         let test = |value: Typed| {
             let test = Expr::IsNull(Box::new(value.expr));
             if is_null { test } else { Expr::Not(Box::new(test)) }

@@ -63,6 +63,12 @@ impl<'a> Scope<'a> {
         Scope { columns: Rc::default(), outer, env, groups: None, results: Vec::new() }
     }
 
+    /// The same columns and surroundings as if there were no groups.
+    pub(super) fn without_groups(&self) -> Scope<'a> {
+        let columns = self.columns.clone();
+        Scope { columns, outer: self.outer, env: self.env.clone(), groups: None, results: Vec::new() }
+    }
+
     /// What a name in parts stands for: a column, or a struct's column of which the last parts are fields.
     ///
     /// # Errors

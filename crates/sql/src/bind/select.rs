@@ -15,7 +15,7 @@ use super::from::Tables;
 use super::group::Groups;
 use super::grouped::Grouped;
 use super::list::{Item, Unnested};
-use super::order::SortKey;
+use super::order::{SortKey, position};
 use super::scope::{Output, Scope};
 use super::steps::{Step, apply, with_fields};
 use super::typed::Typed;
@@ -74,8 +74,8 @@ impl Binder<'_> {
         let mut having = having.unwrap_or_default();
         if groups.are_wanted(select) {
             let known = (select, order_by, env);
-            let grouped = self.grouped(relation, groups, &scope, known)?;
-            relation = grouped.relation.clone();
+            let grouped;
+            (relation, grouped) = self.grouped(relation, groups, &scope, known)?;
             self.over_groups(&grouped, &mut having, &mut above, &mut unnests)?;
             let values = list.iter_mut().map(|(_, value)| value);
             let values = values.chain(keys.iter_mut().map(|key| &mut key.value));
@@ -238,17 +238,15 @@ impl Binder<'_> {
         let Some(Distinct::On(exprs)) = &select.distinct else { return Ok(Vec::new()) };
         let mut keys = Vec::with_capacity(exprs.len());
         for expr in exprs {
-            let key = match self.by_position(expr, list, "DISTINCT ON")? {
-                Some(value) => value,
-                None => match same_item(expr, items).and_then(|at| list.get(at)) {
-                    Some((_, value)) => value.clone(),
-                    None => {
-                        let place = &mut Place { scope, steps, clause: "DISTINCT ON", unnests: None };
-                        self.expr(expr, place)?
-                    }
-                },
+            let item = position(expr, list.len(), "DISTINCT ON")?.or_else(|| same_item(expr, items));
+            let key = match item.and_then(|at| list.get(at)) {
+                Some((_, value)) => value.clone(),
+                None => {
+                    let place = &mut Place { scope, steps, clause: "DISTINCT ON", unnests: None };
+                    self.expr(expr, place)?
+                }
             };
-            keys.push(self.known(key)?);
+            keys.push(key.known());
         }
         Ok(keys)
     }

@@ -13,7 +13,7 @@ use super::expr::symmetric;
 use super::scope::Scope;
 use super::steps::Step;
 use super::typed::Typed;
-use super::{Binder, Bound, Place, refuse_at};
+use super::{Binder, Bound, Place, without_parentheses};
 use crate::relation::{Aggregate, Call, Kind, Name, Relation};
 
 impl Binder<'_> {
@@ -94,12 +94,11 @@ impl Binder<'_> {
             }
             Top::In { value, query, negated } => {
                 let place = &mut Place { scope, steps, clause, unnests: None };
-                let (right, mut conditions) = self.equalities(value, query, place)?;
-                let null_aware = negated && conditions.len() == 1 && right.parameters().is_empty();
-                if negated && !null_aware {
-                    conditions = conditions.into_iter().map(not_false).collect();
-                }
-                let kind = if negated { Kind::Anti } else { Kind::Semi };
+                let (right, conditions) = self.equalities(value, query, place)?;
+                let (kind, (conditions, null_aware)) = match negated {
+                    true => (Kind::Anti, anti(&right, conditions)),
+                    false => (Kind::Semi, (conditions, false)),
+                };
                 steps.push(Step::Join { kind, right, conditions, mark: None, null_aware });
             }
         }
@@ -113,11 +112,7 @@ impl Binder<'_> {
         query: &Query,
         place: &mut Place<'_, '_>,
     ) -> Result<(Relation, Vec<Expr>)> {
-        let mut inner = value;
-        while let Ast::Nested(nested) = inner {
-            inner = nested;
-        }
-        let values = match self.row(inner, place)? {
+        let values = match self.row(without_parentheses(value), place)? {
             Some(values) => values,
             None => vec![self.expr(value, place)?],
         };
@@ -154,13 +149,8 @@ impl Binder<'_> {
         if !negated {
             return Ok(self.mark(right, conditions, false, place));
         }
-        let null_aware = conditions.len() == 1 && right.parameters().is_empty();
-        let conditions = match null_aware {
-            true => conditions,
-            false => conditions.into_iter().map(not_false).collect(),
-        };
-        let mark = self.mark(right, conditions, null_aware, place);
-        Ok(Typed::boolean(Expr::Not(Box::new(mark.expr))))
+        let (conditions, null_aware) = anti(&right, conditions);
+        Ok(self.mark(right, conditions, null_aware, place).negated_if(true))
     }
 
     /// `IN` anywhere: true, false or unknown.
@@ -172,7 +162,7 @@ impl Binder<'_> {
         place: &mut Place<'_, '_>,
     ) -> Result<Typed> {
         let (right, conditions) = self.equalities(value, query, place)?;
-        let found = match conditions.len() == 1 && right.parameters().is_empty() {
+        let found = match is_null_aware(&right, &conditions) {
             true => self.mark(right, conditions, true, place),
             false => {
                 let known = self.mark(right, conditions, false, place);
@@ -182,10 +172,7 @@ impl Binder<'_> {
                 three_valued(known, true, possible)
             }
         };
-        Ok(match negated {
-            true => Typed::boolean(Expr::Not(Box::new(found.expr))),
-            false => found,
-        })
+        Ok(found.negated_if(negated))
     }
 
     /// `value < ANY (subquery)` and `ALL`.
@@ -227,10 +214,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let right = self.query(query, Some(place.scope), &place.scope.env)?.relation;
         let mark = self.mark(right, Vec::new(), false, place);
-        Ok(match negated {
-            true => Typed::boolean(Expr::Not(Box::new(mark.expr))),
-            false => mark,
-        })
+        Ok(mark.negated_if(negated))
     }
 
     /// A subquery in place of a value: its only row, or NULL where there is none.
@@ -318,6 +302,19 @@ fn three_valued(known: Typed, decides: bool, possible: Typed) -> Typed {
     })
 }
 
+/// Whether a join can tell unknown from false itself: it compares one value with a relation that is the same for all.
+fn is_null_aware(right: &Relation, conditions: &[Expr]) -> bool {
+    conditions.len() == 1 && right.parameters().is_empty()
+}
+
+/// The conditions of `NOT IN`, for which unknown counts as true, and whether the join sees to that.
+fn anti(right: &Relation, conditions: Vec<Expr>) -> (Vec<Expr>, bool) {
+    match is_null_aware(right, &conditions) {
+        true => (conditions, true),
+        false => (conditions.into_iter().map(not_false).collect(), false),
+    }
+}
+
 /// Whether a condition is true or unknown.
 fn not_false(condition: Expr) -> Expr {
     Expr::Coalesce(vec![condition, Expr::boolean(true)])
@@ -374,9 +371,4 @@ fn holds_in(expr: &Ast) -> bool {
         }
     }
     expr.visit(&mut In).is_break()
-}
-
-/// A quantified comparison with something that is no subquery needs a list.
-pub(super) fn refuse_quantified(op: &BinaryOperator, value: &Ast) -> Error {
-    refuse_at(&format!("ANY or ALL with the operator {op}"), value)
 }

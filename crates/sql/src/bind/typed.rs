@@ -44,6 +44,19 @@ impl Typed {
         Typed::new(Expr::string(text), Atom::String)
     }
 
+    /// The same with a type: a literal that has none is a text.
+    pub(crate) fn known(self) -> Typed {
+        Typed { unknown: false, ..self }
+    }
+
+    /// A condition, or NOT of it.
+    pub(crate) fn negated_if(self, negated: bool) -> Typed {
+        match negated {
+            true => Typed::boolean(Expr::Not(Box::new(self.expr))),
+            false => self,
+        }
+    }
+
     /// Whether it is NULL as written, without a type.
     pub(crate) fn is_null(&self) -> bool {
         self.atom == Atom::Null && matches!(self.expr, Expr::Constant(Scalar::Null, _))

@@ -84,7 +84,7 @@ impl Binder<'_> {
         };
         let types = || all.iter().map(Given::to_string).collect::<Vec<_>>().join(", ");
         match state {
-            None => args.into_iter().map(|arg| self.known(arg)).collect(),
+            None => Ok(args.into_iter().map(Typed::known).collect()),
             Some(state) => {
                 let message = match state {
                     SqlState::UNDEFINED_FUNCTION => {
@@ -114,7 +114,7 @@ impl Binder<'_> {
                 (Some(atom), _) if value.unknown => self.beside(value, atom),
                 (Some(atom), _) => self.cast_to(value, atom, false),
                 (None, Some(atom)) => self.cast_to(value, &atom, false),
-                (None, None) => self.known(value),
+                (None, None) => Ok(value.known()),
             }
         };
         values.into_iter().zip(types).map(typed).collect()

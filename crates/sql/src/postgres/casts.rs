@@ -97,7 +97,7 @@ fn path(from: Given, to: Given) -> Option<(Context, By)> {
 
 impl Type {
     /// The types whose names may be called.
-    const NAMED: [Type; 16] = [
+    pub(super) const NAMED: [Type; 16] = [
         Type::Bool,
         Type::Int2,
         Type::Int4,

@@ -6,25 +6,6 @@ use super::casts::can_cast;
 use super::resolve::Call;
 use super::*;
 
-const TYPES: [Type; 17] = [
-    Type::Bool,
-    Type::Int2,
-    Type::Int4,
-    Type::Int8,
-    Type::Numeric,
-    Type::Float4,
-    Type::Float8,
-    Type::Text,
-    Type::Varchar,
-    Type::Bpchar,
-    Type::Bytea,
-    Type::Date,
-    Type::Time,
-    Type::Timestamp,
-    Type::Timestamptz,
-    Type::Interval,
-    Type::Unknown,
-];
 const INT4: Given = Given::of(Type::Int4);
 const INT8: Given = Given::of(Type::Int8);
 const TEXT: Given = Given::of(Type::Text);
@@ -36,7 +17,7 @@ fn of_name(name: &str) -> Given {
         Some(element) => (element, Given::array),
         None => (name, Given::of),
     };
-    let found = TYPES.iter().find(|ty| Given::of(**ty).to_string() == name);
+    let found = Type::NAMED.iter().chain(&[Type::Unknown]).find(|ty| Given::of(**ty).to_string() == name);
     make(*found.unwrap_or_else(|| panic!("{name} is no type of the cases")))
 }
 

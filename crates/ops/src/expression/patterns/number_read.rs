@@ -27,7 +27,7 @@ pub(super) fn read(text: &str, pattern: &NumberPattern, precision: u8, scale: i8
     let digits = reader.digits.trim_end_matches('.');
     if digits.is_empty() {
         return Err(fault(
-            format!("to_number: there is no number in '{text}'"),
+            format!("to_number: '{text}' has no digits where the pattern has them"),
             SqlState::INVALID_TEXT_REPRESENTATION,
         ));
     }

@@ -356,7 +356,7 @@ impl<'a> Writer<'a> {
         }
         let number: String = self.number.iter().copied().map(char::from).collect();
         if !number.ends_with(|last: char| last.is_ascii_digit()) {
-            let message = format!("to_char: '{number}' is no number that has an ordinal");
+            let message = format!("to_char: '{number}' has no ordinal; leave TH out of the pattern");
             return Err(fault(message, SqlState::INVALID_TEXT_REPRESENTATION));
         }
         self.out.push_str(ordinal(&number, case));
