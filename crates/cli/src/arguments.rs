@@ -286,10 +286,12 @@ impl Command {
         }
     }
 
-    /// Whether it reads the standard input.
+    /// Whether it takes statements from the standard input.
     pub(crate) fn reads_input(&self) -> bool {
         match self {
-            Command::Query(query) => query.inputs.is_empty() || query.inputs.contains(&Input::Stdin),
+            Command::Query(query) => {
+                query.inputs.is_empty() || query.inputs.iter().any(Input::is_standard_input)
+            }
             _ => false,
         }
     }
@@ -324,6 +326,18 @@ pub(crate) enum Input {
     Text(String),
     File(PathBuf),
     Stdin,
+}
+
+impl Input {
+    /// Whether it is the standard input, by whatever name.
+    pub(crate) fn is_standard_input(&self) -> bool {
+        let names = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+        match self {
+            Input::Stdin => true,
+            Input::File(path) => names.iter().any(|name| path.as_os_str() == *name),
+            Input::Text(_) => false,
+        }
+    }
 }
 
 /// A plan to run.
@@ -421,9 +435,12 @@ fn from(
             let mut inputs: Vec<(usize, Input)> = place("commands").into_iter().zip(texts).collect();
             inputs.extend(place("files").into_iter().zip(files));
             inputs.sort_by_key(|(place, _)| *place);
+            let inputs: Vec<Input> = inputs.into_iter().map(|(_, input)| input).collect();
+            let mut config = config(query.engine, query.database);
+            config.sql_from_stdin = inputs.is_empty() || inputs.iter().any(Input::is_standard_input);
             Command::Query(Query {
-                config: config(query.engine, query.database),
-                inputs: inputs.into_iter().map(|(_, input)| input).collect(),
+                config,
+                inputs,
                 format: query.output.format,
                 timing: query.output.timing.into(),
             })

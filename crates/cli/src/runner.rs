@@ -4,7 +4,7 @@ use std::io::{Write, stderr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tessera_session::{Code, Error, QueryResult, Session, StatementResult};
+use tessera_session::{Code, Error, QueryResult, Session, StatementResult, is_standard_output_closed};
 
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Printer};
@@ -139,6 +139,9 @@ impl<W: Write + Send> Runner<W> {
     }
 
     fn failed(&self, error: &Error, piece: &Piece) -> Outcome {
+        if is_standard_output_closed(error) {
+            return Outcome::Closed;
+        }
         print_error(error, piece);
         let cancelled = error.code() == Code::Cancelled && self.interrupt.happened();
         if cancelled { Outcome::Interrupted } else { Outcome::Failed }

@@ -123,6 +123,11 @@ pub trait Output: std::io::Write + Send + std::fmt::Debug {
     /// # Errors
     /// It could not be written; nothing is left behind.
     fn commit(self: Box<Self>) -> Result<()>;
+
+    /// Whether what is written is seen at once, and cannot be taken back.
+    fn is_stream(&self) -> bool {
+        false
+    }
 }
 
 /// A file or object that is read by ranges; implemented by storage.

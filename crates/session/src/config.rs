@@ -30,6 +30,8 @@ pub struct Config {
     pub chunk_rows: usize,
     /// The directory, or prefix of a store, whose files and folders are the tables.
     pub database: Option<PathBuf>,
+    /// Whether statements come from the standard input, which they cannot read then.
+    pub sql_from_stdin: bool,
     /// Settings of object stores, by the names of environment variables (`AWS_ENDPOINT_URL`); they come before these.
     pub stores: Vec<(String, String)>,
     /// How tuples cross between the ranks of platform `mpi`.
@@ -61,6 +63,7 @@ impl Default for Config {
             temp_directory: std::env::temp_dir(),
             chunk_rows: CHUNK_ROWS,
             database: None,
+            sql_from_stdin: false,
             stores: Vec::new(),
             mpi_exchange: tessera_platform_mpi::Way::default(),
             tier: Tier::default(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tessera_files::{Compression, FileFormat};
 use tessera_plan::{Builder, Expr, NodeId, Params, Plan, Value};
-use tessera_sql::{CopyTo, Planned};
+use tessera_sql::{CopyTo, Planned, STANDARD_OUTPUT};
 use tessera_types::{Error, Result, unique_names};
 
 use crate::source::Direction;
@@ -25,7 +25,8 @@ pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
         Some(name) => FileFormat::called(name).ok_or_else(|| {
             Error::unsupported(format!("COPY as {name}; there are parquet, csv, tsv, json and arrow"))
         })?,
-        None => FileFormat::of_path(&copy.path)?,
+        None if copy.path == STANDARD_OUTPUT => FileFormat::Csv,
+        None => FileFormat::of_path(&copy.path).map_err(|_| unknown_format(&copy.path))?,
     };
     let names: Vec<Arc<str>> = unique_names(&copy.query.names).into_iter().map(Into::into).collect();
     let (mut builder, root) = named(&copy.query, names);
@@ -35,6 +36,13 @@ pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
     }
     let root = builder.add(format.materialize(), &[root], params);
     Ok(builder.finish(root))
+}
+
+fn unknown_format(path: &str) -> Error {
+    Error::semantic(format!(
+        "cannot tell the format of '{path}': its name must end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .ipc or \
+         .feather; or name the format as in COPY t TO '{path}' (FORMAT csv)"
+    ))
 }
 
 /// The plan of a query whose fields have these names.

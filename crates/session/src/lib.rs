@@ -41,6 +41,7 @@ pub use config::{Config, MEMORY_BYTES_MIN, parse_size};
 pub use result::{QueryResult, StatementResult};
 pub use session::Session;
 pub use stack::with_big_stack;
+pub use tessera_files::is_standard_output_closed;
 pub use tessera_jit::{Device, Tier};
 pub use tessera_objects::SmartStorage;
 pub use tessera_types::{Code, Error, Result, SqlState};

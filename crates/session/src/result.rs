@@ -16,7 +16,7 @@ pub enum StatementResult {
     Rows(QueryResult),
     /// Text for people: of `EXPLAIN`.
     Text(String),
-    /// What was done, in a few words: `COPY 25`.
+    /// What was done, in a few words: `COPY 25`. Empty where rows went to the standard output, which holds nothing else then.
     Done(String),
 }
 

@@ -33,7 +33,7 @@ use crate::result::{QueryResult, StatementResult};
 use crate::settings::{SETTINGS, Values};
 use crate::source::Sampler;
 use crate::stack::with_big_stack;
-use crate::storage::Storage;
+use crate::storage::{Storage, Streams};
 
 /// One user's tables, settings and statements.
 #[derive(Debug)]
@@ -118,7 +118,12 @@ impl Session {
         }
         let exchange = values.mpi_exchange.name();
         explained.iter().chain([&platform]).try_for_each(|other| other.set(EXCHANGE, exchange))?;
-        let storage = Storage::new(config.stores.clone());
+        let streams = match platform.name() {
+            tessera_local::NAME if config.sql_from_stdin => Streams::SqlFromStdin,
+            tessera_local::NAME => Streams::Read,
+            other => Streams::Refused(other.to_string()),
+        };
+        let storage = Storage::new(config.stores.clone(), streams);
         registry.register(storage.select_request());
         let mut catalog = FileCatalog::new(config.database.clone(), storage.clone())?;
         registry.register(BlockScan::new(catalog.tables().clone()));
@@ -227,7 +232,11 @@ impl Session {
             Statement::Explain(explain) => self.explain(&explain, started).map(StatementResult::Text),
             Statement::CopyTo(copy) => {
                 let (_, ran) = self.run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
-                Ok(StatementResult::Done(format!("COPY {}", rows_written(&ran)?)))
+                let rows = rows_written(&ran)?;
+                Ok(StatementResult::Done(match tessera_files::is_standard_output(&copy.path) {
+                    true => String::new(),
+                    false => format!("COPY {rows}"),
+                }))
             }
             Statement::CreateExternalTable(create) => {
                 self.catalog.create_external(&create)?;
@@ -413,12 +422,12 @@ impl Session {
         })
     }
 
-    /// Runs a plan on the platform; once more where it has run out of memory and the platform knows a plan that needs less. What
-    /// the first has written is not visible. Gives the plan that has run, too.
+    /// Runs a plan on the platform; once more where it has run out of memory and the platform knows a plan that needs less, unless
+    /// what the first has written went to a stream. Gives the plan that has run, too.
     fn run_here(&self, plan: &Plan) -> Result<(Plan, Ran)> {
         let first = self.for_platform(plan)?;
         match self.run(&first) {
-            Err(error) if error.code() == Code::Limit => {
+            Err(error) if error.code() == Code::Limit && !self.storage.has_streamed() => {
                 match self.platform.frugal_pass(plan, self.registry.catalogue(), self.rules())? {
                     Some(frugal) => self.run(&frugal).map(|ran| (frugal, ran)),
                     None => Err(error),

@@ -1,29 +1,58 @@
 //! Where files lie: on this machine, or as objects in a store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tessera_exec::{FileCreator, FileOpener};
-use tessera_files::{AtomicFile, Compression, FileFormat, decompress};
+use tessera_files::{Compression, FileFormat, InputStream, decompress};
 use tessera_objects::{Edges, Objects, SelectRequest, SmartStorage, Totals, is_object, push_selects};
-use tessera_ops::{Interrupt, RangeReader, lock};
+use tessera_ops::{Interrupt, RangeReader, Read, lock};
 use tessera_plan::{Catalogue, Plan, Value};
 use tessera_types::{Error, Result};
+
+/// Of a stream, so much is looked at to tell its format.
+const SNIFFED_BYTES: u64 = 4 << 10;
 
 /// Files and objects by path.
 #[derive(Debug, Clone)]
 pub(crate) struct Storage {
     objects: Arc<Objects>,
-    decompressed: Arc<Decompressed>,
+    unpacked: Arc<Unpacked>,
 }
 
-/// Files that are compressed as a whole, as the statement reads them.
+/// What the statement reads from files without a name, as it cannot be read by ranges where it lies.
 #[derive(Debug)]
-struct Decompressed {
+struct Unpacked {
     directory: Mutex<PathBuf>,
+    /// Files that are compressed as a whole.
     files: Mutex<HashMap<String, (Option<Stamp>, Arc<dyn RangeReader>)>>,
+    streams: Mutex<Spooled>,
+    /// Who may read streams.
+    allowed: Streams,
+    /// Whether the statement has written to a stream.
+    has_streamed: AtomicBool,
+}
+
+/// Streams that have been read.
+#[derive(Debug, Default)]
+struct Spooled {
+    /// By this statement.
+    readers: HashMap<String, Arc<dyn RangeReader>>,
+    /// By any statement, those that have nothing more to give.
+    ended: HashSet<String>,
+}
+
+/// Whether statements may read streams: `/dev/stdin`, FIFOs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Streams {
+    Read,
+    /// All but the standard input, from which the statements come.
+    SqlFromStdin,
+    /// None on this platform: its processes would each read a part.
+    Refused(String),
 }
 
 /// What a path, pattern or folder stands for.
@@ -44,17 +73,29 @@ pub(crate) enum Stamp {
 
 impl Storage {
     /// Settings of stores have the names of environment variables, and come before these.
-    pub(crate) fn new(settings: Vec<(String, String)>) -> Storage {
-        let directory = Mutex::new(std::env::temp_dir());
-        let decompressed = Decompressed { directory, files: Mutex::default() };
-        Storage { objects: Arc::new(Objects::new(settings)), decompressed: Arc::new(decompressed) }
+    pub(crate) fn new(settings: Vec<(String, String)>, streams: Streams) -> Storage {
+        let unpacked = Unpacked {
+            directory: Mutex::new(std::env::temp_dir()),
+            files: Mutex::default(),
+            streams: Mutex::default(),
+            allowed: streams,
+            has_streamed: AtomicBool::new(false),
+        };
+        Storage { objects: Arc::new(Objects::new(settings)), unpacked: Arc::new(unpacked) }
     }
 
-    /// A statement begins: what it decompresses goes to this directory.
+    /// A statement begins: what it unpacks goes to this directory.
     pub(crate) fn begin(&self, deadline: Option<Duration>, temp_directory: &Path) {
         self.objects.begin(deadline);
-        *lock(&self.decompressed.directory) = temp_directory.to_path_buf();
-        lock(&self.decompressed.files).clear();
+        *lock(&self.unpacked.directory) = temp_directory.to_path_buf();
+        lock(&self.unpacked.files).clear();
+        lock(&self.unpacked.streams).readers.clear();
+        self.unpacked.has_streamed.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the statement has written to a stream, so that it cannot be run once more.
+    pub(crate) fn has_streamed(&self) -> bool {
+        self.unpacked.has_streamed.load(Ordering::Relaxed)
     }
 
     /// What stores were asked for since the statement began.
@@ -161,7 +202,8 @@ impl Storage {
             if is_object(path) {
                 return self.objects.stamp(path).ok().map(Stamp::Object);
             }
-            let metadata = std::fs::metadata(path).ok()?;
+            // Nothing tells what a stream will give.
+            let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
             Some(Stamp::File(metadata.len(), metadata.modified().ok()?))
         };
         paths.iter().map(stamp).collect()
@@ -172,22 +214,84 @@ impl Storage {
     /// # Errors
     /// It is not there, may not be read, or cannot be decompressed.
     pub(crate) fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
-        let open = || if is_object(path) { self.objects.open(path) } else { tessera_files::open(path) };
+        let open = || {
+            if is_object(path) {
+                return self.objects.open(path);
+            }
+            match InputStream::at(path) {
+                Some(stream) => self.spooled(path, &stream),
+                None => tessera_files::open(path),
+            }
+        };
         let Some(compression) = Compression::of_path(path) else { return open() };
         let stamp = self.stamps(&[path.to_string()]).pop().flatten();
         // The lock is held while the file is decompressed: a second reader of the file waits and
         // then uses the result.
-        let mut files = lock(&self.decompressed.files);
+        let mut files = lock(&self.unpacked.files);
         if let Some((known, reader)) = files.get(path)
             && *known == stamp
         {
             return Ok(reader.clone());
         }
-        let directory = lock(&self.decompressed.directory).clone();
+        let directory = self.directory();
         let interrupt = self.interrupt();
         let reader = decompress(open()?, compression, &directory, &|| interrupt.check())?;
         files.insert(path.to_string(), (stamp, reader.clone()));
         Ok(reader)
+    }
+
+    fn directory(&self) -> PathBuf {
+        lock(&self.unpacked.directory).clone()
+    }
+
+    /// What a stream gives, read once for the statement.
+    fn spooled(&self, path: &str, stream: &InputStream) -> Result<Arc<dyn RangeReader>> {
+        match &self.unpacked.allowed {
+            Streams::SqlFromStdin if stream.is_standard_input() => {
+                return Err(Error::unsupported(format!(
+                    "cannot read '{path}': the statements come from there; give them with -c or -f"
+                )));
+            }
+            Streams::Refused(platform) => {
+                return Err(Error::unsupported(format!(
+                    "cannot read '{path}' on platform {platform}, whose processes cannot share a stream; write it to a file first"
+                )));
+            }
+            _ => {}
+        }
+        let key = stream.key();
+        // The lock is held while it is read: a second reader waits and then uses the result.
+        let mut streams = lock(&self.unpacked.streams);
+        if let Some(reader) = streams.readers.get(&key) {
+            return Ok(reader.clone());
+        }
+        if streams.ended.contains(&key) {
+            return Err(Error::io(format!(
+                "cannot read '{path}': an earlier statement has read it to its end; keep its rows with CREATE TEMP TABLE t AS SELECT … \
+                 and read that"
+            )));
+        }
+        if stream.is_read_once() {
+            streams.ended.insert(key.clone());
+        }
+        let reader = stream.spool(&self.directory(), &self.interrupt())?;
+        streams.readers.insert(key, reader.clone());
+        Ok(reader)
+    }
+
+    /// The format of a stream whose name does not tell it, from how it begins; none of a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn format_of_stream(&self, path: &str) -> Result<Option<FileFormat>> {
+        if is_object(path) || FileFormat::of_path(path).is_ok() || InputStream::at(path).is_none() {
+            return Ok(None);
+        }
+        let reader = self.open(path)?;
+        match reader.read(0..reader.len().min(SNIFFED_BYTES))? {
+            Read::Bytes(start) => Ok(FileFormat::of_start(&start)),
+            Read::Blocked(_) => Err(Error::internal("a local file is waited for")),
+        }
     }
 
     /// Opens files of one format that will be looked into; what lies in a store is fetched for many at once.
@@ -221,7 +325,11 @@ impl Storage {
         let storage = self.clone();
         Arc::new(move |path| match is_object(path) {
             true => storage.objects.create(path),
-            false => Ok(Box::new(AtomicFile::create(path)?)),
+            false => {
+                let output = tessera_files::create(path, &storage.interrupt())?;
+                storage.unpacked.has_streamed.fetch_or(output.is_stream(), Ordering::Relaxed);
+                Ok(output)
+            }
         })
     }
 }

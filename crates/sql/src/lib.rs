@@ -42,7 +42,7 @@ mod user_function;
 
 pub use catalog::{Catalog, ColumnStatistics, FileOption, OptionValue, Statistics, Table};
 pub use file_functions::type_called;
-pub use parse::{ParsedStatement, SQL_DEPTH_MAX, parse};
+pub use parse::{ParsedStatement, SQL_DEPTH_MAX, STANDARD_OUTPUT, parse};
 pub use sample::{Draw, Drawn, Sample};
 pub use statement::{
     CopyTo, CreateExternalTable, CreateTableAs, Explain, ExplainFormat, Planned, Settings, Statement, plan,

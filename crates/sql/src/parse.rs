@@ -12,6 +12,9 @@ use crate::error::from_parser;
 use crate::external_table::{self, ExternalTable};
 use crate::statement::ExplainFormat;
 
+/// The path of the standard output.
+pub const STANDARD_OUTPUT: &str = "/dev/stdout";
+
 /// The deepest nesting of parentheses, subqueries and the like that the parser follows.
 pub const SQL_DEPTH_MAX: usize = 400;
 
@@ -248,7 +251,7 @@ fn option_list(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>> {
     }
 }
 
-/// `COPY table | (query) TO 'path' [STORED AS format] [OPTIONS (…)] [[WITH] (…)]`, after `COPY`.
+/// `COPY table | (query) TO 'path' | STDOUT [STORED AS format] [OPTIONS (…)] [[WITH] (…)]`, after `COPY`.
 fn copy(parser: &mut Parser<'_>) -> Result<Kind> {
     let query = if parser.consume_token(&Token::LParen) {
         let query = parser.parse_query().map_err(|e| from_parser(&e))?;
@@ -258,7 +261,11 @@ fn copy(parser: &mut Parser<'_>) -> Result<Kind> {
         table_query(&parser.parse_object_name(false).map_err(|e| from_parser(&e))?)?
     };
     parser.expect_keyword(Keyword::TO).map_err(|e| from_parser(&e))?;
-    let path = parser.parse_literal_string().map_err(|e| from_parser(&e))?;
+    let is_output = parser.parse_keyword(Keyword::STDOUT);
+    let path = match is_output {
+        true => STANDARD_OUTPUT.to_string(),
+        false => parser.parse_literal_string().map_err(|e| from_parser(&e))?,
+    };
     let mut format = None;
     let mut options = Vec::new();
     loop {

@@ -136,7 +136,7 @@ impl<W: Write + Send> Printer<W> {
     /// # Errors
     /// The output is closed or cannot be written.
     pub(crate) fn done(&mut self, text: &str) -> Result<(), Failure> {
-        if self.format == Format::Table { self.text(text) } else { Ok(()) }
+        if self.format == Format::Table && !text.is_empty() { self.text(text) } else { Ok(()) }
     }
 }
 

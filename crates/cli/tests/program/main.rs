@@ -7,4 +7,5 @@ mod copy;
 mod exit_codes;
 mod explain;
 mod formats;
+mod streams;
 mod support;

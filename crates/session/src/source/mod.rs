@@ -45,7 +45,10 @@ impl Source {
     /// Nothing is there, the format cannot be told, or there are several.
     pub(crate) fn at(storage: &Storage, name: &str, location: &str) -> Result<Source> {
         let Expanded { paths, root } = storage.expand(location)?;
-        let format = common_format(&paths)?;
+        let format = match paths.as_slice() {
+            [path] => storage.format_of_stream(path)?.map_or_else(|| FileFormat::of_path(path), Ok)?,
+            paths => common_format(paths)?,
+        };
         let options = params_of_options(format, Direction::Read, &[])?;
         let types = Types::Inferred;
         Ok(Source { name: name.to_string(), format, paths, root, declared: None, types, options })

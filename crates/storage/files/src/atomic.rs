@@ -1,64 +1,222 @@
 //! Files that appear whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{FlockOperation, Gid, OFlags, Uid, fchown, flock};
+use tempfile::{NamedTempFile, TempPath};
 use tessera_ops::Output;
 use tessera_types::{Error, Result};
 
 use crate::io_error;
+use crate::target::{Target, folder_of};
+
+/// What stands before the random part of a temporary file's name, behind the name of its target.
+const MARK: &str = ".tessera-";
+/// What a temporary file's name ends in.
+const SUFFIX: &str = ".tmp";
+/// Random letters in a temporary file's name.
+const RANDOM_LETTERS: usize = 12;
+/// Of a longer name, a temporary file's name has the beginning, as file systems allow 255 bytes.
+const NAME_BYTES_MAX: usize = 200;
+/// How often another name is tried where a cleaner has taken the file for an abandoned one.
+const ATTEMPTS_MAX: usize = 100;
+/// Of a mode, what a new version of a file keeps: who may read, write and execute it.
+const MODE_KEPT: u32 = 0o777;
 
 /// A file that is written beside its place and moved there when complete; dropped before that, it leaves nothing.
+///
+/// The temporary file is locked while it is written, so that one without a lock is what a killed process has left: the
+/// next writer of the same target removes it.
 #[derive(Debug)]
 pub struct AtomicFile {
+    /// As the user wrote it.
     path: String,
-    temporary: PathBuf,
+    target: PathBuf,
+    replaced: Option<Metadata>,
+    temporary: Option<TempPath>,
     writer: Option<BufWriter<File>>,
 }
 
 impl AtomicFile {
-    /// Starts writing what shall become the file at `path`, in the same directory.
+    /// Starts writing what shall become the file at `path`, in the directory of that file. A symbolic link stays: what
+    /// it leads to is written.
     ///
     /// # Errors
-    /// The directory does not exist or may not be written.
+    /// The directory does not exist or may not be written, or `path` leads to something else than a regular file.
     pub fn create(path: &str) -> Result<AtomicFile> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
-        let target = Path::new(path);
-        if target.is_dir() {
-            return Err(Error::io(format!("cannot write '{path}': it is a directory; name a file")));
+        match Target::of(path)? {
+            Target::File(target, replaced) => AtomicFile::replacing(path, target, replaced),
+            _ => Err(Error::io(format!("cannot write '{path}': it is not a regular file"))),
         }
-        let Some(name) = target.file_name() else {
-            return Err(Error::io(format!("cannot write '{path}': it names no file")));
-        };
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let hidden = format!(".{}.{}-{number}.tmp", name.to_string_lossy(), std::process::id());
-        let temporary = target.with_file_name(hidden);
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .map_err(|error| io_error("write", path, error))?;
-        Ok(AtomicFile {
-            path: path.to_string(),
-            temporary,
-            writer: Some(BufWriter::with_capacity(1 << 18, file)),
-        })
     }
 
-    fn move_into_place(&mut self) -> io::Result<()> {
-        let Some(writer) = self.writer.take() else { return Ok(()) };
+    /// As [`AtomicFile::create`], of a path whose links have been followed.
+    pub(crate) fn replacing(path: &str, target: PathBuf, replaced: Option<Metadata>) -> Result<AtomicFile> {
+        let failed = |error| io_error("write", path, error);
+        if replaced.is_some() {
+            may_be_written(&target).map_err(failed)?;
+        }
+        let (file, temporary) = begin(&target, replaced.is_some()).map_err(failed)?;
+        if let Some(replaced) = &replaced {
+            keep_owner(&file, replaced).map_err(|error| {
+                Error::io(format!(
+                    "cannot replace '{path}': it belongs to user {} and group {}, which a new version could not keep; write another \
+                     file, or remove this one first",
+                    replaced.uid(),
+                    replaced.gid()
+                ))
+                .caused_by(error)
+            })?;
+        }
+        let writer = Some(BufWriter::with_capacity(1 << 18, file));
+        Ok(AtomicFile { path: path.to_string(), target, replaced, temporary: Some(temporary), writer })
+    }
+
+    /// Makes the file appear, complete and durable; without `overwrite` only where there is none.
+    ///
+    /// # Errors
+    /// It cannot be written, or there is one; nothing is left behind.
+    pub fn publish(mut self, overwrite: bool) -> io::Result<()> {
+        self.move_into_place(overwrite)
+    }
+
+    fn move_into_place(&mut self, overwrite: bool) -> io::Result<()> {
+        let (Some(writer), Some(temporary)) = (self.writer.take(), self.temporary.take()) else {
+            return Err(io::Error::other("the file is complete"));
+        };
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        // What others put there meanwhile decides, too.
+        match fs::symlink_metadata(&self.target) {
+            Ok(now) if now.is_file() => self.replaced = Some(now),
+            Ok(_) => return Err(io::Error::other("something else than a file has been put in its place")),
+            Err(_) => {}
+        }
+        if let Some(replaced) = &self.replaced {
+            keep_owner(&file, replaced)?;
+            keep_access_list(&self.target, &file)?;
+            file.set_permissions(Permissions::from_mode(replaced.mode() & MODE_KEPT))?;
+        }
         file.sync_all()?;
-        fs::rename(&self.temporary, &self.path)?;
+        match overwrite {
+            true => temporary.persist(&self.target).map_err(|refused| refused.error)?,
+            false => temporary.persist_noclobber(&self.target).map_err(|refused| refused.error)?,
+        }
         // The rename itself is durable only once the directory is.
-        let folder = Path::new(&self.path).parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+        if let Ok(folder) = File::open(folder_of(&self.target)) {
             folder.sync_all().ok();
         }
         Ok(())
     }
+}
+
+/// A user who may not write a file may not replace it either, though its directory would let him.
+fn may_be_written(target: &Path) -> io::Result<()> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    match File::options().write(true).custom_flags(flags.bits() as i32).open(target) {
+        // A program that runs is replaced, not written.
+        Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => Ok(()),
+        opened => opened.map(drop),
+    }
+}
+
+/// A new temporary file, locked. One that replaces another is for its owner alone until it takes the other's mode; a new
+/// one has the mode of any file that the user makes.
+fn begin(target: &Path, replaces: bool) -> io::Result<(File, TempPath)> {
+    let folder = folder_of(target);
+    let prefix = prefix_of(target);
+    remove_abandoned(&folder, &prefix);
+    let mode = if replaces { 0o600 } else { 0o666 };
+    for _ in 0..ATTEMPTS_MAX {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM_LETTERS);
+        let (file, temporary) = builder
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(&folder)
+            .map(NamedTempFile::into_parts)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            // Some file systems have no locks: then nobody can take it for abandoned.
+            Ok(()) if file.metadata()?.nlink() == 0 => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {}
+            _ => return Ok((file, temporary)),
+        }
+    }
+    Err(io::Error::other("other programs remove what is written beside it"))
+}
+
+/// What the names of temporary files for a target begin with.
+fn prefix_of(target: &Path) -> String {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let mut end = name.len().min(NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!(".{}{MARK}", &name[..end])
+}
+
+/// Removes temporary files of killed processes. What cannot be looked at stays: it costs room, nothing else.
+fn remove_abandoned(folder: &Path, prefix: &str) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let random = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_suffix(SUFFIX));
+        let is_ours = |random: &str| {
+            random.len() == RANDOM_LETTERS && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        if random.is_some_and(is_ours) {
+            drop(remove_if_abandoned(&entry.path()));
+        }
+    }
+}
+
+fn remove_if_abandoned(path: &Path) -> io::Result<()> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::options().read(true).write(true).custom_flags(flags.bits() as i32).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    // Its writer may have moved it into place before the lock was ours.
+    let now = fs::symlink_metadata(path)?;
+    match (now.dev(), now.ino()) == (metadata.dev(), metadata.ino()) {
+        true => fs::remove_file(path),
+        false => Ok(()),
+    }
+}
+
+/// Gives a new version of a file the owner and the group of the old one.
+fn keep_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
+    let new = file.metadata()?;
+    let user = (new.uid() != replaced.uid()).then(|| Uid::from_raw(replaced.uid()));
+    let group = (new.gid() != replaced.gid()).then(|| Gid::from_raw(replaced.gid()));
+    if user.is_some() || group.is_some() {
+        fchown(file, user, group)?;
+    }
+    Ok(())
+}
+
+/// Copies the access control list: where there is one, a mode alone would let the file's group do what the list forbids.
+#[cfg(target_os = "linux")]
+fn keep_access_list(replaced: &Path, file: &File) -> io::Result<()> {
+    const LIST: &str = "system.posix_acl_access";
+    const LIST_BYTES_MAX: usize = 1 << 16;
+    let mut list = vec![0; LIST_BYTES_MAX];
+    match rustix::fs::lgetxattr(replaced, LIST, &mut list) {
+        Ok(len) => {
+            let list = list.get(..len).unwrap_or_default();
+            Ok(rustix::fs::fsetxattr(file, LIST, list, rustix::fs::XattrFlags::empty())?)
+        }
+        // No list, or a file system without lists.
+        Err(_) => Ok(()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keep_access_list(_replaced: &Path, _file: &File) -> io::Result<()> {
+    Ok(())
 }
 
 impl Write for AtomicFile {
@@ -76,24 +234,41 @@ impl Write for AtomicFile {
 
 impl Output for AtomicFile {
     fn commit(mut self: Box<Self>) -> Result<()> {
-        self.move_into_place().map_err(|error| {
-            fs::remove_file(&self.temporary).ok();
-            io_error("write", &self.path, error)
-        })
+        self.move_into_place(true).map_err(|error| io_error("write", &self.path, error))
     }
 }
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if self.writer.take().is_some() {
-            fs::remove_file(&self.temporary).ok();
+        if let Some(writer) = self.writer.take() {
+            // What has not been written need not be.
+            drop(writer.into_parts());
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        let mut names: Vec<String> = fs::read_dir(folder).unwrap().map(name).collect();
+        names.sort();
+        names
+    }
+
+    fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+        let mut file = AtomicFile::create(path.to_str().unwrap())?;
+        file.write_all(bytes).unwrap();
+        Box::new(file).commit()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
 
     #[test]
     fn nothing_is_left_behind_unless_committed() {
@@ -113,5 +288,81 @@ mod tests {
         assert!(
             AtomicFile::create("/no/such/folder/x.csv").unwrap_err().to_string().contains("no such file")
         );
+    }
+
+    #[test]
+    fn a_link_stays_and_what_it_leads_to_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("deep")).unwrap();
+        fs::write(at("deep/file"), "old").unwrap();
+        symlink("deep/file", at("link")).unwrap();
+        symlink("deep/new", at("dangling")).unwrap();
+        write(&at("link"), b"new").unwrap();
+        write(&at("dangling"), b"made").unwrap();
+        assert_eq!(fs::read(at("deep/file")).unwrap(), b"new");
+        assert_eq!(fs::read(at("deep/new")).unwrap(), b"made");
+        assert!(at("link").is_symlink() && at("dangling").is_symlink());
+        assert_eq!(names(&at("deep")), ["file", "new"]);
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode_and_is_never_more_readable() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret.csv");
+        for wanted in [0o600, 0o640, 0o664, 0o755] {
+            fs::write(&path, "old").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(wanted)).unwrap();
+            let mut file = AtomicFile::create(path.to_str().unwrap()).unwrap();
+            let beside = names(folder.path()).into_iter().find(|name| name.ends_with(SUFFIX)).unwrap();
+            assert_eq!(mode(&folder.path().join(beside)), 0o600);
+            file.write_all(b"new").unwrap();
+            Box::new(file).commit().unwrap();
+            assert_eq!((mode(&path), fs::read(&path).unwrap()), (wanted, b"new".to_vec()));
+        }
+        // A new one has the mode that any new file has.
+        let (new, other) = (folder.path().join("new.csv"), folder.path().join("other"));
+        write(&new, b"x").unwrap();
+        fs::write(&other, "x").unwrap();
+        assert_eq!(mode(&new), mode(&other));
+    }
+
+    #[test]
+    fn what_killed_writers_left_goes_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.csv");
+        let left = ".x.csv.tessera-AbCdEf012345.tmp";
+        let of_users =
+            [".x.csv.tmp", ".x.csv.tessera-notes.tmp", ".y.csv.tessera-AbCdEf012345.tmp", "x.csv.old"];
+        for name in of_users.iter().chain([&left]) {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let living = AtomicFile::create(path.to_str().unwrap()).unwrap();
+        assert!(!folder.path().join(left).exists());
+        let with_living = names(folder.path());
+        write(&path, b"second").unwrap();
+        assert!(with_living.iter().all(|name| folder.path().join(name).exists()), "{with_living:?}");
+        Box::new(living).commit().unwrap();
+        let mut expected: Vec<&str> = of_users.to_vec();
+        expected.push("x.csv");
+        expected.sort_unstable();
+        assert_eq!(names(folder.path()), expected);
+    }
+
+    #[test]
+    fn long_names_and_places_that_are_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = folder.path().join(format!("{}.csv", "ä".repeat(120)));
+        write(&long, b"x").unwrap();
+        assert!(long.exists());
+        let path = folder.path().join("x.csv");
+        let file = AtomicFile::create(path.to_str().unwrap()).unwrap();
+        fs::write(&path, "theirs").unwrap();
+        assert_eq!(file.publish(false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let file = AtomicFile::create(path.to_str().unwrap()).unwrap();
+        fs::remove_file(&path).unwrap();
+        symlink("elsewhere", &path).unwrap();
+        assert!(Box::new(file).commit().unwrap_err().message().contains("something else"));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

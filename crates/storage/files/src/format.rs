@@ -54,6 +54,34 @@ impl FileFormat {
         }
     }
 
+    /// The format of data that begins so; none where it is no text and none of the binary formats.
+    pub fn of_start(start: &[u8]) -> Option<FileFormat> {
+        if start.starts_with(b"PAR1") {
+            return Some(FileFormat::Parquet);
+        }
+        // The second is how a message of an Arrow stream begins.
+        if start.starts_with(b"ARROW1") || start.starts_with(&[0xff; 4]) {
+            return Some(FileFormat::Ipc);
+        }
+        let text = match std::str::from_utf8(start) {
+            Ok(text) => text,
+            // The last character may be cut off.
+            Err(error) if error.error_len().is_none() => {
+                std::str::from_utf8(start.get(..error.valid_up_to())?).ok()?
+            }
+            Err(_) => return None,
+        };
+        if text.contains('\0') {
+            return None;
+        }
+        let mut characters =
+            text.trim_start_matches('\u{feff}').chars().filter(|character| !character.is_whitespace());
+        match (characters.next(), characters.next()) {
+            (Some('{'), Some('"' | '}')) | (Some('['), Some('{' | ']')) => Some(FileFormat::Json),
+            _ => Some(FileFormat::Csv),
+        }
+    }
+
     /// The name of the scan sub-operator of the format.
     pub fn scan(self) -> &'static str {
         match self {
@@ -78,6 +106,22 @@ impl FileFormat {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beginnings() {
+        let of = |start: &[u8]| FileFormat::of_start(start);
+        assert_eq!(of(b"PAR1\x15\x04"), Some(FileFormat::Parquet));
+        assert_eq!(of(b"ARROW1\0\0"), Some(FileFormat::Ipc));
+        assert_eq!(of(b"\xff\xff\xff\xff\x10"), Some(FileFormat::Ipc));
+        for json in ["{\"a\": 1}", " { \"a\"", "{}", "[{", "[\n]", "\u{feff}{\"a\""] {
+            assert_eq!(of(json.as_bytes()), Some(FileFormat::Json), "{json}");
+        }
+        for csv in ["a,b\n1,2\n", "", "{a},b", "[1]", "\"{\"", "ä"] {
+            assert_eq!(of(csv.as_bytes()), Some(FileFormat::Csv), "{csv}");
+        }
+        assert_eq!(of(&"aä".as_bytes()[..2]), Some(FileFormat::Csv));
+        assert_eq!((of(b"\xe4,b\n"), of(b"a\0b")), (None, None));
+    }
 
     #[test]
     fn extensions() {

@@ -3,7 +3,8 @@
 //! A table is a file, a glob pattern, or a directory of files. [`expand`] turns any of these into a sorted list
 //! of paths; [`FileFormat`] tells the format from an extension; [`Partitions`] reads `year=2024/` folders as
 //! columns; [`open`] gives a [`RangeReader`](tessera_ops::RangeReader) that scans read by ranges; [`AtomicFile`] writes
-//! a file whole or not at all; [`ScratchFile`] keeps what does not fit into memory; [`decompress`] unpacks files that are
+//! a file whole or not at all, [`create`] whatever a path leads to; [`InputStream`] is what can be read only once;
+//! [`ScratchFile`] keeps what does not fit into memory; [`decompress`] unpacks files that are
 //! compressed as a whole.
 //!
 //! ```
@@ -20,11 +21,14 @@
 
 mod atomic;
 mod compressed;
+mod descriptor;
 mod format;
 mod listing;
 mod partitions;
 mod reader;
 mod scratch;
+mod stream;
+mod target;
 
 pub use atomic::AtomicFile;
 pub use compressed::{Compression, decompress};
@@ -33,6 +37,8 @@ pub use listing::{expand, is_pattern, list};
 pub use partitions::{HIVE_NULL, Partitions};
 pub use reader::{FileReader, open};
 pub use scratch::ScratchFile;
+pub use stream::{InputStream, create, is_standard_output_closed};
+pub use target::is_standard_output;
 
 use std::io;
 
@@ -46,6 +52,7 @@ fn io_error(doing: &str, path: &str, error: io::Error) -> Error {
         io::ErrorKind::IsADirectory => "it is a directory".to_string(),
         io::ErrorKind::NotADirectory => "a part of the path is not a directory".to_string(),
         io::ErrorKind::StorageFull => "no space left on the device".to_string(),
+        io::ErrorKind::ReadOnlyFilesystem => "its file system is read-only".to_string(),
         _ => error.to_string(),
     };
     Error::io(format!("cannot {doing} '{path}': {cause}")).caused_by(error)

@@ -6,7 +6,7 @@ use std::path::Path;
 use tessera_types::{Error, Result};
 
 use crate::format::FileFormat;
-use crate::io_error;
+use crate::{descriptor, io_error};
 
 /// The most files one table may have.
 const FILES_MAX: usize = 1_000_000;
@@ -25,6 +25,9 @@ pub fn is_pattern(path: &str) -> bool {
 pub fn expand(path: &str) -> Result<Vec<String>> {
     if is_pattern(path) {
         return matches(path);
+    }
+    if descriptor::named(Path::new(path)).is_some() {
+        return Ok(vec![path.to_string()]);
     }
     let metadata = fs::metadata(path).map_err(|error| io_error("open", path, error))?;
     if metadata.is_dir() { list(path) } else { Ok(vec![path.to_string()]) }

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rustix::fs::OFlags;
 use tessera_ops::{RangeReader, Read};
 use tessera_types::{Error, Result};
 
@@ -23,11 +25,17 @@ pub struct FileReader {
 /// # Errors
 /// It does not exist, is a directory, or may not be read; the message says which and names the path.
 pub fn open(path: &str) -> Result<Arc<dyn RangeReader>> {
-    let file = File::open(path).map_err(|error| io_error("open", path, error))?;
+    // What is no file must not be waited for.
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path);
+    let file = file.map_err(|error| io_error("open", path, error))?;
     let metadata = file.metadata().map_err(|error| io_error("open", path, error))?;
     if metadata.is_dir() {
         let hint = "name a file in it, or a pattern such as 'folder/*.parquet'";
         return Err(Error::io(format!("cannot open '{path}': it is a directory; {hint}")));
+    }
+    if !metadata.is_file() {
+        return Err(Error::io(format!("cannot open '{path}': it is not a regular file")));
     }
     Ok(Arc::new(FileReader { path: path.to_string(), file, len: metadata.len() }))
 }

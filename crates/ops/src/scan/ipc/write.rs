@@ -1,4 +1,5 @@
-//! `ipc_materialize`: tuples as an Arrow IPC file, compressed with LZ4.
+//! `ipc_materialize`: tuples as an Arrow IPC file, compressed with LZ4; where they go to a stream, in the stream format, which a
+//! reader can follow.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -6,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::Schema;
+use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
-use arrow::ipc::writer::{FileWriter as IpcWriter, IpcWriteOptions};
+use arrow::ipc::writer::{FileWriter as IpcFileWriter, IpcWriteOptions, StreamWriter};
 
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
@@ -22,7 +24,7 @@ const BATCH_BYTES_MAX: usize = 32 << 20;
 /// Of the budget, one part in so many is for the batch that is being made.
 const BATCH_SHARE: usize = 16;
 
-/// The materialise sub-operator: the file format, compressed with LZ4.
+/// The materialise sub-operator: the file format, or for a stream the stream format, compressed with LZ4.
 #[derive(Debug)]
 pub struct IpcMaterialize;
 
@@ -58,10 +60,35 @@ impl Encoder for IpcEncoder {
 
     fn begin(&self, out: Watched, run: &Run) -> Result<Box<dyn FileWriter>> {
         let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME))?;
-        let writer = IpcWriter::try_new_with_options(out, &self.schema, options)?;
+        let writer = match out.is_stream() {
+            true => IpcWriter::Stream(StreamWriter::try_new_with_options(out, &self.schema, options)?),
+            false => IpcWriter::File(IpcFileWriter::try_new_with_options(out, &self.schema, options)?),
+        };
         let bytes_max = (run.context.memory_bytes() / BATCH_SHARE).min(BATCH_BYTES_MAX);
         let open = Mutex::new((Group::default(), writer));
         Ok(Box::new(IpcFile { schema: self.schema.clone(), bytes_max, open }))
+    }
+}
+
+/// A writer of either format.
+enum IpcWriter {
+    File(IpcFileWriter<Watched>),
+    Stream(StreamWriter<Watched>),
+}
+
+impl IpcWriter {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        match self {
+            IpcWriter::File(writer) => writer.write(batch),
+            IpcWriter::Stream(writer) => writer.write(batch),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), ArrowError> {
+        match self {
+            IpcWriter::File(writer) => writer.finish(),
+            IpcWriter::Stream(writer) => writer.finish(),
+        }
     }
 }
 
@@ -69,7 +96,7 @@ struct IpcFile {
     schema: Arc<Schema>,
     bytes_max: usize,
     /// What will be the next record batch, and where it goes.
-    open: Mutex<(Group, IpcWriter<Watched>)>,
+    open: Mutex<(Group, IpcWriter)>,
 }
 
 impl fmt::Debug for IpcFile {
@@ -100,7 +127,7 @@ impl FileWriter for IpcFile {
 }
 
 impl IpcFile {
-    fn write_batch(&self, writer: &mut IpcWriter<Watched>, group: &mut Group) -> Result<()> {
+    fn write_batch(&self, writer: &mut IpcWriter, group: &mut Group) -> Result<()> {
         let Some(group) = group.take() else { return Ok(()) };
         let batches = group.batches.iter().map(|(batch, _)| batch);
         Ok(writer.write(&concat_batches(&self.schema, batches)?)?)

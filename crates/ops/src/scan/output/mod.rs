@@ -1,5 +1,5 @@
 //! What materialise sub-operators of file formats have in common: chunks arrive in any order, and are written as soon as all
-//! before them are, in the source's order. The file appears whole or not at all.
+//! before them are, in the source's order. A file appears whole or not at all, a stream as it is written.
 //!
 //! Memory: what waits for its turn, counted; who is too far ahead waits.
 
@@ -273,12 +273,20 @@ pub(crate) struct Watched(Arc<Mutex<Target>>);
 struct Target {
     /// Until it is complete.
     output: Option<Box<dyn Output>>,
+    /// Whether what has been written cannot be taken back.
+    is_stream: bool,
     failure: Option<std::io::Error>,
 }
 
 impl Watched {
     fn new(output: Box<dyn Output>) -> Watched {
-        Watched(Arc::new(Mutex::new(Target { output: Some(output), failure: None })))
+        let is_stream = output.is_stream();
+        Watched(Arc::new(Mutex::new(Target { output: Some(output), is_stream, failure: None })))
+    }
+
+    /// Whether what is written is seen at once.
+    pub(crate) fn is_stream(&self) -> bool {
+        lock(&self.0).is_stream
     }
 
     fn using<T>(&self, act: impl FnOnce(&mut dyn Output) -> std::io::Result<T>) -> std::io::Result<T> {
@@ -295,7 +303,10 @@ impl Watched {
 
     /// An error that says which file, and what to do.
     fn explain<T>(&self, path: &str, done: Result<T>) -> Result<T> {
-        let failure = lock(&self.0).failure.take();
+        let (failure, is_stream) = {
+            let mut target = lock(&self.0);
+            (target.failure.take(), target.is_stream)
+        };
         match (failure, done) {
             (Some(error), _) => {
                 // What ended the query while it waited for a store is no fault of the store's.
@@ -310,7 +321,11 @@ impl Watched {
                     }
                     _ => error.to_string(),
                 };
-                Err(Error::io(format!("cannot write '{path}': {cause}. Nothing was kept")))
+                let kept = match is_stream {
+                    true => "Its reader has only a part",
+                    false => "Nothing was kept",
+                };
+                Err(Error::io(format!("cannot write '{path}': {cause}. {kept}")).caused_by(error))
             }
             (None, Err(error)) if matches!(error.code(), Code::Cancelled | Code::Limit) => Err(error),
             (None, Err(error)) => Err(error.context(format!("writing '{path}'"))),
