@@ -1,4 +1,5 @@
-//! Ctrl-C and requests to end: the first cancels what runs, the second leaves.
+//! Ctrl-C and requests to end: the first cancels what runs, the second leaves. A shell leaves for no Ctrl-C: its temporary
+//! tables would be gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,6 +9,7 @@ use signal_hook::iterator::Signals;
 use tessera_session::Cancel;
 
 use crate::EXIT_INTERRUPTED;
+use crate::runner::complain;
 
 /// Counts interruptions of what is being done.
 #[derive(Debug, Clone, Default)]
@@ -18,8 +20,10 @@ pub(crate) struct Interrupt {
 #[derive(Debug, Default)]
 struct State {
     count: AtomicUsize,
-    /// A shell stays when nothing runs.
+    /// A shell stays, whatever Ctrl-C does.
     stays: AtomicBool,
+    /// The program was asked to end, which it does when the statement has.
+    ends: AtomicBool,
 }
 
 impl Interrupt {
@@ -32,10 +36,16 @@ impl Interrupt {
         if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
             let listen = move || {
                 for signal in signals.forever() {
-                    let again = state.count.fetch_add(1, Ordering::AcqRel) > 0;
+                    let before = state.count.fetch_add(1, Ordering::AcqRel);
                     let cancelled = cancel();
-                    let stays = state.stays.load(Ordering::Acquire) && signal == SIGINT;
-                    if again || !(cancelled || stays) {
+                    if signal == SIGINT && state.stays.load(Ordering::Acquire) {
+                        if cancelled && before == 1 {
+                            complain("(the statement is ending; Ctrl-\\ ends the program)");
+                        }
+                        continue;
+                    }
+                    state.ends.store(true, Ordering::Release);
+                    if before > 0 || !cancelled {
                         // At once: other threads are at work, perhaps in a library whose data an orderly end would take away.
                         // SAFETY: ends the process, whatever its state.
                         unsafe { libc::_exit(EXIT_INTERRUPTED.into()) }
@@ -66,7 +76,12 @@ impl Interrupt {
         self.state.count.load(Ordering::Acquire) > 0
     }
 
-    /// Does not end the program when nothing runs.
+    /// Whether the program is to end after the statement that was cancelled.
+    pub(crate) fn is_to_end(&self) -> bool {
+        self.state.ends.load(Ordering::Acquire)
+    }
+
+    /// Does not end the program at Ctrl-C.
     pub(crate) fn stay(&self) {
         self.state.stays.store(true, Ordering::Release);
     }

@@ -1,7 +1,7 @@
 //! The program `tessera`: SQL over files from a command line, a script or a shell.
 //!
 //! Parts: `allocator`; `arguments` the command line; `script` cuts text into statements as it arrives; `batch` runs `-c` and `-f`,
-//! `shell` talks to a person; `output` writes rows in five formats; `interrupt` is Ctrl-C, `progress` the line that
+//! `shell` talks to a person, whose `history` it keeps; `output` writes rows in five formats; `interrupt` is Ctrl-C, `progress` the line that
 //! moves; `launch` starts ranks, `serverless` workers; `select` evaluates what the store on loopback selects; `generate` and `run` are the subcommands. Exit codes: 0 ok, 1 an error of a statement or a file, 2 usage,
 //! 130 interrupted.
 
@@ -9,6 +9,7 @@ mod allocator;
 mod arguments;
 mod batch;
 mod generate;
+mod history;
 mod interrupt;
 mod launch;
 mod output;

@@ -75,6 +75,11 @@ impl Script {
         self.buffer.trim().is_empty()
     }
 
+    /// The text that waits for more.
+    pub(crate) fn rest(&self) -> &str {
+        &self.buffer
+    }
+
     /// Takes what has been seen out of the buffer.
     fn give(&mut self, text: String) -> Piece {
         let piece = Piece { text, line: self.line + 1, column: self.column + 1 };

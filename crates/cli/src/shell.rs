@@ -1,16 +1,22 @@
 //! The shell: statements from a person at a terminal.
 
+use std::cell::RefCell;
 use std::io::Write;
 use std::path::PathBuf;
 
+use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
-use rustyline::history::FileHistory;
-use rustyline::{Config, Editor};
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::MemHistory;
+use rustyline::validate::Validator;
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use crate::EXIT_ERROR;
+use crate::history::History;
 use crate::output::Failure;
 use crate::runner::{Outcome, Runner, complain};
-use crate::script::Script;
+use crate::script::{Piece, Script};
 
 const PROMPT: &str = "tessera> ";
 const PROMPT_MORE: &str = "    ...> ";
@@ -24,9 +30,10 @@ Statements end with a semicolon and may span lines. Commands, each on a line of 
   .tables            tables and views
   .rows N | all      how many rows of a result are shown
   .timer on | off    the time of each statement
-  .help              this text
-  .quit              leave (also Ctrl-D, and Ctrl-C twice)
-While a statement runs, Ctrl-C cancels it.
+  .help, help        this text
+  .quit, quit, exit  leave (also Ctrl-D)
+Ctrl-C drops the statement that is being written, and cancels the one that runs. What was entered is in the history
+(arrow up, Ctrl-R), which all shells share.
 ";
 
 /// What a line that is no SQL asked for.
@@ -35,78 +42,151 @@ enum Next {
     Quit,
 }
 
+/// What the line editor is told: it only remembers what has been typed, which is gone otherwise when Ctrl-C ends a line.
+#[derive(Debug, Default)]
+struct Typed {
+    line: RefCell<String>,
+}
+
+impl Helper for Typed {}
+impl Highlighter for Typed {}
+impl Validator for Typed {}
+
+impl Completer for Typed {
+    type Candidate = String;
+
+    /// A tab, which pasted text may hold, becomes a space.
+    fn complete(&self, _: &str, at: usize, _: &Context<'_>) -> Result<(usize, Vec<String>), ReadlineError> {
+        Ok((at, vec![" ".to_string()]))
+    }
+}
+
+impl Hinter for Typed {
+    type Hint = String;
+
+    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
+        *self.line.borrow_mut() = line.to_string();
+        None
+    }
+}
+
+/// The terminal and what has been entered there.
+struct Terminal {
+    editor: Editor<Typed, MemHistory>,
+    history: Option<History>,
+}
+
+impl Terminal {
+    fn open() -> Result<Terminal, ReadlineError> {
+        let config = Config::builder()
+            .max_history_size(HISTORY_ENTRIES_MAX)?
+            .completion_type(CompletionType::List)
+            .build();
+        let entered = MemHistory::with_config(&config);
+        let mut editor = Editor::with_history(config, entered)?;
+        editor.set_helper(Some(Typed::default()));
+        let history = history_file().map(History::new);
+        if let Some(history) = &history {
+            // A file that cannot be read costs the history, nothing else.
+            drop(history.cut(HISTORY_ENTRIES_MAX));
+            for entry in history.entries().unwrap_or_default() {
+                drop(editor.add_history_entry(entry));
+            }
+        }
+        Ok(Terminal { editor, history })
+    }
+
+    fn line(&mut self, prompt: &str) -> Result<String, ReadlineError> {
+        self.typed();
+        self.editor.readline(prompt)
+    }
+
+    /// Takes what stood on the last line.
+    fn typed(&mut self) -> String {
+        self.editor.helper().map(|typed| typed.line.take()).unwrap_or_default()
+    }
+
+    /// Adds what was not run, unless it is there: it may have been fetched from the history.
+    fn remember_dropped(&mut self, entry: &str) {
+        let is_there = self.editor.history().into_iter().any(|known| known == entry.trim());
+        if !is_there {
+            self.remember(entry);
+        }
+    }
+
+    /// Adds to the history what is not blank.
+    fn remember(&mut self, entry: &str) {
+        let entry = entry.trim();
+        // One that repeats the last is not added again.
+        let added = !entry.is_empty() && self.editor.add_history_entry(entry).unwrap_or(false);
+        if let Some(history) = self.history.as_ref().filter(|_| added) {
+            // A home directory that cannot be written costs the history, nothing else.
+            drop(history.append(entry));
+        }
+    }
+}
+
 /// Reads and runs statements until the person leaves; gives the exit code.
 pub(crate) fn main<W: Write + Send>(runner: &mut Runner<W>) -> u8 {
     runner.interrupt.stay();
     runner.printer.rows_max = ROWS_SHOWN;
-    let config = Config::builder().max_history_size(HISTORY_ENTRIES_MAX).map(|builder| builder.build());
-    let editor: Result<Editor<(), FileHistory>, ReadlineError> = config.and_then(Editor::with_config);
-    let mut editor = match editor {
-        Ok(editor) => editor,
+    let mut terminal = match Terminal::open() {
+        Ok(terminal) => terminal,
         Err(error) => {
             complain(&format!("error: cannot use the terminal: {error}"));
             return EXIT_ERROR;
         }
     };
-    let history = history_file();
-    if let Some(path) = &history {
-        // The first time there is none.
-        drop(editor.load_history(path));
-    }
     println!("Tessera {}. Statements end with ; and .help explains the rest.", env!("CARGO_PKG_VERSION"));
-    read(runner, &mut editor);
-    if let Some(path) = &history {
-        // A home directory that cannot be written costs the history, nothing else.
-        drop(editor.save_history(path));
-    }
+    read(runner, &mut terminal);
     0
 }
 
-fn read<W: Write + Send>(runner: &mut Runner<W>, editor: &mut Editor<(), FileHistory>) {
+fn read<W: Write + Send>(runner: &mut Runner<W>, terminal: &mut Terminal) {
     let mut script = Script::default();
-    let mut entry = String::new();
-    let mut interrupted = false;
     loop {
         let blank = script.is_blank();
-        match editor.readline(if blank { PROMPT } else { PROMPT_MORE }) {
-            Ok(line) if blank && line.trim_start().starts_with('.') => {
-                interrupted = false;
-                drop(editor.add_history_entry(line.trim()));
+        if blank {
+            script = Script::default();
+        }
+        match terminal.line(if blank { PROMPT } else { PROMPT_MORE }) {
+            Ok(line) if blank && is_command(&line) => {
+                terminal.remember(&line);
                 match command(runner, line.trim()) {
                     Ok(Next::Line) => {}
                     Ok(Next::Quit) | Err(_) => return,
                 }
             }
             Ok(line) => {
-                interrupted = false;
-                if blank {
-                    script = Script::default();
-                    entry.clear();
+                if word(&line).is_some() {
+                    println!(
+                        "(a statement is being written: a semicolon ends it, Ctrl-C drops it, Ctrl-D leaves)"
+                    );
                 }
-                entry.push_str(&line);
-                entry.push('\n');
+                let before = script.rest().to_string();
                 script.push(&line);
                 script.push("\n");
-                let mut ran = false;
-                while let Some(piece) = script.next() {
-                    ran = true;
-                    if runner.statement(&piece) == Outcome::Closed {
-                        return;
-                    }
+                let pieces: Vec<Piece> = std::iter::from_fn(|| script.next()).collect();
+                if !pieces.is_empty() {
+                    // Before they run: they may never end.
+                    terminal.remember(&(before + &line));
                 }
-                if ran && script.is_blank() {
-                    drop(editor.add_history_entry(entry.trim_end()));
+                if !run(runner, &pieces) {
+                    return;
                 }
             }
-            Err(ReadlineError::Interrupted) if blank && interrupted => return,
             Err(ReadlineError::Interrupted) => {
-                interrupted = blank;
-                if blank {
-                    println!("(Ctrl-C again, or .quit, leaves)");
+                let dropped = format!("{}{}", script.rest(), terminal.typed());
+                match dropped.trim().is_empty() {
+                    true => println!("(Ctrl-D, or quit, leaves)"),
+                    false => terminal.remember_dropped(&dropped),
                 }
                 script = Script::default();
             }
-            Err(ReadlineError::Eof) => return,
+            Err(ReadlineError::Eof) => {
+                terminal.remember_dropped(script.rest());
+                return;
+            }
             Err(error) => {
                 complain(&format!("error: cannot read from the terminal: {error}"));
                 return;
@@ -115,7 +195,32 @@ fn read<W: Write + Send>(runner: &mut Runner<W>, editor: &mut Editor<(), FileHis
     }
 }
 
+/// Runs statements, until one is interrupted; whether the shell goes on.
+fn run<W: Write + Send>(runner: &mut Runner<W>, pieces: &[Piece]) -> bool {
+    for piece in pieces {
+        match runner.statement(piece) {
+            Outcome::Closed => return false,
+            Outcome::Interrupted => break,
+            Outcome::Done | Outcome::Failed => {}
+        }
+    }
+    !runner.interrupt.is_to_end()
+}
+
+/// Whether a line is no SQL.
+fn is_command(line: &str) -> bool {
+    line.trim_start().starts_with('.') || word(line).is_some()
+}
+
+/// The command that a line without a dot is.
+fn word(line: &str) -> Option<&'static str> {
+    let line = line.trim().trim_end_matches(';').trim_end();
+    let known = [("exit", ".quit"), ("quit", ".quit"), ("help", ".help")];
+    known.iter().find(|(word, _)| line.eq_ignore_ascii_case(word)).map(|(_, command)| *command)
+}
+
 fn command<W: Write + Send>(runner: &mut Runner<W>, line: &str) -> Result<Next, Failure> {
+    let line = word(line).unwrap_or(line);
     let words: Vec<&str> = line.trim_end_matches(';').split_whitespace().collect();
     match words.as_slice() {
         [".quit" | ".exit" | ".q"] => return Ok(Next::Quit),
@@ -141,5 +246,22 @@ fn history_file() -> Option<PathBuf> {
     match folder("XDG_STATE_HOME") {
         Some(state) => Some(state.join("tessera_history")),
         None => folder("HOME").map(|home| home.join(".tessera_history")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_are_commands() {
+        for (line, command) in
+            [("quit", ".quit"), (" EXIT ;", ".quit"), ("Help;;", ".help"), ("quit;  ", ".quit")]
+        {
+            assert_eq!(word(line), Some(command), "{line}");
+        }
+        for line in ["", ";", "quit now", "select 1", "helper"] {
+            assert_eq!(word(line), None, "{line}");
+        }
     }
 }

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""The shell as a person at a terminal meets it: keys, the history file, the size of the window.
+
+    tests/shell.py --tessera PROGRAM
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+from checks import Checks
+
+# The longest that anything may take to appear.
+AWAITED_S = 60
+# More rows than are joined in any test.
+ENDLESS = "select count(*) from range(1000000) a(n), range(1000000) b(m) where n + m = -1;"
+CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
+PROMPT = "tessera> "
+# Sequences that move the cursor, set colors or switch the terminal's ways.
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Shell:
+    """A shell behind a pseudo-terminal."""
+
+    def __init__(self, program: str, home: Path, columns: int = 120) -> None:
+        self.master, slave = pty.openpty()
+        self.resize(columns)
+        environment = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm"}
+        own = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # noqa: E731
+        self.process = subprocess.Popen(
+            [program], stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=home, start_new_session=True, preexec_fn=own
+        )
+        os.close(slave)
+        self.text = ""
+        self.seen = 0
+        self.until(PROMPT)
+
+    def resize(self, columns: int) -> None:
+        """Changes the size of the window, of which the shell is told."""
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def send(self, keys: str) -> None:
+        """Presses keys."""
+        os.write(self.master, keys.encode())
+
+    def read(self, seconds: float) -> bool:
+        """Adds what the shell prints; whether it printed anything."""
+        if not select.select([self.master], [], [], seconds)[0]:
+            return False
+        try:
+            printed = os.read(self.master, 1 << 16)
+        except OSError:
+            # The shell has ended.
+            return False
+        # A long line is broken where the window ends.
+        self.text += CONTROL.sub("", printed.decode(errors="replace")).replace("\r", "").replace("\n", "")
+        return bool(printed)
+
+    def until(self, expected: str) -> str:
+        """What the shell prints until it has printed this."""
+        begun = time.monotonic()
+        while expected not in self.text[self.seen :]:
+            if time.monotonic() - begun > AWAITED_S or (self.process.poll() is not None and not self.read(0.2)):
+                raise AssertionError(f"{expected!r} did not come, but {self.text[self.seen :][-500:]!r}")
+            self.read(0.05)
+        end = self.text.index(expected, self.seen) + len(expected)
+        printed, self.seen = self.text[self.seen : end], end
+        return printed
+
+    def run(self, line: str, expected: str) -> None:
+        """Enters a line; the shell prints what is expected and asks for the next."""
+        self.send(line + "\r")
+        self.until(expected)
+        self.until(PROMPT)
+
+    def code(self) -> int:
+        """How the shell ended."""
+        begun = time.monotonic()
+        while self.process.poll() is None:
+            self.read(0.05)
+            if time.monotonic() - begun > AWAITED_S:
+                raise AssertionError(f"it does not end: {self.text[self.seen :][-500:]!r}")
+        return self.process.returncode
+
+    def end(self) -> None:
+        """Ends it, where it has not."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+
+
+def interrupts(shell: Shell) -> None:
+    """Ctrl-C never ends the shell: its temporary tables are still there."""
+    shell.run("create temp table t as select 42 as x;", "SELECT 1")
+    for _ in range(3):
+        shell.send("select 'half a line")
+        shell.until("half a line")
+        shell.send(CTRL_C)
+        shell.until(PROMPT)
+    for _ in range(3):
+        shell.send(CTRL_C)
+        shell.until("Ctrl-D, or quit, leaves")
+        shell.until(PROMPT)
+    shell.send("select x\r")
+    shell.until("...> ")
+    shell.send("from t where" + CTRL_C)
+    shell.until(PROMPT)
+    shell.send(UP)
+    shell.until("from t where")
+    shell.send(CTRL_C)
+    shell.until(PROMPT)
+    shell.send(ENDLESS + "\r")
+    time.sleep(0.5)
+    shell.send(CTRL_C * 3)
+    shell.until("cancelled")
+    shell.until(PROMPT)
+    shell.run("select x from t;", "42")
+
+
+def words(shell: Shell) -> None:
+    """`help`, `exit` and `quit`, with semicolons or without, are commands where no statement is being written."""
+    shell.run("HELP", ".tables")
+    shell.run("help;", ".tables")
+    shell.send("select 1 as\rquit\r")
+    shell.until("Ctrl-D leaves")
+    shell.send(";\r")
+    shell.until("quit")
+    shell.until("(1 row)")
+    shell.until(PROMPT)
+
+
+def leaves(program: str, home: Path, keys: str) -> None:
+    """These keys end the shell."""
+    shell = Shell(program, home)
+    try:
+        shell.send(keys)
+        if (code := shell.code()) != 0:
+            raise AssertionError(f"exit code {code}")
+    finally:
+        shell.end()
+
+
+def history(program: str, home: Path) -> None:
+    """The history survives kills and is shared by shells."""
+    one, other = Shell(program, home), Shell(program, home)
+    try:
+        one.run("select 'one' as a;", "one")
+        other.run("select 'other'\r as a;", "other")
+        one.run("select 'again' as a;", "again")
+        one.send(ENDLESS + "\r")
+        time.sleep(0.3)
+        one.process.kill()
+        one.process.wait()
+        other.process.send_signal(signal.SIGHUP)
+        other.code()
+    finally:
+        one.end()
+        other.end()
+    shell = Shell(program, home)
+    try:
+        # Of two lines, the first is passed on the way.
+        for expected, keys in [(ENDLESS, UP), ("select 'again' as a;", UP), (" as a;", UP), ("select 'one' as a;", UP * 2)]:
+            shell.send(keys)
+            shell.until(expected)
+    finally:
+        shell.end()
+    file = home / ".tessera_history"
+    entries = file.read_text().splitlines()
+    if entries[0] != "#V2" or not {"select 'one' as a;", "select 'other'\\n as a;", ENDLESS} <= set(entries):
+        raise AssertionError(f"the file holds {entries}")
+    if (mode := stat.S_IMODE(file.stat().st_mode)) != 0o600:
+        raise AssertionError(f"its mode is {mode:o}")
+
+
+def resizing(program: str, home: Path) -> None:
+    """What has been typed stays, and is shown in the new width."""
+    shell = Shell(program, home, columns=80)
+    try:
+        typed = "select " + " + ".join(f"{n}" for n in range(100, 150)) + " as total"
+        shell.send(typed)
+        shell.until("149 as total")
+        for columns in [40, 200, 60]:
+            shell.seen = len(shell.text)
+            shell.resize(columns)
+            shell.until("total")
+        shell.run(";", str(sum(range(100, 150))))
+    finally:
+        shell.end()
+
+
+def terminated(program: str, home: Path) -> None:
+    """SIGTERM ends the shell, also while a statement runs."""
+    for keys in ["", ENDLESS + "\r"]:
+        shell = Shell(program, home)
+        try:
+            shell.send(keys)
+            time.sleep(0.5)
+            shell.process.send_signal(signal.SIGTERM)
+            shell.code()
+        finally:
+            shell.end()
+
+
+def main() -> int:
+    """Runs all checks; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tessera", required=True)
+    program = str(Path(parser.parse_args().tessera).resolve())
+    checks = Checks()
+
+    def check(what: str, act) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                act(Path(folder))
+                checks.note(None, what)
+            except (AssertionError, OSError) as problem:
+                checks.note(str(problem), what)
+
+    def with_shell(act):
+        def run(home: Path) -> None:
+            shell = Shell(program, home)
+            try:
+                act(shell)
+            finally:
+                shell.end()
+
+        return run
+
+    check("Ctrl-C", with_shell(interrupts))
+    check("words", with_shell(words))
+    for keys in ["exit\r", "QUIT;\r", ".quit\r", CTRL_D, "select 1\r" + CTRL_D]:
+        check(f"leaving with {keys!r}", lambda home, keys=keys: leaves(program, home, keys))
+    check("the history", lambda home: history(program, home))
+    check("resizing", lambda home: resizing(program, home))
+    check("SIGTERM", lambda home: terminated(program, home))
+    return checks.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
