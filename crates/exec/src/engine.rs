@@ -15,8 +15,8 @@ use crate::program::Program;
 use crate::query::Query;
 use crate::turns::Turns;
 
-/// Stack of a worker: expressions are walked recursively, to `EXPR_DEPTH_MAX` levels.
-const WORKER_STACK_BYTES: usize = 64 << 20;
+/// Stack of a worker: expressions are walked recursively, to `EXPR_DEPTH_MAX` levels. Only what is touched becomes memory.
+const WORKER_STACK_BYTES: usize = 256 << 20;
 
 /// How long an idle worker sleeps when a parked lane may become ready without a notice.
 const PARKED_WAIT: Duration = Duration::from_micros(200);

@@ -1,10 +1,14 @@
 //! The typed expression language.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tessera_types::{Atom, Tuple};
 
 use crate::scalar::Scalar;
+
+/// Up to so many names are compared one by one.
+const FEW_FIELDS: usize = 16;
 
 /// An expression over the fields of one tuple.
 ///
@@ -160,10 +164,20 @@ impl Expr {
     /// The names of the fields it reads, in order of first appearance.
     pub fn fields(&self) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = Vec::new();
+        let mut many: HashSet<Arc<str>> = HashSet::new();
         self.walk(&mut |expr| {
-            if let Expr::Field(name) = expr
-                && !names.contains(name)
-            {
+            let Expr::Field(name) = expr else { return };
+            let is_known = match names.len() {
+                // A set would cost more than it saves.
+                0..=FEW_FIELDS => names.contains(name),
+                _ => {
+                    if many.is_empty() {
+                        many.extend(names.iter().cloned());
+                    }
+                    !many.insert(name.clone())
+                }
+            };
+            if !is_known {
                 names.push(name.clone());
             }
         });

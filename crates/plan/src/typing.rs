@@ -6,7 +6,7 @@ use crate::catalogue::Functions;
 use crate::expr::Expr;
 
 /// The deepest expression that is typed and evaluated; deeper ones are refused before they overflow a stack.
-pub const EXPR_DEPTH_MAX: usize = 2_000;
+pub const EXPR_DEPTH_MAX: usize = 12_000;
 
 /// Where names of an expression resolve.
 #[derive(Debug, Clone, Copy)]

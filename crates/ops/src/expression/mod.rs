@@ -49,7 +49,7 @@ mod lists;
 mod logic;
 mod long;
 mod math;
-mod moments;
+pub(crate) mod moments;
 mod nullif;
 mod numbers;
 mod offered;

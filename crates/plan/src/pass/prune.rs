@@ -91,6 +91,7 @@ fn projects_input(operator: &str) -> bool {
             | "cartesian_product"
             | "zip"
             | "unnest"
+            | "series"
     )
 }
 
@@ -139,7 +140,7 @@ impl Needs<'_> {
         let mut wants: Vec<Option<Names>> = vec![None; node.inputs.len()];
         match (&*node.operator, node.inputs.as_slice()) {
             (operator, []) if is_scan(operator) => {}
-            ("filter" | "limit" | "sort" | "top_k" | "exchange" | "merge" | "unnest", [input]) => {
+            ("filter" | "limit" | "sort" | "top_k" | "exchange" | "merge" | "unnest" | "series", [input]) => {
                 wants[0] = Some(self.some(*input, &read));
             }
             ("union", inputs) => {

@@ -15,13 +15,15 @@ use crate::relation::Name;
 pub(crate) struct Fields<'a> {
     pub(crate) library: &'a Arc<Library>,
     used: HashSet<Name>,
+    /// The number that the next name of each base is tried with.
+    numbers: HashMap<Name, usize>,
     atoms: HashMap<Name, Atom>,
     rules: Rules,
 }
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(library: &'a Arc<Library>, rules: Rules) -> Self {
-        Fields { library, used: HashSet::new(), atoms: HashMap::new(), rules }
+        Fields { library, used: HashSet::new(), numbers: HashMap::new(), atoms: HashMap::new(), rules }
     }
 
     /// The types of all fields.
@@ -42,10 +44,13 @@ impl<'a> Fields<'a> {
     /// A name not used yet, as close to `base` as can be, for a field of this type.
     pub(crate) fn fresh(&mut self, base: &str, atom: Atom) -> Name {
         let mut name: Name = Arc::from(base);
-        let mut number = 2;
-        while !self.used.insert(name.clone()) {
-            name = Arc::from(format!("{base}_{number}"));
-            number += 1;
+        if !self.used.insert(name.clone()) {
+            // No name is given back, so the search goes on behind the last one found.
+            let number = self.numbers.entry(name.clone()).or_insert(2);
+            while !self.used.insert(name.clone()) {
+                name = Arc::from(format!("{base}_{number}"));
+                *number += 1;
+            }
         }
         self.atoms.insert(name.clone(), atom);
         name

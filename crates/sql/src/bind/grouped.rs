@@ -59,7 +59,7 @@ impl Binder<'_> {
             };
             (self.fields.fresh("grouping_id", atom.clone()), atom)
         });
-        if count > 64 {
+        if count > 64 && sets.is_some() {
             return Err(Error::new(Code::Limit, "GROUP BY of more than 64 keys in grouping sets"));
         }
         let mut known = Vec::with_capacity(count);

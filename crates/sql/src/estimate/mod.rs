@@ -36,6 +36,9 @@ const LEAST_SHARE: f64 = 1e-9;
 /// The most rows that a relation is believed to have.
 const ROWS_MOST: f64 = 1e100;
 
+/// How many elements a list has that nothing is known of.
+const LIST_ELEMENTS: f64 = 4.0;
+
 /// Fewer rows of a sample than this say little about a share.
 const FEW_ROWS: f64 = 10.0;
 
@@ -74,11 +77,11 @@ struct Column {
 /// are ordered and again when the plan is made.
 #[derive(Debug, Default)]
 pub(crate) struct Estimates {
-    tables: RefCell<Vec<(TableOf, Profile)>>,
+    tables: RefCell<HashMap<TableOf, (Arc<Table>, Profile)>>,
 }
 
-/// A table, and the names of its columns.
-type TableOf = (Arc<Table>, Vec<(Name, usize)>);
+/// Where a table is, and the names of its columns.
+type TableOf = (*const Table, Vec<(Name, usize)>);
 
 impl Estimates {
     /// What is believed of a relation.
@@ -104,13 +107,13 @@ impl Estimates {
 
     /// What is believed of a table whose samples have been drawn.
     fn table(&self, table: &Arc<Table>, columns: &[(Name, usize)]) -> Profile {
-        let is_it =
-            |((known, names), _): &&(TableOf, Profile)| Arc::ptr_eq(known, table) && *names == columns;
-        if let Some((_, known)) = self.tables.borrow().iter().find(is_it) {
-            return known.clone();
+        let known = (Arc::as_ptr(table), columns.to_vec());
+        if let Some((_, profile)) = self.tables.borrow().get(&known) {
+            return profile.clone();
         }
         let profile = scan(table, columns);
-        self.tables.borrow_mut().push(((table.clone(), columns.to_vec()), profile.clone()));
+        // It keeps the table, so that no other one is ever at its place.
+        self.tables.borrow_mut().insert(known, (table.clone(), profile.clone()));
         profile
     }
 }
@@ -191,13 +194,37 @@ fn profiled(
         Relation::Work { columns, .. } => unknown(&mut columns.iter().map(|(name, _)| name), WORK_ROWS),
         Relation::Unnest { input, lists, .. } => {
             let mut profile = profile(input);
-            profile.rows = finite(profile.rows * 4.0);
+            let each = lists.iter().filter_map(|(list, _)| elements(input, list)).reduce(f64::max);
+            profile.rows = finite(profile.rows * each.unwrap_or(LIST_ELEMENTS));
             for (_, element) in lists {
                 profile.columns.insert(element.clone(), Column::unknown(profile.rows));
             }
             profile
         }
     }
+}
+
+/// How many elements a list has that is a series of numbers between constants.
+fn elements(input: &Relation, list: &Name) -> Option<f64> {
+    let Relation::Map { exprs, .. } = input else { return None };
+    let (_, Expr::Call { function, args }) = exprs.iter().find(|(name, _)| name == list)? else {
+        return None;
+    };
+    if !matches!(&**function, "generate_series" | "range") {
+        return None;
+    }
+    let number = |expr: &Expr| match expr {
+        Expr::Constant(value, atom) if atom.is_integer() => number(value, Some(atom)),
+        _ => None,
+    };
+    let numbers = args.iter().map(number).collect::<Option<Vec<f64>>>()?;
+    let (start, stop, step) = match numbers[..] {
+        [stop] => (0.0, stop, 1.0),
+        [start, stop] => (start, stop, 1.0),
+        [start, stop, step] => (start, stop, step),
+        _ => return None,
+    };
+    Some(((stop - start) / step + 1.0).floor().max(0.0)).filter(|count| count.is_finite())
 }
 
 fn unknown(names: &mut dyn Iterator<Item = &Name>, rows: f64) -> Profile {

@@ -19,9 +19,11 @@ use crate::raise::Types;
 use crate::relation::{Join, Kind, Name, Relation};
 use search::Best;
 
-/// The most units of a region: a set of them is the bits of a word. The joins of a larger one stay as written, and what they join
-/// are regions of their own.
-const UNITS_MAX: usize = 60;
+/// A set of units, by their bits.
+type Set = u128;
+
+/// The most units of a region. The joins of a larger one stay as written, and what they join are regions of their own.
+const UNITS_MAX: usize = 120;
 /// What a tuple costs that goes into a hash table, and one that probes it, where one that comes out costs 1.
 const BUILD_COST: f64 = 2.0;
 const PROBE_COST: f64 = 0.3;
@@ -98,7 +100,7 @@ enum Unit {
         conditions: Vec<Expr>,
         mark: Option<Name>,
         null_aware: bool,
-        required: usize,
+        required: Set,
     },
 }
 
@@ -107,15 +109,25 @@ struct Region<'a> {
     profiles: Vec<Rc<Profile>>,
     /// Which unit a field comes from.
     owner: HashMap<Name, usize>,
-    predicates: Vec<(Expr, usize)>,
+    predicates: Vec<(Expr, Set)>,
     /// The units that hang on others.
-    hanging: usize,
+    hanging: Set,
+    /// The units that are no more than joined to others.
+    bases: Set,
     /// Predicates that stay on top: they can raise, or read nothing.
     late: Vec<Expr>,
     /// Fields that are equal in the region's result.
     classes: Vec<Vec<Name>>,
+    /// The members of each class with their units, once all classes are known.
+    members: Vec<Class>,
     types: Types<'a>,
     estimates: &'a Estimates,
+}
+
+/// A class of equal fields: the units that have one, and the first one of each.
+struct Class {
+    units: Set,
+    fields: Vec<(Set, Name)>,
 }
 
 /// A joined set of units.
@@ -124,7 +136,7 @@ struct Candidate {
     cost: f64,
     /// That of the set, whichever way it was joined: orders are compared by the same rows.
     profile: Rc<Profile>,
-    split: Option<(usize, usize)>,
+    split: Option<(Set, Set)>,
 }
 
 impl Ordering<'_> {
@@ -144,8 +156,10 @@ impl Ordering<'_> {
             owner: HashMap::new(),
             predicates: Vec::new(),
             hanging: 0,
+            bases: 0,
             late: Vec::new(),
             classes: Vec::new(),
+            members: Vec::new(),
             types: self.types,
             estimates: self.estimates,
         };
@@ -173,8 +187,8 @@ impl Ordering<'_> {
             predicates.extend(conditions);
             return Ok(());
         }
-        let all: usize = (first..region.units.len()).map(|unit| 1 << unit).sum();
-        let read: usize = region.mask(conditions.iter().flat_map(Expr::fields));
+        let all: Set = (first..region.units.len()).map(|unit| 1 << unit).sum();
+        let read: Set = region.mask(conditions.iter().flat_map(Expr::fields));
         let careful = kind == Kind::Single || conditions.iter().any(|condition| self.types.stays(condition));
         let required = if read == 0 || careful { all } else { read };
         let right = self.order(right)?;
@@ -211,8 +225,9 @@ impl Region<'_> {
         for name in names {
             self.owner.insert(name, index);
         }
-        if matches!(unit, Unit::Hanging { .. }) {
-            self.hanging |= 1 << index;
+        match unit {
+            Unit::Hanging { .. } => self.hanging |= 1 << index,
+            Unit::Base(_) => self.bases |= 1 << index,
         }
         self.profiles.push(match &unit {
             Unit::Base(relation) | Unit::Hanging { right: relation, .. } => {
@@ -223,7 +238,7 @@ impl Region<'_> {
     }
 
     /// The units that fields come from.
-    fn mask(&self, fields: impl Iterator<Item = Name>) -> usize {
+    fn mask(&self, fields: impl Iterator<Item = Name>) -> Set {
         fields.filter_map(|name| self.owner.get(&name)).fold(0, |mask, unit| mask | 1 << unit)
     }
 
@@ -292,15 +307,31 @@ impl Region<'_> {
         }
     }
 
+    /// Notes of which units the fields of each class are.
+    fn index_classes(&mut self) {
+        let of_unit = |name: &Name| self.owner.get(name).map(|unit| (1 << unit, name.clone()));
+        let class = |names: &Vec<Name>| {
+            let mut class = Class { units: 0, fields: Vec::new() };
+            for (unit, name) in names.iter().filter_map(of_unit) {
+                if class.units & unit == 0 {
+                    class.units |= unit;
+                    class.fields.push((unit, name));
+                }
+            }
+            class
+        };
+        self.members = self.classes.iter().map(class).collect();
+    }
+
     /// What joins two sets of units: equalities of classes, and predicates that neither set could test alone.
-    fn conditions(&self, left: usize, right: usize) -> Vec<Expr> {
+    fn conditions(&self, left: Set, right: Set) -> Vec<Expr> {
         let mut conditions = Vec::new();
-        let within =
-            |name: &Name, mask: usize| self.owner.get(name).is_some_and(|unit| mask >> unit & 1 == 1);
-        for class in &self.classes {
-            let a = class.iter().find(|name| within(name, left));
-            let b = class.iter().find(|name| within(name, right));
-            if let (Some(a), Some(b)) = (a, b) {
+        for class in &self.members {
+            if class.units & left == 0 || class.units & right == 0 {
+                continue;
+            }
+            let first = |set: Set| class.fields.iter().find(|(unit, _)| unit & set != 0);
+            if let (Some((_, a)), Some((_, b))) = (first(left), first(right)) {
                 conditions.push(Expr::call("eq", vec![Expr::Field(a.clone()), Expr::Field(b.clone())]));
             }
         }
@@ -318,8 +349,8 @@ impl Region<'_> {
     /// less than `bound` is of no interest.
     fn combine(
         &self,
-        left: (usize, &Candidate),
-        right: (usize, &Candidate),
+        left: (Set, &Candidate),
+        right: (Set, &Candidate),
         cross: bool,
         known: Option<&Rc<Profile>>,
         bound: Option<f64>,
@@ -364,21 +395,27 @@ impl Region<'_> {
         candidate(joined, &refs)
     }
 
-    fn has_base(&self, mask: usize) -> bool {
-        (0..self.units.len()).any(|unit| mask >> unit & 1 == 1 && self.is_base(unit))
+    fn has_base(&self, set: Set) -> bool {
+        set & self.bases != 0
+    }
+
+    /// All units.
+    fn all(&self) -> Set {
+        self.bases | self.hanging
     }
 
     fn solve(mut self) -> Result<Relation> {
         let late = std::mem::take(&mut self.late);
+        self.index_classes();
         let best = self.best();
-        let full = (1_usize << self.units.len()) - 1;
+        let full = self.all();
         let mut units: Vec<Option<Unit>> = std::mem::take(&mut self.units).into_iter().map(Some).collect();
         Ok(self.tree(full, &best, &mut units)?.filtered(late))
     }
 
     /// The relation of a set of units. It is an error if no tree was found of it: never is a unit
     /// left out.
-    fn tree(&self, set: usize, best: &Best, units: &mut [Option<Unit>]) -> Result<Relation> {
+    fn tree(&self, set: Set, best: &Best, units: &mut [Option<Unit>]) -> Result<Relation> {
         let split = best.get(&set).and_then(|candidate| candidate.split);
         let Some((left, right)) = split else {
             let alone = set.is_power_of_two().then(|| set.trailing_zeros() as usize);

@@ -10,7 +10,7 @@ pub(crate) mod names;
 mod part;
 pub(crate) mod read;
 mod round;
-mod series;
+pub(crate) mod series;
 mod strftime;
 pub(crate) mod tokens;
 mod trunc;

@@ -81,26 +81,51 @@ impl Kernel for Series {
 
 impl Series {
     fn append(&self, start: i64, stop: i64, step: IntervalMonthDayNano, out: &mut Vec<i64>) -> Result<()> {
+        let every = Every::default();
+        for moment in Moments::new(start, stop, step, self.inclusive)? {
+            every.pass();
+            out.push(moment?);
+        }
+        Ok(())
+    }
+}
+
+/// Moments from one to another, an interval apart.
+#[derive(Debug)]
+pub(crate) struct Moments {
+    /// The next one, if it can be.
+    next: Option<i64>,
+    stop: i64,
+    step: IntervalMonthDayNano,
+    ahead: bool,
+    inclusive: bool,
+}
+
+impl Moments {
+    /// # Errors
+    /// The interval is nothing.
+    pub(crate) fn new(start: i64, stop: i64, step: IntervalMonthDayNano, inclusive: bool) -> Result<Self> {
         let length = interval_length(step);
         if length == 0 {
             return Err(fault("step size cannot equal zero", SqlState::INVALID_PARAMETER_VALUE));
         }
-        let every = Every::default();
-        let mut moment = start;
-        loop {
-            let within = match length > 0 {
-                true => moment < stop,
-                false => moment > stop,
-            };
-            if !(within || self.inclusive && moment == stop) {
-                return Ok(());
-            }
-            every.pass();
-            out.push(moment);
-            moment = shift(moment, step, 1, TimeUnit::Microsecond, None).ok_or_else(|| {
-                Error::new(Code::Overflow, "timestamp out of range")
-                    .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
-            })?;
+        Ok(Moments { next: Some(start), stop, step, ahead: length > 0, inclusive })
+    }
+}
+
+impl Iterator for Moments {
+    type Item = Result<i64>;
+
+    fn next(&mut self) -> Option<Result<i64>> {
+        let out_of_range = || {
+            Error::new(Code::Overflow, "timestamp out of range").with_state(SqlState::DATETIME_FIELD_OVERFLOW)
+        };
+        let Some(moment) = self.next else { return Some(Err(out_of_range())) };
+        let within = if self.ahead { moment < self.stop } else { moment > self.stop };
+        if !(within || self.inclusive && moment == self.stop) {
+            return None;
         }
+        self.next = shift(moment, self.step, 1, TimeUnit::Microsecond, None);
+        Some(Ok(moment))
     }
 }

@@ -110,14 +110,14 @@ fn positions(chunk: &Chunk) -> Vec<u32> {
 fn a_long_chain_is_evaluated() {
     let work = || {
         let field = || Expr::field("a");
-        let sum = (0..900).fold(field(), |sum, _| call("add", [sum, field()]));
+        let sum = (0..10_000).fold(field(), |sum, _| call("add", [sum, field()]));
         let column: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![1, 2]));
         let found = evaluate(&sum, "<a: int64>", vec![column]).unwrap();
-        assert_eq!(values(&found), [Scalar::Integer(901), Scalar::Integer(1802)]);
-        let deep = (0..3_000).fold(field(), |sum, _| call("add", [sum, field()]));
+        assert_eq!(values(&found), [Scalar::Integer(10_001), Scalar::Integer(20_002)]);
+        let deep = (0..13_000).fold(field(), |sum, _| call("add", [sum, field()]));
         assert_eq!(code(bind(&deep, "<a: int64>")), Code::Limit);
     };
-    std::thread::Builder::new().stack_size(16 << 20).spawn(work).unwrap().join().unwrap();
+    std::thread::Builder::new().stack_size(256 << 20).spawn(work).unwrap().join().unwrap();
 }
 
 #[test]

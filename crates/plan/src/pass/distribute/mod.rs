@@ -339,7 +339,7 @@ fn renames(node: &Node, output: &Edge) -> Vec<(Arc<str>, Arc<str>)> {
             let fields = output.tuple.fields().iter().map(|field| &field.name);
             fields.filter(|name| !changed.contains(name)).map(same).collect()
         }
-        "filter" | "projection" | "cartesian_product" | "nested_loop" => all(),
+        "filter" | "projection" | "series" | "cartesian_product" | "nested_loop" => all(),
         _ => Vec::new(),
     }
 }
