@@ -7,6 +7,7 @@
 //! Layout: [`MAGIC`]; length (8 bytes, the lowest first) and text of what it was made of; the object; a hash of all that.
 
 use std::fs::Metadata;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -39,12 +40,15 @@ impl Files {
     /// The object that was made of this, if it is kept and not damaged.
     pub(crate) fn load(&self, made_of: &str) -> Option<Vec<u8>> {
         let file = self.file(made_of);
-        let opened = std::fs::File::open(&file).ok()?;
-        let is_ours = own(&std::fs::metadata(&self.directory).ok()?) && own(&opened.metadata().ok()?);
-        if !is_ours || opened.metadata().ok()?.len() > self.bytes_max {
+        // Opened first, and then asked whose it is: another file of this name could come between.
+        let opened = open_own(&file).ok()?;
+        let metadata = opened.metadata().ok()?;
+        let is_ours = own(&std::fs::metadata(&self.directory).ok()?) && own(&metadata) && metadata.is_file();
+        if !is_ours || metadata.len() > self.bytes_max {
             return None;
         }
-        let bytes = std::fs::read(&file).ok()?;
+        let mut bytes = Vec::with_capacity(metadata.len() as usize);
+        (&opened).take(self.bytes_max).read_to_end(&mut bytes).ok()?;
         let (body, hash) = bytes.split_last_chunk::<8>()?;
         if u64::from_le_bytes(*hash) != word_of_bytes(body) {
             return None;
@@ -120,6 +124,19 @@ fn write_own(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
     std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(bytes)
+}
+
+/// Opens a file, but not what a link leads to, and does not wait for one that is a FIFO.
+#[cfg(unix)]
+fn open_own(file: &Path) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    std::fs::OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(file)
+}
+
+#[cfg(not(unix))]
+fn open_own(file: &Path) -> std::io::Result<std::fs::File> {
+    std::fs::File::open(file)
 }
 
 #[cfg(not(unix))]

@@ -349,7 +349,11 @@ mod tests {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         std::fs::create_dir(folder.path().join("events")).unwrap();
-        let catalog = FileCatalog::new(Some(folder.path().to_path_buf()), Storage::new(Vec::new())).unwrap();
+        let catalog = FileCatalog::new(
+            Some(folder.path().to_path_buf()),
+            Storage::new(Vec::new(), crate::storage::Streams::Read),
+        )
+        .unwrap();
         assert_eq!(catalog.table_names(), ["Orders", "events", "lineitem", "log"]);
         assert!(catalog.in_database("orders").unwrap().is_some());
         assert!(catalog.in_database("readme").unwrap().is_none());
@@ -370,7 +374,10 @@ mod tests {
     fn a_database_must_be_a_directory() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let refused = |path: &Path| {
-            let catalog = FileCatalog::new(Some(path.to_path_buf()), Storage::new(Vec::new()));
+            let catalog = FileCatalog::new(
+                Some(path.to_path_buf()),
+                Storage::new(Vec::new(), crate::storage::Streams::Read),
+            );
             catalog.unwrap_err().message().to_string()
         };
         assert!(refused(file.path()).contains("it is a file"));

@@ -4,8 +4,11 @@
 //! lost when one is, whichever MPI started them; a rank knows when the launcher is gone; and neither is left behind.
 
 use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -71,7 +74,8 @@ pub struct Launched {
     child: Child,
     ranks: usize,
     events: Receiver<Event>,
-    socket: PathBuf,
+    /// Ranks come there until they have ended.
+    _socket: Socket,
     since: SystemTime,
     canceller: Canceller,
     /// Passes on what ranks write to their standard errors; keeps what MPI says.
@@ -128,13 +132,15 @@ pub fn launch(
 ) -> Result<Launched> {
     let program = program()?;
     let since = SystemTime::now();
-    let socket = std::env::temp_dir().join(format!("tessera-{}.socket", std::process::id()));
-    drop(std::fs::remove_file(&socket));
+    let socket = Socket::new().map_err(|error| {
+        let all = std::env::temp_dir();
+        Error::io(format!("cannot make a directory in '{}': {error}", all.display()))
+    })?;
     let cannot =
-        |error: std::io::Error| Error::io(format!("cannot listen on '{}': {error}", socket.display()));
+        |error: std::io::Error| Error::io(format!("cannot listen on '{}': {error}", socket.path().display()));
     let events = channel();
     let (sender, blamed) = (events.0.clone(), events.0);
-    let mut listener = Listener::bind(&socket, sender, canceller.clone()).map_err(cannot)?;
+    let mut listener = Listener::bind(&socket.path(), sender, canceller.clone()).map_err(cannot)?;
     std::thread::spawn(move || listener.listen());
     let mpiexec = std::env::var_os(MPIEXEC).unwrap_or_else(|| "mpiexec".into());
     let child = Command::new(&mpiexec)
@@ -142,14 +148,13 @@ pub fn launch(
         .arg(ranks.to_string())
         .arg(program)
         .args(arguments)
-        .env(CONTROL, &socket)
+        .env(CONTROL, socket.path())
         // Interruptions come through us.
         .process_group(0)
         .stdin(if with_input { Stdio::inherit() } else { Stdio::null() })
         .stderr(Stdio::piped())
         .spawn();
     let mut child = child.map_err(|error| {
-        drop(std::fs::remove_file(&socket));
         Error::io(format!(
             "cannot start '{}': {error}; install MPICH or Open MPI, or set {MPIEXEC}",
             Path::new(&mpiexec).display()
@@ -157,7 +162,7 @@ pub fn launch(
     })?;
     let errors = child.stderr.take().map(|errors| std::thread::spawn(move || forward(errors, &blamed)));
     let (events, canceller) = (events.1, canceller.clone());
-    Ok(Launched { child, ranks, events, socket, since, canceller, errors })
+    Ok(Launched { child, ranks, events, _socket: socket, since, canceller, errors })
 }
 
 fn program() -> Result<PathBuf> {
@@ -465,15 +470,47 @@ fn signal(pid: i32, signal: i32) {
     }
 }
 
-impl Drop for Launched {
+/// Where ranks find the launcher: in a directory for this user alone, which goes with it.
+#[derive(Debug)]
+struct Socket {
+    directory: PathBuf,
+}
+
+impl Socket {
+    fn new() -> std::io::Result<Socket> {
+        let random = RandomState::new().build_hasher().finish();
+        let directory = std::env::temp_dir().join(format!("tessera-mpi-{random:016x}"));
+        // Fails where there is one: it is not ours.
+        DirBuilder::new().mode(0o700).create(&directory)?;
+        Ok(Socket { directory })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join("socket")
+    }
+}
+
+impl Drop for Socket {
     fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.socket));
+        drop(std::fs::remove_file(self.path()));
+        drop(std::fs::remove_dir(&self.directory));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_socket_is_for_this_user_alone_and_goes() {
+        use std::os::unix::fs::MetadataExt;
+        let socket = Socket::new().unwrap();
+        let directory = socket.directory.clone();
+        let _listener = UnixListener::bind(socket.path()).unwrap();
+        assert_eq!(std::fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
+        drop(socket);
+        assert!(!directory.exists());
+    }
 
     #[test]
     fn who_ends_itself_was_not_the_first() {
@@ -489,13 +526,13 @@ mod tests {
     fn ended(words: Vec<Event>) -> Result<u8> {
         let (sender, events) = channel();
         let child = Command::new("true").process_group(0).spawn().unwrap();
-        let socket = std::env::temp_dir().join("tessera-none.socket");
+        let socket = Socket::new().unwrap();
         let since = SystemTime::now();
         let launched = Launched {
             child,
             ranks: 1,
             events,
-            socket,
+            _socket: socket,
             since,
             canceller: Canceller::default(),
             errors: None,

@@ -1,8 +1,9 @@
 //! A local database for workers that see no local files: uploaded once, and again only where it changed.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -94,7 +95,7 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
 /// Waits until no other process uploads the same; the turn ends with the file, also when the process is killed.
 fn take_turn(path: &Path) -> std::io::Result<File> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let file = File::create(path)?;
     file.lock()?;

@@ -356,7 +356,7 @@ mod tests {
             let lines = (0..rows).map(|row| format!("{row}\n"));
             std::fs::write(&path, std::iter::once("x\n".to_string()).chain(lines).collect::<String>())
                 .unwrap();
-            let storage = Storage::new(Vec::new());
+            let storage = Storage::new(Vec::new(), crate::storage::Streams::Read);
             let table =
                 Source::at(&storage, "t", path.to_str().unwrap()).unwrap().describe(&storage).unwrap();
             let stamps = Stamps::of(&storage, &[path.to_str().unwrap().to_string()]);

@@ -2,7 +2,7 @@
 //!
 //! A file is named by a hash of what reads the table, and holds the versions of its files, so that a table that has changed is
 //! sampled anew. Nothing relies on it: one that is damaged, old or of another version of this program is as good as none, and one
-//! that cannot be written is not. Files appear whole, by renaming.
+//! that cannot be written is not. It is read only where nobody else than this user can have written it. Files appear whole, by renaming.
 //!
 //! Layout: [`MAGIC`]; length and text of the versions; rows of the table (a float's bits); 1 for an even sample; where the rows lie, the
 //! numbers of the columns, and their distinct values (a float's bits, 0 if not counted), each a list with its length first; rows; the
@@ -15,6 +15,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
+use tessera_files::{read_own, write_own};
 use tessera_ops::hash::word_of_bytes;
 use tessera_sql::Drawn;
 
@@ -55,10 +56,7 @@ impl Kept {
 
     /// What is kept, if it is of these versions and not damaged.
     pub(super) fn load(&self) -> Option<Columns> {
-        if std::fs::metadata(&self.file).ok()?.len() > FILE_BYTES_MAX {
-            return None;
-        }
-        let bytes = std::fs::read(&self.file).ok()?;
+        let bytes = read_own(&self.file, FILE_BYTES_MAX).ok()?;
         let (body, hash) = bytes.split_last_chunk::<8>()?;
         if u64::from_le_bytes(*hash) != word_of_bytes(body) {
             return None;
@@ -121,17 +119,8 @@ impl Kept {
         if bytes.len() as u64 > FILE_BYTES_MAX {
             return None;
         }
-        let directory = self.file.parent()?;
-        std::fs::create_dir_all(directory).ok()?;
-        make_room(directory);
-        // Two processes may write the same sample at once.
-        let unfinished = self.file.with_extension(format!("{}.tmp", std::process::id()));
-        let done =
-            std::fs::write(&unfinished, &bytes).and_then(|()| std::fs::rename(&unfinished, &self.file));
-        if done.is_err() {
-            drop(std::fs::remove_file(&unfinished));
-        }
-        done.ok()
+        make_room(self.file.parent()?);
+        write_own(&self.file, &bytes).ok()
     }
 }
 

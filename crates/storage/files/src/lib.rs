@@ -4,7 +4,7 @@
 //! of paths; [`FileFormat`] tells the format from an extension; [`Partitions`] reads `year=2024/` folders as
 //! columns; [`open`] gives a [`RangeReader`](tessera_ops::RangeReader) that scans read by ranges; [`AtomicFile`] writes
 //! a file whole or not at all, [`create`] whatever a path leads to; [`InputStream`] is what can be read only once;
-//! [`ScratchFile`] keeps what does not fit into memory; [`decompress`] unpacks files that are
+//! [`write_own`] writes what is for this user alone; [`ScratchFile`] keeps what does not fit into memory; [`decompress`] unpacks files that are
 //! compressed as a whole.
 //!
 //! ```
@@ -24,6 +24,7 @@ mod compressed;
 mod descriptor;
 mod format;
 mod listing;
+mod own;
 mod partitions;
 mod reader;
 mod scratch;
@@ -34,6 +35,7 @@ pub use atomic::AtomicFile;
 pub use compressed::{Compression, decompress};
 pub use format::FileFormat;
 pub use listing::{expand, is_pattern, list};
+pub use own::{read_own, write_own};
 pub use partitions::{HIVE_NULL, Partitions};
 pub use reader::{FileReader, open};
 pub use scratch::ScratchFile;

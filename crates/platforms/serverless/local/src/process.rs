@@ -5,16 +5,10 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
 
-/// Whether there is a process of this number.
-pub(crate) fn is_running(process: i32) -> bool {
-    // SAFETY: the call takes two numbers and touches no memory of ours; signal 0 only asks.
-    process > 0 && unsafe { libc::kill(process, 0) == 0 || *libc::__errno_location() == libc::EPERM }
-}
-
 /// Ends a process at once.
 pub(crate) fn kill(process: i32) {
     if process > 1 {
-        // SAFETY: as above.
+        // SAFETY: the call takes two numbers and touches no memory of ours.
         unsafe { libc::kill(process, libc::SIGKILL) };
     }
 }

@@ -1,48 +1,76 @@
 //! An object store in a directory: as much of S3 as the engine uses.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::http::{Answer, Request, Service};
-use crate::process::is_running;
 use crate::select::Selector;
 
 /// Entries in a page of a listing.
 const PAGE: usize = 1000;
-/// What directories of this service are called, before the number of their process.
+/// What directories of this service are called, before something random.
 const SCRATCH: &str = "tessera-serverless-";
 /// The bucket that outlives the process.
 const DATA: &str = "data";
 
 /// A temporary directory that goes with the process; those of processes that were killed go with the next one.
+///
+/// It is locked while its process lives: numbers of processes are used again, and containers that share a directory have the same.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
+    _lock: File,
 }
 
 impl Scratch {
     pub(crate) fn new() -> io::Result<Scratch> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let all = std::env::temp_dir();
         for entry in fs::read_dir(&all)?.flatten() {
-            let name = entry.file_name();
-            let number =
-                name.to_str().and_then(|name| name.strip_prefix(SCRATCH)?.split('-').next()?.parse().ok());
-            if number.is_some_and(|process: i32| !is_running(process)) {
-                drop(fs::remove_dir_all(entry.path()));
+            if entry.file_name().to_str().is_some_and(is_scratch) {
+                drop(remove_abandoned(&entry.path()));
             }
         }
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = all.join(format!("{SCRATCH}{}-{number}", std::process::id()));
-        fs::create_dir_all(&path)?;
-        Ok(Scratch { path })
+        loop {
+            let random = RandomState::new().build_hasher().finish();
+            let path = all.join(format!("{SCRATCH}{random:016x}"));
+            // Fails where there is one: it is not ours.
+            DirBuilder::new().mode(0o700).create(&path)?;
+            let lock = File::open(&path)?;
+            // Another process may have taken it for abandoned before it was locked. Where a file system has no locks, none can.
+            let taken = matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
+            if !taken && path.exists() {
+                return Ok(Scratch { path, _lock: lock });
+            }
+        }
     }
+}
+
+fn is_scratch(name: &str) -> bool {
+    let random = name.strip_prefix(SCRATCH).unwrap_or_default();
+    random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Removes a directory of this user whose process has ended.
+fn remove_abandoned(path: &Path) -> io::Result<()> {
+    let directory =
+        File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY).open(path)?;
+    // SAFETY: asks for a number.
+    if directory.metadata()?.uid() != unsafe { libc::geteuid() } || directory.try_lock().is_err() {
+        return Ok(());
+    }
+    fs::remove_dir_all(path)
+}
+
+/// Makes a directory for this user alone, and those above it that are missing.
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 impl Drop for Scratch {
@@ -108,10 +136,11 @@ impl Store {
         // Beside the object, so that a name is all that moves; a hidden one is in no listing.
         let temporary = |folder: &Path| folder.join(format!(".{}-{number}.tmp", std::process::id()));
         let done = loop {
-            fs::create_dir_all(&folder)?;
+            make_directory(&folder)?;
             let temporary = temporary(&folder);
             // Another request may delete a folder that is empty.
-            let mut out = match File::create(&temporary) {
+            let mut options = File::options();
+            let mut out = match options.write(true).create(true).truncate(true).mode(0o600).open(&temporary) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 out => out?,
             };
@@ -390,6 +419,25 @@ fn iso_date(since: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scratch_directories_are_private_and_go_when_nobody_has_them() {
+        let one = Scratch::new().unwrap();
+        assert_eq!(fs::metadata(&one.path).unwrap().mode() & 0o777, 0o700);
+        fs::write(one.path.join("x"), "x").unwrap();
+        let left = std::env::temp_dir().join(format!("{SCRATCH}00000000000000ab"));
+        let of_users = std::env::temp_dir().join(format!("{SCRATCH}notes-{}", std::process::id()));
+        for path in [&left, &of_users] {
+            fs::create_dir_all(path.join("deep")).unwrap();
+        }
+        let other = Scratch::new().unwrap();
+        assert!(one.path.join("x").exists() && other.path != one.path);
+        assert!(!left.exists() && of_users.exists());
+        fs::remove_dir_all(of_users).unwrap();
+        let path = one.path.clone();
+        drop(one);
+        assert!(!path.exists());
+    }
 
     fn request(method: &str, path: &str, query: &[(&str, &str)]) -> Request {
         let query = query.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
