@@ -14,7 +14,7 @@ const STOREYS: &[&[&str]] = &[
     &["ops"],
     &["exec"],
     &["sql", "jit", "platforms/*", "storage/*"],
-    // Makes files and knows nothing of the engine; only what people touch uses it.
+    // Makes files, which storage/files writes, and knows nothing else of the engine; only what people touch uses it.
     &["generate"],
     &["session"],
     &["cli", "server", "python"],

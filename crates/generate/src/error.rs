@@ -46,6 +46,10 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// What the file's name leads to is not to be written.
+    #[error("{0}")]
+    Refused(String),
+
     /// The file system refused.
     #[error("cannot write '{}': {source}", path.display())]
     Write {

@@ -1,8 +1,6 @@
 //! Chunks to Parquet files: made on several threads, appended in order, visible only when all are complete.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufWriter;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +11,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
-use tempfile::NamedTempFile;
+use tessera_files::AtomicFile;
 
 use crate::table::Table;
 use crate::{Error, Options, Report, TableReport};
@@ -37,19 +35,20 @@ pub(crate) fn write(tables: &[Table], out: &Path, options: &Options<'_>) -> Resu
 /// Gives every finished file its name. If one is refused, those already named are taken back, unless they
 /// replaced older ones, which are gone.
 fn publish(outputs: Vec<Output>, overwrite: bool) -> Result<Vec<TableReport>, Error> {
-    let mut tables: Vec<TableReport> = Vec::with_capacity(outputs.len());
-    for output in outputs {
-        match output.publish(overwrite) {
-            Ok(table) => tables.push(table),
+    let closed = outputs.into_iter().map(Output::close).collect::<Result<Vec<_>, _>>()?;
+    let mut published: Vec<(TableReport, PathBuf)> = Vec::with_capacity(closed.len());
+    for file in closed {
+        match file.publish(overwrite) {
+            Ok(table) => published.push(table),
             Err(failure) => {
-                for table in tables.iter().filter(|_| !overwrite) {
-                    let _ = std::fs::remove_file(&table.path);
+                for (_, place) in published.iter().filter(|_| !overwrite) {
+                    let _ = std::fs::remove_file(place);
                 }
                 return Err(failure);
             }
         }
     }
-    Ok(tables)
+    Ok(published.into_iter().map(|(table, _)| table).collect())
 }
 
 /// The directory written to; removed again if we made it and did not get to `keep`.
@@ -86,8 +85,7 @@ impl Drop for Directory {
 struct Output {
     table: &'static str,
     path: PathBuf,
-    temporary: NamedTempFile,
-    writer: SerializedFileWriter<BufWriter<File>>,
+    writer: SerializedFileWriter<AtomicFile>,
     rows: u64,
 }
 
@@ -97,8 +95,9 @@ impl Output {
         if !overwrite && path.exists() {
             return Err(Error::Exists(path));
         }
-        let temporary = temporary_file(table.name, out).map_err(|source| Error::io(&path, source))?;
-        let file = temporary.reopen().map_err(|source| Error::io(&path, source))?;
+        let text =
+            path.to_str().ok_or_else(|| Error::io(&path, std::io::Error::other("its name is not UTF-8")))?;
+        let file = AtomicFile::create(text).map_err(|error| Error::Refused(error.message().to_string()))?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_dictionary_enabled(true)
@@ -108,14 +107,10 @@ impl Output {
         let writer = ArrowSchemaConverter::new()
             .convert(&table.schema)
             .and_then(|schema| {
-                SerializedFileWriter::new(
-                    BufWriter::new(file),
-                    schema.root_schema_ptr(),
-                    Arc::new(properties),
-                )
+                SerializedFileWriter::new(file, schema.root_schema_ptr(), Arc::new(properties))
             })
             .map_err(|source| Error::parquet(table.name, &path, source))?;
-        Ok(Output { table: table.name, path, temporary, writer, rows: 0 })
+        Ok(Output { table: table.name, path, writer, rows: 0 })
     }
 
     fn append(&mut self, chunk: Chunk) -> Result<(), Error> {
@@ -131,39 +126,32 @@ impl Output {
     }
 
     /// Writes the footer.
-    fn close(&mut self) -> Result<(), Error> {
-        self.writer.finish().map(|_| ()).map_err(|source| Error::parquet(self.table, &self.path, source))
-    }
-
-    /// Gives the finished file its name.
-    fn publish(self, overwrite: bool) -> Result<TableReport, Error> {
-        let Output { table, path, temporary, writer, rows } = self;
-        drop(writer);
-        let bytes = temporary.as_file().metadata().map_err(|source| Error::io(&path, source))?.len();
-        let published = match overwrite {
-            true => temporary.persist(&path),
-            false => temporary.persist_noclobber(&path),
-        };
-        published.map_err(|refused| match refused.error.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::Exists(path.clone()),
-            _ => Error::io(&path, refused.error),
-        })?;
-        Ok(TableReport { name: table, path, rows, bytes })
+    fn close(self) -> Result<Closed, Error> {
+        let Output { table, path, writer, rows } = self;
+        let file = writer.into_inner().map_err(|source| Error::parquet(table, &path, source))?;
+        Ok(Closed { table, path, file, rows })
     }
 }
 
-/// A hidden file beside the final one, so that the rename stays inside one file system, and readable by
-/// whom the user's umask allows, as any file they write.
-fn temporary_file(table: &str, out: &Path) -> std::io::Result<NamedTempFile> {
-    let prefix = format!(".{table}.parquet.");
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+/// A Parquet file that is complete and has not its name yet.
+struct Closed {
+    table: &'static str,
+    path: PathBuf,
+    file: AtomicFile,
+    rows: u64,
+}
+
+impl Closed {
+    /// Gives the file its name; also where it is behind all links.
+    fn publish(self, overwrite: bool) -> Result<(TableReport, PathBuf), Error> {
+        let Closed { table, path, file, rows } = self;
+        let place = file.publish(overwrite).map_err(|refused| match refused.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::Exists(path.clone()),
+            _ => Error::io(&path, refused),
+        })?;
+        let bytes = std::fs::metadata(&place).map_err(|source| Error::io(&path, source))?.len();
+        Ok((TableReport { name: table, path, rows, bytes }, place))
     }
-    builder.tempfile_in(out)
 }
 
 /// One encoded row group.
@@ -322,7 +310,6 @@ impl<'a> Run<'a> {
             output.append(chunk)?;
             let (done, mut expected) = (output.rows, table.rows_expected.max(output.rows));
             if job.chunk + 1 == table.chunks {
-                output.close()?;
                 expected = done;
             }
             state.appended += 1;

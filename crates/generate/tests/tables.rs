@@ -305,3 +305,28 @@ fn a_file_in_the_directorys_place_is_named() {
     let error = generate(Suite::Ssb, 0.001, &out, &threads(1)).unwrap_err();
     assert!(error.to_string().contains("taken"), "{error}");
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_there_keeps_its_kind_and_its_mode() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir(at("elsewhere")).unwrap();
+    fs::write(at("elsewhere/part"), "old").unwrap();
+    fs::set_permissions(at("elsewhere/part"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("elsewhere/part", at("part.parquet")).unwrap();
+    symlink("elsewhere/date", at("date.parquet")).unwrap();
+    fs::write(at("elsewhere/.date.tessera-AbCdEf012345.tmp"), "left by a killed program").unwrap();
+    let options = Options { overwrite: true, ..threads(1) };
+    generate(Suite::Ssb, 0.001, directory.path(), &options).unwrap();
+    assert!(at("part.parquet").is_symlink() && at("date.parquet").is_symlink());
+    assert_eq!(fs::metadata(at("elsewhere/part")).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(read(directory.path(), "part").num_rows(), 200);
+    assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), 2);
+    symlink("/dev/null", at("elsewhere/null")).unwrap();
+    fs::remove_file(at("date.parquet")).unwrap();
+    symlink("elsewhere/null", at("date.parquet")).unwrap();
+    let error = generate(Suite::Ssb, 0.001, directory.path(), &options).unwrap_err();
+    assert!(error.to_string().contains("not a regular file"), "{error}");
+}

@@ -379,6 +379,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn streams_are_refused_where_processes_cannot_share_them() {
+        let refused = Storage::new(Vec::new(), Streams::Refused("mpi".to_string()));
+        for path in ["/dev/null", "/dev/stdin", "/dev/fd/0"] {
+            let message = refused.open(path).unwrap_err().message().to_string();
+            assert!(message.contains(path) && message.contains("platform mpi"), "{message}");
+        }
+        let storage = Storage::new(Vec::new(), Streams::SqlFromStdin);
+        assert_eq!(storage.open("/dev/null").unwrap().len(), 0);
+        let message = storage.open("/proc/self/fd/0").unwrap_err().message().to_string();
+        assert!(message.contains("statements come from there"), "{message}");
+    }
+
+    #[test]
     fn roots() {
         assert_eq!(root("/d=1/x.csv"), "/d=1/");
         assert_eq!(root("x.csv"), "");

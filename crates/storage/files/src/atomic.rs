@@ -75,12 +75,14 @@ impl AtomicFile {
         Ok(AtomicFile { path: path.to_string(), target, replaced, temporary: Some(temporary), writer })
     }
 
-    /// Makes the file appear, complete and durable; without `overwrite` only where there is none.
+    /// Makes the file appear, complete and durable; without `overwrite` only where there is none. Gives its path behind all
+    /// links.
     ///
     /// # Errors
     /// It cannot be written, or there is one; nothing is left behind.
-    pub fn publish(mut self, overwrite: bool) -> io::Result<()> {
-        self.move_into_place(overwrite)
+    pub fn publish(mut self, overwrite: bool) -> io::Result<PathBuf> {
+        self.move_into_place(overwrite)?;
+        Ok(self.target.clone())
     }
 
     fn move_into_place(&mut self, overwrite: bool) -> io::Result<()> {
