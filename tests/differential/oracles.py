@@ -248,7 +248,7 @@ class Own:
     def cases(self, queries: list[Query]) -> list[Case | None]:
         return [self.case(query) for query in queries]
 
-    def raises(self, queries: list[str]) -> bool:
+    def raises(self, _queries: list[str]) -> bool:
         """Nobody says."""
         return False
 

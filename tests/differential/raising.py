@@ -61,7 +61,14 @@ def probes(query: Query) -> list[str]:
 
 
 def is_correlated(source: Join) -> bool:
-    if not isinstance(source.table, Query):
-        return False
-    own = {inner.alias for one in queries_in(source.table) for inner in one.sources}
-    return not set(ALIAS.findall(source.table.sql())) <= own
+    return isinstance(source.table, Query) and reads_outside(source.table)
+
+
+def has_correlated_subquery(query: Query) -> bool:
+    return any(reads_outside(one) for one in queries_in(query) if one is not query)
+
+
+def reads_outside(query: Query) -> bool:
+    """Whether it names a table that it does not have."""
+    own = {inner.alias for one in queries_in(query) for inner in one.sources}
+    return not set(ALIAS.findall(query.sql())) <= own

@@ -208,7 +208,17 @@ fn query(rule: Rule, random: &mut Random) -> String {
                 r.aggregate(&["x"], "")
             );
             let group = r.pick(&["", " group by x.a", " group by x.e, x.a"]);
-            format!("select count(distinct {value}), {others} from t x where {}{group}", r.test(&["x"]))
+            let test = r.test(&["x"]);
+            match r.below(6) {
+                0 => format!(
+                    "select x.a from t x where exists (select count(distinct 1 / y.a) from t y where {test})"
+                ),
+                1 => format!(
+                    "select p from (select count(distinct {value}) as p, count(distinct 1 / x.a) as q from t x \
+                     where {test}{group}) as s"
+                ),
+                _ => format!("select count(distinct {value}), {others} from t x where {test}{group}"),
+            }
         }
         Rule::OrderJoins => {
             let join = r.pick(&["join", "join", "left join"]);

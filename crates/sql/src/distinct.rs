@@ -3,24 +3,36 @@
 //!
 //! Group tables are partitioned and typed; the sets of values that a function with DISTINCT keeps for each group are neither.
 
+use std::collections::{HashMap, HashSet};
+
 use tessera_plan::{Expr, Functions, Rule, Scalar};
 use tessera_types::Atom;
 
 use crate::bind::Fields;
-use crate::relation::{Aggregate, Call, Name, Relation};
+use crate::relation::{Aggregate, Call, Name, Relation, parameters};
 
 impl Fields<'_> {
-    /// The relation with its groupings in two steps where their distinct values are all the same.
-    pub(crate) fn group_distinct(&mut self, mut relation: Relation) -> Relation {
+    /// The relation, of which these fields are read, with its groupings in two steps where their distinct values are all the
+    /// same.
+    pub(crate) fn group_distinct(&mut self, relation: Relation, output: &[Name]) -> Relation {
         if !self.types().uses(Rule::DistinctAggregates) {
             return relation;
         }
+        let read = read_names(&relation, output);
+        self.group_distinct_read(relation, &read)
+    }
+
+    fn group_distinct_read(&mut self, mut relation: Relation, read: &HashSet<Name>) -> Relation {
         for input in relation.inputs_mut() {
             let taken = std::mem::replace(input, Relation::nothing());
-            *input = self.group_distinct(taken);
+            *input = self.group_distinct_read(taken, read);
         }
         match relation {
-            Relation::Aggregate(aggregate) => self.in_two_steps(*aggregate),
+            Relation::Aggregate(mut aggregate) => {
+                // A value that nothing reads must not become a key, which is computed in any case and may raise an error.
+                aggregate.calls.retain(|(name, call)| !call.distinct || read.contains(name));
+                self.in_two_steps(*aggregate)
+            }
             other => other,
         }
     }
@@ -82,6 +94,43 @@ impl Fields<'_> {
         let small = |call: &Call| call.distinct || &*call.function == "count" || call.args.iter().all(fixed);
         aggregate.calls.iter().all(|(_, call)| small(call))
     }
+}
+
+/// The fields of all relations within this one that something reads, where these of its own are.
+fn read_names(relation: &Relation, output: &[Name]) -> HashSet<Name> {
+    let mut computed: HashMap<Name, Vec<Name>> = HashMap::new();
+    let mut open = output.to_vec();
+    collect_reads(relation, &mut computed, &mut open);
+    let mut read = HashSet::new();
+    while let Some(name) = open.pop() {
+        if read.insert(name.clone()) {
+            open.extend(computed.get(&name).into_iter().flatten().cloned());
+        }
+    }
+    read
+}
+
+/// Adds what each field is computed from, and the fields that are read whatever becomes of the others.
+fn collect_reads(relation: &Relation, computed: &mut HashMap<Name, Vec<Name>>, read: &mut Vec<Name>) {
+    let names = |expr: &Expr| expr.fields().into_iter().chain(parameters(expr)).collect::<Vec<_>>();
+    match relation {
+        Relation::Map { exprs, .. } => {
+            for (name, expr) in exprs.iter().filter(|(name, expr)| *expr != Expr::Field(name.clone())) {
+                computed.entry(name.clone()).or_default().extend(names(expr));
+            }
+        }
+        Relation::Aggregate(aggregate) => {
+            for (name, call) in &aggregate.calls {
+                computed.entry(name.clone()).or_default().extend(call.exprs().flat_map(names));
+            }
+            read.extend(aggregate.keys.iter().flat_map(|(_, key)| names(key)));
+        }
+        Relation::Union { .. } | Relation::Recursive(_) | Relation::Unnest { .. } => {
+            read.extend(relation.inputs().into_iter().flat_map(Relation::names));
+        }
+        other => read.extend(other.exprs().into_iter().flat_map(names)),
+    }
+    relation.inputs().into_iter().for_each(|input| collect_reads(input, computed, read));
 }
 
 /// The expression whose distinct values all calls with DISTINCT are of, where the others can be merged from parts. Functions

@@ -294,7 +294,7 @@ impl Relation {
 }
 
 impl Call {
-    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.args.iter().chain(&self.filter).chain(self.order_by.iter().map(|key| &key.expr))
     }
 

@@ -274,7 +274,8 @@ impl Planning<'_> {
         let Bound { relation, columns } = binder.statement(query)?;
         let mut fields = binder.fields;
         let relation = fields.decorrelate(relation);
-        let relation = fields.group_distinct(relation);
+        let read: Vec<Name> = columns.iter().map(|column| column.field.clone()).collect();
+        let relation = fields.group_distinct(relation, &read);
         let atoms = fields.into_atoms();
         let types = Types { library: self.library, atoms: &atoms, rules: self.settings.rules };
         let mut relation = push_down(relation, types);

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder, Datum, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, Datum, new_null_array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::{self, interleave};
+use arrow::datatypes::DataType;
 use tessera_encodings::Column;
 use tessera_types::{Atom, Error, Result};
 
@@ -217,13 +218,23 @@ fn choice(condition: &Node, value: &Node, otherwise: &Node, view: &View<'_>) -> 
     };
     let side = |node: &Node| -> Result<Argument> {
         Ok(match evaluate(node, view)? {
-            Column::Constant(array, _) => Argument { array, constant: true },
+            Column::Constant(array, _) => Argument { array: without_spare_strings(array), constant: true },
             column => Argument { array: column.plain()?, constant: false },
         })
     };
     let (value, otherwise) = (side(value)?, side(otherwise)?);
     let (truthy, falsy): (&dyn Datum, &dyn Datum) = (&value, &otherwise);
     Ok(Column::Plain(compute::kernels::zip::zip(&mask, truthy, falsy)?))
+}
+
+/// A constant without the strings of other rows. Arrow's `zip` of two constants renumbers the buffer of a short string,
+/// which has none, where its array has buffers of others: the string then has another ninth byte.
+fn without_spare_strings(constant: ArrayRef) -> ArrayRef {
+    match constant.data_type() {
+        DataType::Utf8View => Arc::new(constant.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(constant.as_binary_view().gc()),
+        _ => constant,
+    }
 }
 
 /// The parts in the order of their tuples, NULL where there is none.

@@ -232,3 +232,22 @@ fn disjunctions_of_equalities_are_sets() {
         }
     }
 }
+
+/// One value of a table's column, beside which its array holds a string too long for a view.
+fn with_spare_string(value: &str) -> Column {
+    let array = strings(&[Some("a longer text than sixteen bytes"), Some(value)]);
+    Column::Constant(array.slice(1, 1), 2)
+}
+
+#[test]
+fn constants_of_a_choice_keep_their_bytes_beside_longer_strings() {
+    let mask: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
+    let columns = vec![Column::Plain(mask), with_spare_string("Zürich"), with_spare_string("zebra")];
+    let choice = Expr::Case {
+        branches: vec![(Expr::field("a"), Expr::field("s"))],
+        otherwise: Some(Box::new(Expr::field("t"))),
+    };
+    let bound = bind(&choice, "<a: boolean, s: string, t: string>").unwrap();
+    let column = bound.evaluate(&Chunk::new(columns, 2), &run()).unwrap();
+    assert_eq!(values(&column), ["Zürich", "zebra"].map(|text| Scalar::String(text.into())));
+}
