@@ -12,6 +12,9 @@ use crate::runner::{Outcome, Runner, Timing, complain};
 use crate::script::{Piece, Script};
 use crate::{EXIT_ERROR, EXIT_USAGE, shell};
 
+/// Rows of a table that a terminal gets of one statement.
+const TERMINAL_ROWS: usize = 1_000;
+
 /// The longest single line of the standard input.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 
@@ -57,7 +60,9 @@ pub(crate) fn run_plan(run: &RunPlan, session: impl FnOnce(Config) -> Result<Ses
         return code;
     }
     match runner(session(run.config.clone()), run.format, run.timing.clone()) {
-        Ok(mut runner) => runner.plan(|session| session.run_plan_file(&run.plan)).exit_code(),
+        Ok(mut runner) => {
+            runner.plan(|session| read(&run.plan).and_then(|plan| session.query_plan(&plan))).exit_code()
+        }
         Err(code) => code,
     }
 }
@@ -81,7 +86,12 @@ fn runner(
     match session {
         Ok(session) => {
             let out = io::BufWriter::with_capacity(1 << 16, io::stdout());
-            Ok(Runner::new(session, Printer::new(out, format), timing))
+            let mut printer = Printer::new(out, format);
+            if io::stdout().is_terminal() {
+                printer.limits.rows_max = TERMINAL_ROWS;
+                printer.limits.hint = "--format csv, or a pipe, gives all";
+            }
+            Ok(Runner::new(session, printer, timing))
         }
         Err(error) => {
             complain(&format!("error: {error}"));

@@ -1,6 +1,6 @@
 //! The line that moves while something takes more than a second; on a terminal only.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,8 +13,15 @@ const EVERY: Duration = Duration::from_millis(200);
 /// A line on the standard error that is written over again and again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgressLine {
-    /// Whether there is something on it.
-    shown: Arc<Mutex<bool>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whether there is something on the line.
+    is_shown: bool,
+    /// Rows are being written, which the line would run into.
+    is_paused: bool,
 }
 
 impl ProgressLine {
@@ -49,14 +56,28 @@ impl ProgressLine {
 
     /// Writes the line anew.
     pub(crate) fn show(&self, text: &str) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        *shown = write!(stderr(), "\r\x1b[K{text}").and_then(|()| stderr().flush()).is_ok();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_paused {
+            state.is_shown = write!(stderr(), "\r\x1b[K{text}").and_then(|()| stderr().flush()).is_ok();
+        }
+    }
+
+    /// Takes the line away until [`ProgressLine::resume`], where rows go to the same terminal.
+    pub(crate) fn pause(&self) {
+        self.clear();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_paused = stdout().is_terminal();
+    }
+
+    /// All rows have been written.
+    pub(crate) fn resume(&self) {
+        self.clear();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_paused = false;
     }
 
     /// Takes the line away, before anything else is written.
     pub(crate) fn clear(&self) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut *shown) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut state.is_shown) {
             drop(write!(stderr(), "\r\x1b[K").and_then(|()| stderr().flush()));
         }
     }

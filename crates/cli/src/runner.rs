@@ -4,7 +4,7 @@ use std::io::{Write, stderr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tessera_session::{Code, Error, QueryResult, Session, StatementResult, is_standard_output_closed};
+use tessera_session::{Code, Error, ResultStream, Session, StatementOutput, is_standard_output_closed};
 
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Printer};
@@ -87,44 +87,48 @@ impl<W: Write + Send> Runner<W> {
     pub(crate) fn statement(&mut self, piece: &Piece) -> Outcome {
         self.interrupt.reset();
         let started = Instant::now();
-        let done = self.session.execute(&piece.text);
-        self.progress.clear();
-        let results = match done {
-            Ok(results) => results,
+        let output = match self.session.statement(&piece.text) {
+            Ok(Some(output)) => output,
+            Ok(None) => return Outcome::Done,
             Err(error) => return self.failed(&error, piece),
         };
-        let nothing = results.is_empty();
-        for result in results {
-            let written = match result {
-                StatementResult::Rows(rows) => self.printer.rows(&rows),
-                StatementResult::Text(text) => self.printer.text(&text),
-                StatementResult::Done(text) => self.printer.done(&text),
-            };
-            if let Err(failure) = written {
-                return self.not_written(failure);
-            }
-        }
-        if !nothing {
-            self.time(started);
-        }
-        Outcome::Done
+        self.show(output, piece, started)
     }
 
-    /// Shows the rows of a plan that ran, or the error.
-    pub(crate) fn plan(&mut self, run: impl FnOnce(&mut Session) -> Result<QueryResult, Error>) -> Outcome {
+    /// Shows the rows of a plan while it runs, or the error.
+    pub(crate) fn plan(&mut self, run: impl FnOnce(&mut Session) -> Result<ResultStream, Error>) -> Outcome {
         self.interrupt.reset();
         let started = Instant::now();
-        let done = run(&mut self.session);
-        self.progress.clear();
-        let result = match done {
-            Ok(result) => result,
-            Err(error) => return self.failed(&error, &Piece { text: String::new(), line: 1, column: 1 }),
-        };
-        if let Err(failure) = self.printer.rows(&result) {
-            return self.not_written(failure);
+        let piece = Piece { text: String::new(), line: 1, column: 1 };
+        match run(&mut self.session) {
+            Ok(rows) => self.show(StatementOutput::Rows(rows), &piece, started),
+            Err(error) => self.failed(&error, &piece),
         }
-        self.time(started);
-        Outcome::Done
+    }
+
+    fn show(&mut self, output: StatementOutput, piece: &Piece, started: Instant) -> Outcome {
+        let written = match output {
+            StatementOutput::Rows(rows) => {
+                let written = self.printer.rows(rows, || self.progress.pause());
+                self.progress.resume();
+                written
+            }
+            StatementOutput::Text(text) => {
+                self.progress.clear();
+                self.printer.text(&text)
+            }
+            StatementOutput::Done(text) => {
+                self.progress.clear();
+                self.printer.done(&text)
+            }
+        };
+        match written {
+            Ok(()) => {
+                self.time(started);
+                Outcome::Done
+            }
+            Err(failure) => self.not_written(failure, piece),
+        }
     }
 
     /// What was printed has been flushed: this line tells a program that the answer is complete.
@@ -139,6 +143,7 @@ impl<W: Write + Send> Runner<W> {
     }
 
     fn failed(&self, error: &Error, piece: &Piece) -> Outcome {
+        self.progress.clear();
         if is_standard_output_closed(error) {
             return Outcome::Closed;
         }
@@ -147,9 +152,16 @@ impl<W: Write + Send> Runner<W> {
         if cancelled { Outcome::Interrupted } else { Outcome::Failed }
     }
 
-    fn not_written(&self, failure: Failure) -> Outcome {
+    fn not_written(&self, failure: Failure, piece: &Piece) -> Outcome {
         match failure {
             Failure::Closed => Outcome::Closed,
+            Failure::Query(error, rows) => {
+                let outcome = self.failed(&error, piece);
+                if rows > 0 {
+                    complain(&format!("the result is incomplete: the error came after {rows} of its rows"));
+                }
+                outcome
+            }
             Failure::Error(error) => {
                 complain(&format!("error: {error}"));
                 Outcome::Failed

@@ -5,10 +5,10 @@
 
 use tessera_ops::scan::csv::write_batch;
 use tessera_serverless_local::{Form, Selection};
-use tessera_session::{Config, Error, Result, Session, SmartStorage, StatementResult, with_big_stack};
+use tessera_session::{Config, Error, Result, Session, SmartStorage, StatementOutput, with_big_stack};
 
 use crate::arguments::Format;
-use crate::output::Printer;
+use crate::output::{Failure, Printer};
 
 /// The records of a selection as text, or what is wrong.
 pub(crate) fn select(selection: &Selection) -> std::result::Result<Vec<u8>, String> {
@@ -59,17 +59,19 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
             session.execute(&table)?;
         }
     }
-    let results = session.execute(&translated(&words))?;
-    let Some(StatementResult::Rows(rows)) = results.into_iter().next() else {
+    let Some(StatementOutput::Rows(rows)) = session.statement(&translated(&words))? else {
         return Err(Error::semantic("a store only selects"));
     };
     let mut out = Vec::new();
     match selection.output {
-        Form::Json => Printer::new(&mut out, Format::Json)
-            .rows(&rows)
-            .map_err(|_| Error::internal("records that cannot be written"))?,
+        Form::Json => {
+            Printer::new(&mut out, Format::Json).rows(rows, || {}).map_err(|failure| match failure {
+                Failure::Query(error, _) | Failure::Error(error) => error,
+                Failure::Closed => Error::internal("records that cannot be written"),
+            })?
+        }
         _ => {
-            for batch in rows.batches() {
+            for batch in rows {
                 write_batch(&batch?, &mut out)?;
             }
         }
@@ -100,11 +102,7 @@ fn check(words: &[Word]) -> Result<()> {
 
 /// The names of a table's columns.
 fn columns(session: &mut Session, table: &str) -> Result<Vec<String>> {
-    let results = session.execute(&format!("SELECT * FROM {table} LIMIT 0"))?;
-    match results.first() {
-        Some(StatementResult::Rows(rows)) => Ok(rows.names().to_vec()),
-        _ => Err(Error::internal("a query without rows")),
-    }
+    Ok(session.query(&format!("SELECT * FROM {table} LIMIT 0"))?.names().to_vec())
 }
 
 /// Columns of text of these names.

@@ -14,14 +14,16 @@ use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use crate::EXIT_ERROR;
 use crate::history::History;
-use crate::output::Failure;
+use crate::output::{Failure, TableLimits};
 use crate::runner::{Outcome, Runner, complain};
 use crate::script::{Piece, Script};
 
 const PROMPT: &str = "tessera> ";
 const PROMPT_MORE: &str = "    ...> ";
-/// Rows shown of a result, until `.rows` says otherwise.
+/// Rows shown of a result.
 const ROWS_SHOWN: usize = 40;
+/// Values of a table that are wider are cut, unless all rows are shown.
+const CELL_WIDTH_MAX: usize = 80;
 /// Statements the history keeps.
 const HISTORY_ENTRIES_MAX: usize = 1_000;
 
@@ -129,7 +131,7 @@ impl Terminal {
 /// Reads and runs statements until the person leaves; gives the exit code.
 pub(crate) fn main<W: Write + Send>(runner: &mut Runner<W>) -> u8 {
     runner.interrupt.stay();
-    runner.printer.rows_max = ROWS_SHOWN;
+    runner.printer.limits = shown();
     let mut terminal = match Terminal::open() {
         Ok(terminal) => terminal,
         Err(error) => {
@@ -140,6 +142,11 @@ pub(crate) fn main<W: Write + Send>(runner: &mut Runner<W>) -> u8 {
     println!("Tessera {}. Statements end with ; and .help explains the rest.", env!("CARGO_PKG_VERSION"));
     read(runner, &mut terminal);
     0
+}
+
+/// What is shown of a result, until `.rows` says otherwise.
+fn shown() -> TableLimits {
+    TableLimits { rows_max: ROWS_SHOWN, cell_width_max: CELL_WIDTH_MAX, hint: ".rows all shows all" }
 }
 
 fn read<W: Write + Send>(runner: &mut Runner<W>, terminal: &mut Terminal) {
@@ -231,9 +238,12 @@ fn command<W: Write + Send>(runner: &mut Runner<W>, line: &str) -> Result<Next, 
         }
         [".timer", "on"] => runner.timing.wanted = true,
         [".timer", "off"] => runner.timing.wanted = false,
-        [".rows", "all"] => runner.printer.rows_max = usize::MAX,
+        [".rows", "all"] => {
+            runner.printer.limits = TableLimits::default();
+        }
         [".rows", number] if number.parse::<usize>().is_ok_and(|number| number > 0) => {
-            runner.printer.rows_max = number.parse().unwrap_or(ROWS_SHOWN);
+            let rows_max = number.parse().unwrap_or(ROWS_SHOWN);
+            runner.printer.limits = TableLimits { rows_max, ..shown() };
         }
         _ => complain(&format!("error: there is no command {line}; .help lists those there are")),
     }

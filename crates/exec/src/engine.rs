@@ -13,6 +13,7 @@ use tessera_types::{Error, Result};
 use crate::execution::{Execution, Worked};
 use crate::program::Program;
 use crate::query::Query;
+use crate::query_run::QueryRun;
 use crate::turns::Turns;
 
 /// Stack of a worker: expressions are walked recursively, to `EXPR_DEPTH_MAX` levels. Only what is touched becomes memory.
@@ -84,19 +85,30 @@ impl Engine {
     /// # Errors
     /// The first error of any sub-operator; all others are stopped.
     pub fn run(&self, program: &Arc<Program>, query: Arc<Query>) -> Result<Arc<Collected>> {
-        query.workers.store(self.workers(), Ordering::Relaxed);
-        query.expect_states(program.spilling_states());
-        let execution =
-            Execution::new(program.clone(), Chunk::unit(), query as Arc<dyn Context>, self.workers())?;
+        let context = self.context(program, query);
+        let execution = Execution::new(program.clone(), Chunk::unit(), context, self.workers(), None)?;
         if program.is_executor() {
-            let before = WORKER.replace(Some((Arc::downgrade(&self.shared), None)));
-            let ran = execution.run_alone();
-            WORKER.set(before);
-            ran?;
+            self.shared.as_caller(|| execution.run_alone())?;
         } else {
             self.shared.run_waiting(&execution);
         }
         execution.take_result()
+    }
+
+    /// Starts a program whose result is read while it comes. As [`Engine::run`] otherwise: the jobs of an executor are done by
+    /// the thread that reads.
+    ///
+    /// # Errors
+    /// The plan is damaged.
+    pub fn start(&self, program: &Arc<Program>, query: Arc<Query>) -> Result<QueryRun> {
+        let context = self.context(program, query);
+        QueryRun::start(&self.shared, program, Chunk::unit(), context, program.is_executor())
+    }
+
+    fn context(&self, program: &Program, query: Arc<Query>) -> Arc<dyn Context> {
+        query.workers.store(self.workers(), Ordering::Relaxed);
+        query.expect_states(program.spilling_states());
+        query
     }
 }
 
@@ -118,6 +130,14 @@ impl Shared {
             let (shared, worker) = worker.as_ref()?;
             Some((shared.upgrade()?, *worker))
         })
+    }
+
+    /// Does something as the caller of a run: nested plans find the engine, and that this thread is none of its workers.
+    pub(crate) fn as_caller<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        let before = WORKER.replace(Some((Arc::downgrade(self), None)));
+        let done = work();
+        WORKER.set(before);
+        done
     }
 
     pub(crate) fn worker_count(&self) -> usize {
@@ -146,7 +166,11 @@ impl Shared {
         Ok(())
     }
 
-    fn add(self: &Arc<Self>, execution: &Arc<Execution>) {
+    pub(crate) fn remove(&self, execution: &Arc<Execution>) {
+        self.turns.remove(execution);
+    }
+
+    pub(crate) fn add(self: &Arc<Self>, execution: &Arc<Execution>) {
         execution.attach(self);
         self.turns.add(execution);
         self.notify();

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use tessera_encodings::Chunk;
 use tessera_ops::{
-    Collected, Context, Operator, Sideways, SinkRun, SinkWorker, SourceRun, StreamRun, Token, interrupt,
-    lock, operator::stream_workers,
+    ByteQueue, Collected, Context, Operator, Sideways, SinkRun, SinkWorker, SourceRun, StreamRun, Token,
+    interrupt, lock, operator::stream_workers,
 };
 use tessera_plan::NodeId;
 use tessera_plan::pipeline::{End, Start};
-use tessera_types::{Error, Result};
+use tessera_types::{Code, Error, Result};
 
 use crate::collect::Collect;
 use crate::engine::Shared;
@@ -27,6 +27,7 @@ use crate::part::part;
 use crate::pipeline::{ChainRun, Job, Phase, PipelineState, after, dependencies};
 use crate::program::{Program, wrong_kind};
 use crate::ranges::MorselRanges;
+use crate::results::{ResultSink, Results};
 use crate::turns::SLICE;
 
 /// How long a worker that finds only parked lanes waits before it looks again.
@@ -45,6 +46,8 @@ pub(crate) struct Execution {
     context: Arc<dyn Context>,
     sideways: Arc<Sideways>,
     workers: usize,
+    /// Where the result goes, if it is read while it comes.
+    results: Option<ByteQueue>,
     failed: AtomicBool,
     state: Mutex<State>,
     finished: Condvar,
@@ -56,6 +59,8 @@ struct State {
     jobs_running: usize,
     error: Option<Error>,
     finished: bool,
+    /// To be told that it has.
+    ended: Vec<Token>,
     result: Option<Arc<Collected>>,
 }
 
@@ -72,6 +77,13 @@ pub(crate) enum Worked {
     Finished,
 }
 
+impl State {
+    fn end(&mut self) {
+        self.finished = true;
+        self.ended.drain(..).for_each(|token| token.set_ready());
+    }
+}
+
 impl std::fmt::Debug for Execution {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Execution").finish_non_exhaustive()
@@ -84,15 +96,24 @@ impl Execution {
         parameters: Chunk,
         context: Arc<dyn Context>,
         workers: usize,
+        results: Option<ByteQueue>,
     ) -> Result<Arc<Execution>> {
         let pipelines = dependencies(&program)?;
-        let state = State { pipelines, jobs_running: 0, error: None, finished: false, result: None };
+        let state = State {
+            pipelines,
+            jobs_running: 0,
+            error: None,
+            finished: false,
+            ended: Vec::new(),
+            result: None,
+        };
         Ok(Arc::new(Execution {
             program,
             parameters,
             context,
             sideways: Arc::default(),
             workers,
+            results,
             failed: AtomicBool::new(false),
             state: Mutex::new(state),
             finished: Condvar::new(),
@@ -111,7 +132,7 @@ impl Execution {
             match self.work_once(0) {
                 Worked::Job => {}
                 Worked::Finished => return Ok(()),
-                Worked::Parked => std::thread::sleep(PARKED_WAIT),
+                Worked::Parked => self.parked_token().unwrap_or_default().wait(PARKED_WAIT),
                 Worked::Nothing => return Err(Error::internal("a run has neither work nor an end")),
             }
         }
@@ -131,6 +152,48 @@ impl Execution {
 
     pub(crate) fn is_finished(&self) -> bool {
         lock(&self.state).finished
+    }
+
+    /// Ends the run where it was cancelled and no worker does anything for it.
+    pub(crate) fn check(&self) {
+        let mut state = lock(&self.state);
+        if !state.finished {
+            self.parked(&mut state);
+        }
+    }
+
+    /// Ends the run before its time, and waits until no job of it runs.
+    pub(crate) fn stop(&self) {
+        let mut state = lock(&self.state);
+        if !state.finished {
+            self.failed.store(true, Ordering::Relaxed);
+            state
+                .error
+                .get_or_insert_with(|| Error::new(Code::Cancelled, "the result was not read to its end"));
+            if state.jobs_running == 0 {
+                self.clear(&mut state);
+            }
+        }
+        while !state.finished {
+            state = self.finished.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.pipelines.clear();
+    }
+
+    /// What some parked lane waits for.
+    pub(crate) fn parked_token(&self) -> Option<Token> {
+        let state = lock(&self.state);
+        state.pipelines.iter().find_map(|pipeline| pipeline.parked.first().map(|(token, ..)| token.clone()))
+    }
+
+    /// Ready when the run has ended.
+    pub(crate) fn ended(&self) -> Token {
+        let (token, mut state) = (Token::new(), lock(&self.state));
+        match state.finished {
+            true => token.set_ready(),
+            false => state.ended.push(token.clone()),
+        }
+        token
     }
 
     /// The result of a run that has ended.
@@ -206,7 +269,10 @@ impl Execution {
     fn clear(&self, state: &mut State) {
         let started = Instant::now();
         state.pipelines.iter_mut().for_each(PipelineState::clear);
-        state.finished = true;
+        if let (Some(results), Some(error)) = (&self.results, &state.error) {
+            results.fail(error.clone());
+        }
+        state.end();
         if let Some(last) = &mut *lock(&self.program.last) {
             last.cleared = started.elapsed();
         }
@@ -385,10 +451,16 @@ impl Execution {
                 Operator::Sink(sink) => (sink.start(&self.run(node), &self.sides(node)?)?, None),
                 _ => return Err(wrong_kind(&self.program, node)),
             },
-            End::Collect(_) => {
-                let collect = Arc::new(Collect::new(self.context.clone()));
-                (collect.clone(), Some(collect))
-            }
+            End::Collect(_) => match &self.results {
+                Some(queue) if index + 1 == self.program.pipelines.pipelines.len() => {
+                    let results = Results::new(self.context.clone(), queue.clone());
+                    (Arc::new(ResultSink(Arc::new(results))), None)
+                }
+                _ => {
+                    let collect = Arc::new(Collect::new(self.context.clone()));
+                    (collect.clone(), Some(collect))
+                }
+            },
         };
         for chain in &pipeline.chains {
             let (source, node) = match chain.start {
@@ -574,8 +646,8 @@ impl Execution {
         }
         if index + 1 == state.pipelines.len() {
             state.result = state.pipelines[index].collect.as_ref().and_then(|collect| collect.collected());
-            state.finished = true;
             state.pipelines.iter_mut().for_each(PipelineState::clear);
+            state.end();
         }
     }
 

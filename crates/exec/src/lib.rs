@@ -38,7 +38,9 @@ mod part;
 mod pipeline;
 mod program;
 mod query;
+mod query_run;
 mod ranges;
+mod results;
 mod turns;
 
 pub mod profile;
@@ -48,6 +50,7 @@ pub use engine::Engine;
 pub use part::InShare;
 pub use program::Program;
 pub use query::{FileCreator, FileOpener, Governor, Query, ScratchMaker, Settings};
+pub use query_run::QueryRun;
 
 /// A plan that a platform's driver has sent to this process, and how it is to run.
 #[derive(Debug, Clone)]

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tessera_encodings::Chunk;
+use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{
-    Collected, Context, Counters, Lowering, NestedPlan, Operator, Registry, Run, Sideways, lock,
+    Collected, Context, Counters, Lowering, NestedPlan, Operator, Reader, Registry, Run, Sideways, lock,
 };
 use tessera_plan::pipeline::{Pipelines, Start, cut};
 use tessera_plan::{Edge, Locality, NodeId, Order, Plan, Verified, verify};
@@ -16,6 +17,7 @@ use crate::engine::Shared;
 use crate::execution::Execution;
 use crate::last::LastJob;
 use crate::profile::{NodeFigures, NodeProfile, Profile};
+use crate::query_run::{QueryRun, RunReader};
 
 /// A plan that can run; it keeps the figures of all its runs.
 #[derive(Debug)]
@@ -243,18 +245,14 @@ struct Nested {
     program: Arc<Program>,
 }
 
-impl NestedPlan for Nested {
-    fn run(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected> {
-        let execution = Execution::new(self.program.clone(), parameters, context.clone(), 1)?;
-        execution.run_alone()?;
-        unwrap_collected(execution.take_result()?)
-    }
-
+impl Nested {
+    /// Runs it for one parameter tuple with all workers; the calling worker takes part.
     fn run_parallel(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected> {
         match Shared::of_this_thread() {
             Some((shared, worker)) => {
+                let workers = shared.worker_count();
                 let execution =
-                    Execution::new(self.program.clone(), parameters, context.clone(), shared.worker_count())?;
+                    Execution::new(self.program.clone(), parameters, context.clone(), workers, None)?;
                 match worker {
                     Some(worker) => shared.run_taking_part(&execution, worker)?,
                     None => shared.run_waiting(&execution),
@@ -262,6 +260,27 @@ impl NestedPlan for Nested {
                 unwrap_collected(execution.take_result()?)
             }
             None => self.run(parameters, context),
+        }
+    }
+}
+
+impl NestedPlan for Nested {
+    fn run(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected> {
+        let execution = Execution::new(self.program.clone(), parameters, context.clone(), 1, None)?;
+        execution.run_alone()?;
+        unwrap_collected(execution.take_result()?)
+    }
+
+    fn stream(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Box<dyn Reader>> {
+        match Shared::of_this_thread() {
+            Some((shared, None)) => {
+                let run = QueryRun::start(&shared, &self.program, parameters, context.clone(), false)?;
+                Ok(Box::new(RunReader(run)))
+            }
+            _ => {
+                let collected = self.run_parallel(parameters, context)?;
+                Ok(Box::new(ChunksReader::new(collected.chunks, context.chunk_rows())))
+            }
         }
     }
 

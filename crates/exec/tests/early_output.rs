@@ -1,17 +1,19 @@
 //! Sinks whose output is read while their input still comes.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Program, Query, Settings};
 use tessera_ops::{
-    Collected, Finish, Interrupt, Lowering, Operator, Reader, Registry, Run, Sink, SinkRun, SinkWorker,
-    SourceRun, Step, SubOperator, Token,
+    ByteQueue, Collected, Finish, Interrupt, Lowering, Operator, Reader, Registry, Run, Sink, SinkRun,
+    SinkWorker, SourceRun, Step, SubOperator, Token,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Plan, Role, text};
 use tessera_types::Result;
+
+/// Who waits for ever fails.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Passes its input on through a queue that holds one chunk: more comes only when that was read, or when nobody reads.
 #[derive(Debug, Clone, Copy)]
@@ -51,35 +53,14 @@ impl SubOperator for Relay {
 
 impl Sink for Relay {
     fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        Ok(Arc::new(RelayRun(Arc::default())))
-    }
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    chunks: VecDeque<Chunk>,
-    ended: bool,
-    given_up: bool,
-    /// Whoever waits for the queue to change.
-    waiting: Vec<Token>,
-}
-
-impl Queue {
-    fn change(&mut self) {
-        self.waiting.drain(..).for_each(|token| token.set_ready());
-    }
-
-    fn wait(&mut self) -> Token {
-        let token = Token::new();
-        self.waiting.push(token.clone());
-        token
+        Ok(Arc::new(RelayRun(ByteQueue::new(0))))
     }
 }
 
 #[derive(Debug)]
-struct RelayRun(Arc<Mutex<Queue>>);
+struct RelayRun(ByteQueue);
 
-struct RelayWorker(Arc<Mutex<Queue>>);
+struct RelayWorker(ByteQueue);
 
 #[derive(Debug)]
 struct RelaySource(Arc<Reading>);
@@ -87,14 +68,11 @@ struct RelaySource(Arc<Reading>);
 struct RelayReader(Arc<Reading>);
 
 #[derive(Debug)]
-struct Reading(Arc<Mutex<Queue>>);
+struct Reading(ByteQueue);
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        let mut queue = self.0.lock().unwrap();
-        queue.given_up = true;
-        queue.chunks.clear();
-        queue.change();
+        self.0.stop();
     }
 }
 
@@ -108,9 +86,7 @@ impl SinkRun for RelayRun {
     }
 
     fn finish(self: Arc<Self>, _workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let mut queue = self.0.lock().unwrap();
-        queue.ended = true;
-        queue.change();
+        self.0.close();
         let output = tessera_ops::stream_util::chunks_source(Vec::new(), 1);
         Ok(Finish { tasks: Vec::new(), output })
     }
@@ -118,17 +94,12 @@ impl SinkRun for RelayRun {
 
 impl SinkWorker for RelayWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        let mut queue = self.0.lock().unwrap();
-        if !queue.given_up {
-            queue.chunks.push_back(chunk);
-        }
-        queue.change();
+        drop(self.0.try_push(chunk, None));
         Ok(())
     }
 
     fn blocked(&self) -> Option<Token> {
-        let mut queue = self.0.lock().unwrap();
-        (!queue.chunks.is_empty()).then(|| queue.wait())
+        self.0.full()
     }
 }
 
@@ -144,14 +115,7 @@ impl SourceRun for RelaySource {
 
 impl Reader for RelayReader {
     fn step(&mut self) -> Result<Step> {
-        let mut queue = self.0.0.lock().unwrap();
-        let step = match queue.chunks.pop_front() {
-            Some(chunk) => Step::HasOutput(chunk),
-            None if queue.ended => Step::Done,
-            None => return Ok(Step::Blocked(queue.wait())),
-        };
-        queue.change();
-        Ok(step)
+        self.0.0.pop()
     }
 }
 
@@ -167,8 +131,7 @@ fn rows(plan: &Plan, workers: usize) -> Result<usize> {
     let mut registry: Registry = tessera_ops::standard_registry();
     registry.register(Relay);
     let program = Program::lower(plan, &registry)?;
-    // Whoever waits for ever fails.
-    let interrupt = Arc::new(Interrupt::after(Duration::from_secs(20)));
+    let interrupt = Arc::new(Interrupt::after(PATIENCE));
     let settings = Settings { chunk_rows: 1, interrupt, ..Settings::default() };
     let query = Query::new(settings, &Governor::unlimited());
     Ok(Engine::new(workers)?.run(&program, query)?.rows())
@@ -194,4 +157,15 @@ fn readers_that_have_enough_let_the_input_end() {
 #[test]
 fn several_readers_read_what_was_collected() {
     assert_eq!(rows(&plan("%2 = union(%1, %1)\nreturn %2"), 2).unwrap(), 200);
+}
+
+#[test]
+fn nested_plans_read_while_their_input_comes() {
+    let values = "%0 = values(){columns = <y: int64>, rows = [[1], [2], [3]]}";
+    let relays = "%1 = relay(%0)\n%2 = relay(%1)";
+    let count = "%3 = reduce(%2){aggregates = {n = {function = :count, args = []}}}\nreturn %3";
+    let nested = format!("plan <x: int64> {{{values}\n{relays}\n{count}}}");
+    for workers in [1, 2, 5] {
+        assert_eq!(rows(&plan(&format!("%2 = nested_map(%1) {nested}\nreturn %2")), workers).unwrap(), 100);
+    }
 }

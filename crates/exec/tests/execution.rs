@@ -16,10 +16,10 @@ use tessera_ops::{
 use tessera_plan::{Builder, Descriptor, Edge, Inputs, Node, Order, Params, Plan, Role};
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
 
-const MORSELS: usize = 50;
-const ROWS: usize = 100;
+pub(crate) const MORSELS: usize = 50;
+pub(crate) const ROWS: usize = 100;
 /// Ends what would wait for ever if a test failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Mode `asleep` has its worker.
 static ASLEEP: AtomicBool = AtomicBool::new(false);
@@ -272,7 +272,7 @@ impl SinkWorker for SlowWorker {
     }
 }
 
-fn registry() -> Registry {
+pub(crate) fn registry() -> Registry {
     let mut registry = tessera_ops::standard_registry();
     registry.register(Numbers);
     registry.register(CountAtEnd);
@@ -280,7 +280,7 @@ fn registry() -> Registry {
     registry
 }
 
-fn numbers(mode: &str, counts: usize) -> Plan {
+pub(crate) fn numbers(mode: &str, counts: usize) -> Plan {
     let mut plan = Builder::new(Tuple::empty());
     let mut node = plan.add("numbers", &[], Params::new().with("mode", tessera_plan::Value::name(mode)));
     for _ in 0..counts {
@@ -300,7 +300,7 @@ fn run(plan: &Plan, workers: usize) -> Result<Vec<i64>> {
     Ok(values)
 }
 
-fn all() -> Vec<i64> {
+pub(crate) fn all() -> Vec<i64> {
     (0..(MORSELS * ROWS) as i64).collect()
 }
 

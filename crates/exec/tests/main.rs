@@ -2,3 +2,4 @@
 
 mod early_output;
 mod execution;
+mod results;

@@ -210,6 +210,11 @@ impl Token {
         self.inner.ready.load(Ordering::Acquire)
     }
 
+    /// Whether no one else has it any more.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
+    }
+
     /// Says that it has come.
     pub fn set_ready(&self) {
         self.inner.ready.store(true, Ordering::Release);

@@ -25,11 +25,14 @@ pub struct Interrupt {
     happened: AtomicBool,
     /// Nanoseconds since the origin.
     ends_at: AtomicU64,
+    /// While the deadline does not count: nanoseconds that are left of it.
+    left: AtomicU64,
 }
 
 impl Default for Interrupt {
     fn default() -> Self {
-        Interrupt { happened: AtomicBool::new(false), ends_at: AtomicU64::new(NEVER) }
+        let never = || AtomicU64::new(NEVER);
+        Interrupt { happened: AtomicBool::new(false), ends_at: never(), left: never() }
     }
 }
 
@@ -46,7 +49,24 @@ impl Interrupt {
         let nanoseconds =
             |deadline| u64::try_from(ORIGIN.elapsed().saturating_add(deadline).as_nanos()).unwrap_or(NEVER);
         self.happened.store(false, Ordering::Relaxed);
+        self.left.store(NEVER, Ordering::Relaxed);
         self.ends_at.store(deadline.map_or(NEVER, nanoseconds), Ordering::Relaxed);
+    }
+
+    /// From now on the deadline does not come nearer: the statement waits for its user.
+    pub fn pause(&self) {
+        let ends_at = self.ends_at.swap(NEVER, Ordering::Relaxed);
+        if ends_at != NEVER {
+            self.left.store(ends_at.saturating_sub(now()), Ordering::Relaxed);
+        }
+    }
+
+    /// The deadline counts again.
+    pub fn resume(&self) {
+        let left = self.left.swap(NEVER, Ordering::Relaxed);
+        if left != NEVER {
+            self.ends_at.store(now().saturating_add(left), Ordering::Relaxed);
+        }
     }
 
     /// Ends it.
@@ -71,6 +91,11 @@ impl Interrupt {
             )),
         }
     }
+}
+
+/// Nanoseconds since the origin.
+fn now() -> u64 {
+    u64::try_from(ORIGIN.elapsed().as_nanos()).unwrap_or(NEVER)
 }
 
 thread_local! {
@@ -174,5 +199,12 @@ mod tests {
         assert!(interrupt.check().unwrap_err().message().contains("deadline"));
         interrupt.begin(Some(Duration::MAX));
         interrupt.check().unwrap();
+        interrupt.begin(Some(Duration::from_millis(20)));
+        interrupt.pause();
+        std::thread::sleep(Duration::from_millis(30));
+        interrupt.check().unwrap();
+        interrupt.resume();
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(interrupt.check().unwrap_err().message().contains("deadline"));
     }
 }

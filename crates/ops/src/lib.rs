@@ -7,6 +7,7 @@
 //! No sub-operator blocks a worker: it answers with a [`Step`].
 
 mod aggregate;
+mod byte_queue;
 pub mod code;
 pub mod context;
 pub mod data;
@@ -15,6 +16,7 @@ pub mod expression;
 mod group_table;
 pub mod guard;
 pub mod hash;
+mod in_order;
 pub mod interrupt;
 pub mod join;
 pub mod operator;
@@ -29,9 +31,11 @@ pub mod stream_util;
 #[cfg(test)]
 mod testing;
 
+pub use byte_queue::ByteQueue;
 pub use context::{
     Context, Counters, Output, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic, lock,
 };
+pub use in_order::InOrder;
 pub use interrupt::Interrupt;
 pub use operator::{
     Collected, Finish, Lowering, NestedPlan, Operator, Reader, Sink, SinkRun, SinkWorker, Source, SourceRun,

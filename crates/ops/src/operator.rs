@@ -57,8 +57,9 @@ pub trait NestedPlan: Send + Sync + Debug {
     /// Runs it for one parameter tuple (a chunk of one row) on the calling worker alone.
     fn run(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected>;
 
-    /// Runs it for one parameter tuple with all workers; the calling worker takes part.
-    fn run_parallel(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected>;
+    /// Starts it for one parameter tuple with all workers; its result is read while it comes, in order. Where the calling
+    /// thread is a worker, which must not wait for others, the result is complete first. Dropping the reader ends the run.
+    fn stream(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Box<dyn Reader>>;
 
     /// The figures of its runs in this process, as lines for another.
     fn figures(&self) -> String;

@@ -395,8 +395,9 @@ impl NestedPlan for Compiled {
         self.execute(parameters, context, 1)
     }
 
-    fn run_parallel(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected> {
-        self.execute(parameters, context, context.workers())
+    fn stream(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Box<dyn Reader>> {
+        let collected = self.execute(parameters, context, context.workers())?;
+        Ok(Box::new(ChunksReader::new(collected.chunks, context.chunk_rows())))
     }
 
     fn figures(&self) -> String {

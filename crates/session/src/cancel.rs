@@ -95,7 +95,7 @@ impl Cancel {
         since: Instant,
         deadline: Option<Duration>,
         temp_directory: &Path,
-    ) -> Registered<'_> {
+    ) -> Registered {
         self.set(|running| {
             storage.begin(deadline, temp_directory);
             if running.next_ends {
@@ -103,7 +103,7 @@ impl Cancel {
             }
             *running = Running { since: Some(since), ..Running::default() };
         });
-        Registered(self)
+        Registered(self.clone())
     }
 
     pub(crate) fn set(&self, change: impl FnOnce(&mut Running)) {
@@ -112,9 +112,10 @@ impl Cancel {
 }
 
 /// A statement is the one to cancel for as long as this lives.
-pub(crate) struct Registered<'a>(&'a Cancel);
+#[derive(Debug)]
+pub(crate) struct Registered(Cancel);
 
-impl Drop for Registered<'_> {
+impl Drop for Registered {
     fn drop(&mut self) {
         self.0.set(|running| *running = Running { stopped: running.stopped.take(), ..Running::default() });
     }

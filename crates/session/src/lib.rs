@@ -2,7 +2,7 @@
 //!
 //! [`Session`] holds the registry of sub-operators, a platform, the engine's workers and a catalog of files. A statement goes
 //! from text to plan (`sql`), through the platform's pass, to a program (`exec`), and comes back as a
-//! [`StatementResult`]. A session runs one statement at a time; [`Cancel`] ends it from any thread; sessions
+//! [`StatementResult`], or as a [`ResultStream`] that is read while the query runs. A session runs one statement at a time; [`Cancel`] ends it from any thread; sessions
 //! [`beside`](Session::beside) each other share workers and memory.
 //!
 //! ```
@@ -16,7 +16,7 @@
 //!
 //! Parts: `session` a statement's life; `cancel` its end from outside, and how far it is; `catalog` names to tables; `source` what files say of themselves (columns,
 //! statistics); `storage` local files and objects of stores; `analyze`, `copy`, `explain`, `settings` the statements of these names;
-//! `result` what comes back.
+//! `run` plans on the platform; `result` what comes back, and `stream` rows as they come.
 //!
 //! Non-goals: several statements of one session at once, tables that outlive the session, a network protocol.
 
@@ -30,18 +30,24 @@ mod functions;
 mod memory_table;
 mod planning;
 mod result;
+mod run;
 mod session;
 mod settings;
 mod source;
 mod stack;
 mod storage;
+mod stream;
 
 pub use cancel::{Cancel, Progress, Stopped};
 pub use config::{Config, MEMORY_BYTES_MIN, parse_size};
 pub use result::{QueryResult, StatementResult};
 pub use session::Session;
 pub use stack::with_big_stack;
+<<<<<<< HEAD
 pub use tessera_files::is_standard_output_closed;
+=======
+pub use stream::{ResultStream, StatementOutput};
+>>>>>>> cc92ffb (results are read while their query runs: ByteQueue, QueryRun, ResultStream)
 pub use tessera_jit::{Device, Tier};
 pub use tessera_objects::SmartStorage;
 pub use tessera_types::{Code, Error, Result, SqlState};

@@ -1,39 +1,43 @@
 //! A session and the life of its statements.
 
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Memory, Platform, Program, Query, Sent};
-use tessera_files::ScratchFile;
 use tessera_jit::InUse;
 use tessera_local::Local;
-use tessera_ops::code::Compiler;
+use tessera_ops::Registry;
 use tessera_ops::scan::block::BlockScan;
-use tessera_ops::{Collected, Registry, Scratch};
 use tessera_plan::{Plan, Rule, Rules, pass, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
 use tessera_sql::{
     Catalog, CreateFunction, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement,
 };
-use tessera_types::{Atom, Code, Error, Field, Result, SqlState, Tuple};
+use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple};
 
 use crate::analyze::{self, Report};
-use crate::cancel::{Cancel, Stopped};
+use crate::cancel::{Cancel, Registered};
 use crate::catalog::FileCatalog;
 use crate::config::Config;
 use crate::explain::{self, Summary};
 use crate::functions;
 use crate::memory_table::{self, MemoryTable};
 use crate::planning::interruptible;
-use crate::result::{QueryResult, StatementResult};
+use crate::result::{Columns, QueryResult, StatementResult};
+use crate::run::{Ran, Runner};
 use crate::settings::{SETTINGS, Values};
 use crate::source::Sampler;
 use crate::stack::with_big_stack;
+<<<<<<< HEAD
 use crate::storage::{Storage, Streams};
+=======
+use crate::storage::Storage;
+use crate::stream::{Open, ResultStream, StatementOutput};
+>>>>>>> cc92ffb (results are read while their query runs: ByteQueue, QueryRun, ResultStream)
 
 /// One user's tables, settings and statements.
 #[derive(Debug)]
@@ -53,17 +57,10 @@ pub struct Session {
     initial: Values,
     values: Values,
     cancel: Cancel,
+    /// Whether the rows of a statement are being read.
+    open: Arc<AtomicBool>,
     /// That code may be compiled beside its statements.
     _in_use: InUse,
-}
-
-/// A plan that has run.
-struct Ran {
-    program: Arc<Program>,
-    collected: Arc<Collected>,
-    governor: Arc<Governor>,
-    compiler: Option<Arc<dyn Compiler>>,
-    planned_at: Instant,
 }
 
 impl Session {
@@ -144,6 +141,7 @@ impl Session {
             initial: values.clone(),
             values,
             cancel,
+            open: Arc::default(),
             _in_use: InUse::new(),
         })
     }
@@ -168,7 +166,7 @@ impl Session {
 
     fn run_sent(&self, sent: &Sent) -> Result<()> {
         let governor = Governor::new(sent.memory_bytes);
-        let query = Query::new(self.query_settings(sent.chunk_rows), &governor);
+        let query = Query::new(self.runner().query_settings(sent.chunk_rows), &governor);
         let _registered = self.cancel.begin(&self.storage, Instant::now(), None, &self.values.temp_directory);
         self.storage.prepare(&sent.plan)?;
         let program = Program::lower(&sent.plan, &self.registry)?;
@@ -186,10 +184,41 @@ impl Session {
             let mut results = Vec::with_capacity(statements.len());
             for (position, statement) in statements.into_iter().enumerate() {
                 let started = if position == 0 { started } else { Instant::now() };
-                results.push(self.run_statement(&statement, started)?);
+                results.push(match self.run_statement(&statement, started)? {
+                    StatementOutput::Rows(rows) => StatementResult::Rows(rows.collect_all()?),
+                    StatementOutput::Text(text) => StatementResult::Text(text),
+                    StatementOutput::Done(done) => StatementResult::Done(done),
+                });
             }
             Ok(results)
         })
+    }
+
+    /// Runs the statement of a text, if there is one; its rows are read while it runs.
+    ///
+    /// # Errors
+    /// It fails before its first row, there are several, or the rows of another one are still being read.
+    pub fn statement(&mut self, sql: &str) -> Result<Option<StatementOutput>> {
+        with_big_stack(|| {
+            let started = Instant::now();
+            let mut statements = tessera_sql::parse(sql)?.into_iter();
+            match (statements.next(), statements.next()) {
+                (None, _) => Ok(None),
+                (Some(statement), None) => self.run_statement(&statement, started).map(Some),
+                _ => Err(Error::unsupported("several statements at once; run one after the other")),
+            }
+        })
+    }
+
+    /// Runs the query of a text; its rows are read while it runs.
+    ///
+    /// # Errors
+    /// As [`Session::statement`], or the statement gives no rows.
+    pub fn query(&mut self, sql: &str) -> Result<ResultStream> {
+        match self.statement(sql)? {
+            Some(StatementOutput::Rows(rows)) => Ok(rows),
+            _ => Err(Error::unsupported("a statement without rows where a query is wanted")),
+        }
     }
 
     /// Verifies and runs a plan in its text form. A plan without an executor gets this platform's.
@@ -197,75 +226,89 @@ impl Session {
     /// # Errors
     /// The text is no plan, the plan is wrong, or it fails.
     pub fn run_plan(&mut self, text: &str) -> Result<QueryResult> {
-        with_big_stack(|| {
-            let started = Instant::now();
-            let _registered =
-                self.cancel.begin(&self.storage, started, self.values.deadline, &self.values.temp_directory);
-            let plan = text::parse(text)?;
-            let plan = if self.has_platform(&plan) { plan } else { self.for_platform(&plan)? };
-            let ran = self.run(&plan)?;
-            let tuple = ran.program.tuple().clone();
-            let names = tuple.fields().iter().map(|field| field.name.to_string()).collect();
-            QueryResult::new(tuple, names, ran.collected, started.elapsed())
-        })
+        with_big_stack(|| self.start_plan(text)?.collect_all())
     }
 
-    /// As [`Session::run_plan`], from a file.
+    /// As [`Session::run_plan`]; the rows are read while the plan runs.
     ///
     /// # Errors
-    /// As [`Session::run_plan`]; or the file cannot be read.
-    pub fn run_plan_file(&mut self, path: &Path) -> Result<QueryResult> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::io(format!("cannot read the plan '{}': {error}", path.display())))?;
-        self.run_plan(&text)
+    /// The text is no plan, the plan is wrong, or the rows of another statement are still being read.
+    pub fn query_plan(&mut self, text: &str) -> Result<ResultStream> {
+        with_big_stack(|| self.start_plan(text))
     }
 
-    fn run_statement(&mut self, statement: &ParsedStatement, started: Instant) -> Result<StatementResult> {
-        let cancel = self.cancel.clone();
-        let _registered =
-            cancel.begin(&self.storage, started, self.values.deadline, &self.values.temp_directory);
-        let planned = interruptible(&cancel.interrupt, || {
+    fn start_plan(&mut self, text: &str) -> Result<ResultStream> {
+        let started = Instant::now();
+        let registered = self.begin(started)?;
+        let plan = text::parse(text)?;
+        let runner = self.runner();
+        let plan = if self.has_platform(&plan) { plan } else { runner.for_platform(&plan)? };
+        let columns = |tuple: &Tuple| {
+            let names = tuple.fields().iter().map(|field| field.name.to_string()).collect();
+            Columns::new(tuple.clone(), names)
+        };
+        let open = Open::new(&self.open);
+        ResultStream::start(runner, &plan, None, columns, started, registered, open)
+    }
+
+    /// A statement begins.
+    fn begin(&self, started: Instant) -> Result<Registered> {
+        Open::check(&self.open)?;
+        let Values { deadline, temp_directory, .. } = &self.values;
+        Ok(self.cancel.begin(&self.storage, started, *deadline, temp_directory))
+    }
+
+    fn run_statement(&mut self, statement: &ParsedStatement, started: Instant) -> Result<StatementOutput> {
+        let registered = self.begin(started)?;
+        let planned = interruptible(&self.cancel.interrupt, || {
             tessera_sql::plan(statement, &self.catalog, &self.registry, &self.values.planning)
         })?;
         match planned {
-            Statement::Query(planned) => self.query(planned, started).map(StatementResult::Rows),
-            Statement::Explain(explain) => self.explain(&explain, started).map(StatementResult::Text),
+            Statement::Query(planned) => {
+                self.start_query(planned, started, registered).map(StatementOutput::Rows)
+            }
+            Statement::Explain(explain) => self.explain(&explain, started).map(StatementOutput::Text),
             Statement::CopyTo(copy) => {
+<<<<<<< HEAD
                 let (_, ran) = self.run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
                 let rows = rows_written(&ran)?;
                 Ok(StatementResult::Done(match tessera_files::is_standard_output(&copy.path) {
                     true => String::new(),
                     false => format!("COPY {rows}"),
                 }))
+=======
+                let (_, ran) = self.runner().run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
+                Ok(StatementOutput::Done(format!("COPY {}", rows_written(&ran)?)))
+>>>>>>> cc92ffb (results are read while their query runs: ByteQueue, QueryRun, ResultStream)
             }
             Statement::CreateExternalTable(create) => {
                 self.catalog.create_external(&create)?;
-                Ok(StatementResult::Done("CREATE EXTERNAL TABLE".to_string()))
+                Ok(StatementOutput::Done("CREATE EXTERNAL TABLE".to_string()))
             }
-            Statement::CreateTableAs(create) => self.create_table(&create).map(StatementResult::Done),
+            Statement::CreateTableAs(create) => self.create_table(&create).map(StatementOutput::Done),
             Statement::CreateView { name, query, or_replace } => {
                 self.catalog.create_view(&name, &query, or_replace)?;
-                Ok(StatementResult::Done("CREATE VIEW".to_string()))
+                Ok(StatementOutput::Done("CREATE VIEW".to_string()))
             }
             Statement::Drop { names, view, if_exists } => {
                 for name in &names {
                     self.catalog.drop(name, view, if_exists)?;
                 }
-                Ok(StatementResult::Done(if view { "DROP VIEW" } else { "DROP TABLE" }.to_string()))
+                Ok(StatementOutput::Done(if view { "DROP VIEW" } else { "DROP TABLE" }.to_string()))
             }
             Statement::CreateFunction(create) => {
                 self.create_function(&create)?;
-                Ok(StatementResult::Done("CREATE FUNCTION".to_string()))
+                Ok(StatementOutput::Done("CREATE FUNCTION".to_string()))
             }
             Statement::DropFunctions { functions, if_exists } => {
                 functions::drop(self.registry.library(), &functions, if_exists)?;
-                Ok(StatementResult::Done("DROP FUNCTION".to_string()))
+                Ok(StatementOutput::Done("DROP FUNCTION".to_string()))
             }
             Statement::Set { name, value } => {
                 let mut changed = self.values.clone();
                 changed.set(&name, &value)?;
                 self.change(changed)?;
-                Ok(StatementResult::Done("SET".to_string()))
+                Ok(StatementOutput::Done("SET".to_string()))
             }
             Statement::Reset { name } => {
                 let mut changed = self.values.clone();
@@ -275,16 +318,16 @@ impl Session {
                     changed.set(&name, &self.initial.get(&name)?)?;
                 }
                 self.change(changed)?;
-                Ok(StatementResult::Done("RESET".to_string()))
+                Ok(StatementOutput::Done("RESET".to_string()))
             }
-            Statement::Show { name } => self.show(&name, started).map(StatementResult::Rows),
-            Statement::Analyze { name } => self.analyze(name.as_deref(), started).map(StatementResult::Rows),
+            Statement::Show { name } => self.show(&name, started).map(StatementOutput::Rows),
+            Statement::Analyze { name } => self.analyze(name.as_deref(), started).map(StatementOutput::Rows),
             Statement::ShowTables => {
                 let (names, kinds): (Vec<_>, Vec<_>) = self.catalog.list().into_iter().unzip();
                 let columns: [(&str, ArrayRef); 2] = [("name", texts(&names)), ("kind", texts(&kinds))];
-                rows(&columns, started).map(StatementResult::Rows)
+                rows(&columns, started).map(StatementOutput::Rows)
             }
-            Statement::Describe { tuple, .. } => describe(&tuple, started).map(StatementResult::Rows),
+            Statement::Describe { tuple, .. } => describe(&tuple, started).map(StatementOutput::Rows),
         }
     }
 
@@ -305,7 +348,7 @@ impl Session {
             )));
         }
         let Some(name) = self.catalog.free_name(create)? else { return Ok("CREATE TABLE".to_string()) };
-        let (_, ran) = self.run_here(&self.optimised(&memory_table::plan(&create.query)?)?)?;
+        let (_, ran) = self.runner().run_here(&self.optimised(&memory_table::plan(&create.query)?)?)?;
         let blocks = memory_table::blocks(&ran.collected)?;
         blocks.release();
         drop(ran);
@@ -334,7 +377,7 @@ impl Session {
     }
 
     /// Reads a table whole, or one after the other all but views; what was counted.
-    fn analyze(&self, name: Option<&[String]>, started: Instant) -> Result<QueryResult> {
+    fn analyze(&self, name: Option<&[String]>, started: Instant) -> Result<ResultStream> {
         let tables = || self.catalog.list().into_iter().filter(|(_, kind)| *kind != "view");
         let names = match name {
             Some(name) => vec![name.to_vec()],
@@ -364,7 +407,7 @@ impl Session {
                 }
             }));
         };
-        let run = |plan: &Plan| Ok::<_, Error>(self.run_here(&self.optimised(plan)?)?.1.collected);
+        let run = |plan: &Plan| Ok::<_, Error>(self.runner().run_here(&self.optimised(plan)?)?.1.collected);
         let counted = run(&analyze::counts_plan(&table))?;
         let counts = analyze::counts(&counted)?;
         let collected = run(&analyze::sample_plan(&table, counts.rows))?;
@@ -388,9 +431,30 @@ impl Session {
         Ok(())
     }
 
-    fn query(&self, planned: Planned, started: Instant) -> Result<QueryResult> {
-        let (_, ran) = self.run_here(&self.optimised(&planned.plan)?)?;
-        QueryResult::new(planned.tuple, planned.names, ran.collected, started.elapsed())
+    fn start_query(
+        &self,
+        planned: Planned,
+        started: Instant,
+        registered: Registered,
+    ) -> Result<ResultStream> {
+        let (plan, runner) = (self.optimised(&planned.plan)?, self.runner());
+        let for_platform = runner.for_platform(&plan)?;
+        let columns = |_: &Tuple| Columns::new(planned.tuple, planned.names);
+        let open = Open::new(&self.open);
+        ResultStream::start(runner, &for_platform, Some(plan), columns, started, registered, open)
+    }
+
+    /// What runs this session's plans, with its settings of now.
+    fn runner(&self) -> Runner {
+        Runner {
+            registry: self.registry.clone(),
+            platform: self.platform.clone(),
+            engine: self.engine.clone(),
+            memory: self.memory.clone(),
+            storage: self.storage.clone(),
+            cancel: self.cancel.clone(),
+            values: self.values.clone(),
+        }
     }
 
     fn optimised(&self, plan: &Plan) -> Result<Plan> {
@@ -408,10 +472,6 @@ impl Session {
         self.values.planning.rules
     }
 
-    fn for_platform(&self, plan: &Plan) -> Result<Plan> {
-        self.platform.pass(plan, self.registry.catalogue(), self.rules())
-    }
-
     /// Whether a plan names a sub-operator of a platform, at any depth.
     fn has_platform(&self, plan: &Plan) -> bool {
         let of_platform = |name: &str| {
@@ -422,6 +482,7 @@ impl Session {
         })
     }
 
+<<<<<<< HEAD
     /// Runs a plan on the platform; once more where it has run out of memory and the platform knows a plan that needs less, unless
     /// what the first has written went to a stream. Gives the plan that has run, too.
     fn run_here(&self, plan: &Plan) -> Result<(Plan, Ran)> {
@@ -467,6 +528,8 @@ impl Session {
         tessera_exec::Settings { chunk_rows, interrupt, opener, creator, scratch, compiler }
     }
 
+=======
+>>>>>>> cc92ffb (results are read while their query runs: ByteQueue, QueryRun, ResultStream)
     fn explain(&self, explain: &Explain, started: Instant) -> Result<String> {
         let platform = match &explain.platform {
             Some(name) => Some(self.platform_called(name)?),
@@ -484,17 +547,17 @@ impl Session {
                     "EXPLAIN ANALYZE on platform {other}: statements run on {own} here; start with --platform {other}"
                 )));
             }
-            let (plan, ran) = self.run_here(&plan)?;
-            let profile = ran.program.profile();
+            let (plan, ran) = self.runner().run_here(&plan)?;
+            let profile = ran.ready.program.profile();
             let summary = Summary {
-                planning: ran.planned_at - started,
-                execution: ran.planned_at.elapsed(),
+                planning: ran.ready.planned_at - started,
+                execution: ran.ready.planned_at.elapsed(),
                 rows: ran.collected.rows(),
                 threads: self.engine.workers(),
-                pipelines: ran.program.pipeline_count(),
-                memory_peak_bytes: ran.governor.peak_bytes(),
+                pipelines: ran.ready.program.pipeline_count(),
+                memory_peak_bytes: ran.ready.governor.peak_bytes(),
                 stores: self.storage.spent(),
-                compiling: ran.compiler.map(|compiler| compiler.spent()).unwrap_or_default(),
+                compiling: ran.ready.compiler.map(|compiler| compiler.spent()).unwrap_or_default(),
             };
             return Ok(match json {
                 true => explain::json(&plan, Some((&profile, &summary))),
@@ -530,7 +593,7 @@ impl Session {
         })
     }
 
-    fn show(&self, name: &str, started: Instant) -> Result<QueryResult> {
+    fn show(&self, name: &str, started: Instant) -> Result<ResultStream> {
         if name != "all" {
             return rows(&[(name, texts(&[self.values.get(name)?]))], started);
         }
@@ -544,14 +607,14 @@ impl Session {
 /// The number of rows a materialise sub-operator says it wrote.
 fn rows_written(ran: &Ran) -> Result<String> {
     let written = ran.collected.single()?;
-    let position = ran.program.tuple().index_of("rows");
+    let position = ran.ready.program.tuple().index_of("rows");
     let column = position.map(|position| written.column(position)).transpose()?;
     let array = column.map(|column| column.plain()).transpose()?;
     let array = array.ok_or_else(|| Error::internal("a materialise sub-operator that counts no rows"))?;
     Ok(arrow::util::display::array_value_to_string(&array, 0)?)
 }
 
-fn describe(tuple: &Tuple, started: Instant) -> Result<QueryResult> {
+fn describe(tuple: &Tuple, started: Instant) -> Result<ResultStream> {
     let names: Vec<&str> = tuple.fields().iter().map(|field| &*field.name).collect();
     let types: Vec<String> = tuple.fields().iter().map(|field| field.item.to_string()).collect();
     let nullable: BooleanArray = tuple.fields().iter().map(|field| Some(field.nullable)).collect();
@@ -562,7 +625,7 @@ fn texts<S: AsRef<str>>(values: &[S]) -> ArrayRef {
     Arc::new(StringViewArray::from_iter_values(values))
 }
 
-fn rows(columns: &[(&str, ArrayRef)], started: Instant) -> Result<QueryResult> {
+fn rows(columns: &[(&str, ArrayRef)], started: Instant) -> Result<ResultStream> {
     let field = |(name, array): &(&str, ArrayRef)| {
         let atom = Atom::from_arrow(array.data_type())?;
         Ok(Field::new(*name, atom).with_nullable(array.null_count() > 0))
@@ -570,6 +633,5 @@ fn rows(columns: &[(&str, ArrayRef)], started: Instant) -> Result<QueryResult> {
     let tuple = Tuple::new(columns.iter().map(field).collect::<Result<Vec<_>>>()?);
     let names = columns.iter().map(|(name, _)| name.to_string()).collect();
     let chunk = Chunk::from_arrays(columns.iter().map(|(_, array)| array.clone()).collect());
-    let collected = Arc::new(Collected { chunks: vec![chunk] });
-    QueryResult::new(tuple, names, collected, started.elapsed())
+    Ok(ResultStream::there(Columns::new(tuple, names)?, chunk, started))
 }

@@ -111,6 +111,8 @@ states! {
     PROGRAM_LIMIT_EXCEEDED = b"54000";
     /// A statement with too deep a nesting.
     STATEMENT_TOO_COMPLEX = b"54001";
+    /// Something that one user at a time may have.
+    OBJECT_IN_USE = b"55006";
     /// The statement was cancelled.
     QUERY_CANCELED = b"57014";
     /// A fault of the system itself.

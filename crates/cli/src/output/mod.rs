@@ -1,25 +1,27 @@
 //! Rows as people and programs read them.
 
-mod csv;
 mod table;
+mod writer;
 
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use tessera_ops::scan::parquet::Written;
-use tessera_session::{Error, QueryResult};
-use tessera_types::unique_names;
+use tessera_session::{Error, ResultStream};
 
+pub(crate) use self::table::TableLimits;
+use self::writer::RowWriter;
 use crate::arguments::Format;
 
-/// Why rows were not written.
+/// Rows do not stay in a buffer for longer than about this.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Why rows were not written, or not all.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The reader has gone, which is none of our business.
     Closed,
+    /// The query has failed, after so many of its rows were written.
+    Query(Error, usize),
     /// Another reason, to be shown.
     Error(Error),
 }
@@ -65,21 +67,21 @@ impl From<parquet::errors::ParquetError> for Failure {
 pub(crate) struct Printer<W> {
     out: W,
     format: Format,
-    /// The most rows of a table; the rest is only counted.
-    pub(crate) rows_max: usize,
+    /// What is shown of a table.
+    pub(crate) limits: TableLimits,
     written: usize,
 }
 
 impl<W: Write + Send> Printer<W> {
     pub(crate) fn new(out: W, format: Format) -> Self {
-        Printer { out, format, rows_max: usize::MAX, written: 0 }
+        Printer { out, format, limits: TableLimits::default(), written: 0 }
     }
 
-    /// Writes rows and flushes.
+    /// Writes rows as they come, and flushes; `begins` is called before the first byte.
     ///
     /// # Errors
-    /// The output is closed or cannot be written; or a second result for a format that holds one.
-    pub(crate) fn rows(&mut self, result: &QueryResult) -> Result<(), Failure> {
+    /// The query fails; the output is closed or cannot be written; or a second result for a format that holds one.
+    pub(crate) fn rows(&mut self, mut rows: ResultStream, begins: impl Fn()) -> Result<(), Failure> {
         if self.format.is_binary() && self.written > 0 {
             return Err(Failure::Error(Error::unsupported(format!(
                 "a second result with --format {}: the output holds one; run one query at a time",
@@ -87,35 +89,31 @@ impl<W: Write + Send> Printer<W> {
             ))));
         }
         self.written += 1;
-        match self.format {
-            Format::Table => table::write(&mut self.out, result, self.rows_max)?,
-            Format::Csv => csv::write(&mut self.out, result)?,
-            Format::Json => {
-                let mut writer = arrow::json::WriterBuilder::new()
-                    .with_explicit_nulls(true)
-                    .build::<_, arrow::json::writer::LineDelimited>(&mut self.out);
-                for batch in renamed(result) {
-                    writer.write(&batch?)?;
+        if self.format == Format::Table {
+            table::write(&mut self.out, rows, self.limits, begins)?;
+            return Ok(self.out.flush()?);
+        }
+        // Nothing is written before the first rows are there: a query that fails until then leaves nothing.
+        let first = rows.next().transpose().map_err(|error| Failure::Query(error, 0))?;
+        begins();
+        let mut writer = RowWriter::new(&mut self.out, self.format, &rows)?;
+        let (mut written, mut flushed) = (0, None::<Instant>);
+        for batch in first.map(Ok).into_iter().chain(rows) {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) => {
+                    writer.flush()?;
+                    return Err(Failure::Query(error, written));
                 }
-                writer.finish()?;
-            }
-            Format::Arrow => {
-                let mut writer = arrow::ipc::writer::StreamWriter::try_new(&mut self.out, &distinct(result))?;
-                for batch in renamed(result) {
-                    writer.write(&batch?)?;
-                }
-                writer.finish()?;
-            }
-            Format::Parquet => {
-                let written = Written::new(distinct(result));
-                let (schema, options) = (written.schema().clone(), written.options()?);
-                let mut writer = ArrowWriter::try_new_with_options(&mut self.out, schema, options)?;
-                for batch in renamed(result) {
-                    writer.write(&written.batch(batch?)?)?;
-                }
-                writer.close()?;
+            };
+            written += batch.num_rows();
+            writer.write(batch)?;
+            if flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_INTERVAL) {
+                writer.flush()?;
+                flushed = Some(Instant::now());
             }
         }
+        writer.finish()?;
         Ok(self.out.flush()?)
     }
 
@@ -138,23 +136,4 @@ impl<W: Write + Send> Printer<W> {
     pub(crate) fn done(&mut self, text: &str) -> Result<(), Failure> {
         if self.format == Format::Table && !text.is_empty() { self.text(text) } else { Ok(()) }
     }
-}
-
-/// The schema with a number behind names that repeat: readers of these formats look columns up by name.
-fn distinct(result: &QueryResult) -> SchemaRef {
-    let schema = result.schema();
-    let fields = schema.fields().iter().zip(unique_names(result.names()));
-    Arc::new(Schema::new(
-        fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect::<Vec<_>>(),
-    ))
-}
-
-fn renamed(result: &QueryResult) -> impl Iterator<Item = Result<RecordBatch, Failure>> + '_ {
-    let schema = distinct(result);
-    result.batches().map(move |batch| {
-        let batch = batch?;
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let columns = batch.columns().to_vec();
-        Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
-    })
 }

@@ -4,69 +4,111 @@ use std::io::Write;
 
 use arrow::array::RecordBatch;
 use tessera_ops::scan::display::Texts;
-use tessera_session::QueryResult;
+use tessera_session::{Error, ResultStream};
 use unicode_width::UnicodeWidthStr;
 
 use super::Failure;
 
-/// Values wider than this are cut where the number of rows is limited too.
-const CELL_WIDTH_MAX: usize = 80;
+/// Columns are as wide as their widest value in so many rows; wider ones that come later stand out.
+const WIDTH_ROWS: usize = 10_000;
+/// How much of a result is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableLimits {
+    /// The most rows.
+    pub(crate) rows_max: usize,
+    /// Values that are wider are cut.
+    pub(crate) cell_width_max: usize,
+    /// How to see more rows.
+    pub(crate) hint: &'static str,
+}
 
-pub(super) fn write(out: &mut impl Write, result: &QueryResult, rows_max: usize) -> Result<(), Failure> {
-    let names: Vec<String> = result.names().iter().map(|name| printable(name)).collect();
-    let numbers: Vec<bool> =
-        result.schema().fields().iter().map(|field| field.data_type().is_numeric()).collect();
-    let rows = cells(result, rows_max)?;
+impl Default for TableLimits {
+    fn default() -> Self {
+        TableLimits { rows_max: usize::MAX, cell_width_max: usize::MAX, hint: "" }
+    }
+}
+
+/// The cells of a row.
+type Row = Vec<String>;
+
+/// Writes the rows that are shown; `begins` is called before the first byte.
+pub(super) fn write(
+    out: &mut impl Write,
+    mut stream: ResultStream,
+    limits: TableLimits,
+    begins: impl Fn(),
+) -> Result<(), Failure> {
+    let names: Vec<String> = stream.names().iter().map(|name| printable(name)).collect();
+    let right: Vec<bool> =
+        stream.schema().fields().iter().map(|field| field.data_type().is_numeric()).collect();
+    // One row more than is shown tells whether there are more.
+    let most = limits.rows_max.saturating_add(1);
+    let mut rows: Vec<Row> = Vec::new();
+    while rows.len() < most.min(WIDTH_ROWS) {
+        let Some(batch) = stream.next() else { break };
+        let batch = batch.map_err(|error| Failure::Query(error, 0))?;
+        let left = most - rows.len();
+        add_cells(&mut rows, &batch, left, limits.cell_width_max)?;
+    }
+    begins();
     let width = |column: usize| {
-        let widths = rows.iter().map(|row| row[column].width());
-        widths.chain([names[column].width()]).max().unwrap_or(0)
+        let shown = rows.iter().take(limits.rows_max);
+        shown.map(|row| row[column].width()).chain([names[column].width()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..names.len()).map(width).collect();
     let mut text = String::new();
     line(&mut text, &names, &widths, &vec![false; names.len()]);
-    let rules: Vec<String> = widths.iter().map(|width| "-".repeat(width + 2)).collect();
-    text.push_str(&rules.join("+"));
+    text.push_str(&widths.iter().map(|width| "-".repeat(width + 2)).collect::<Vec<_>>().join("+"));
     text.push('\n');
-    for row in &rows {
-        line(&mut text, row, &widths, &numbers);
-    }
-    let count = result.row_count();
-    let plural = if count == 1 { "row" } else { "rows" };
-    if rows.len() < count {
-        text.push_str(&format!("({count} {plural}, the first {} shown; .rows all shows all)\n", rows.len()));
-    } else {
-        text.push_str(&format!("({count} {plural})\n"));
-    }
-    Ok(out.write_all(text.as_bytes())?)
-}
-
-fn cells(result: &QueryResult, rows_max: usize) -> Result<Vec<Vec<String>>, Failure> {
-    let mut rows = Vec::new();
-    for batch in result.batches() {
-        let batch: RecordBatch = batch?;
-        let columns = batch.columns().iter().map(Texts::new).collect::<Result<Vec<_>, _>>()?;
-        for row in 0..batch.num_rows() {
-            if rows.len() == rows_max {
-                return Ok(rows);
+    let mut written = 0;
+    while written <= limits.rows_max {
+        for row in rows.drain(..) {
+            if written < limits.rows_max {
+                line(&mut text, &row, &widths, &right);
             }
-            let mut values = Vec::with_capacity(columns.len());
-            for column in &columns {
-                let mut value = String::new();
-                if !column.is_null(row) {
-                    column.append(row, &mut value)?;
-                    value = printable(&value);
-                    if rows_max < usize::MAX {
-                        cut(&mut value);
-                    }
-                } else {
-                    value.push_str("NULL");
-                }
-                values.push(value);
+            written += 1;
+        }
+        out.write_all(text.as_bytes())?;
+        text.clear();
+        match stream.next() {
+            None => break,
+            Some(Ok(batch)) => add_cells(&mut rows, &batch, most - written, limits.cell_width_max)?,
+            Some(Err(error)) => {
+                out.flush()?;
+                return Err(Failure::Query(error, written));
             }
-            rows.push(values);
         }
     }
-    Ok(rows)
+    let note = match (written > limits.rows_max, written) {
+        (true, _) => format!("(the first {} rows; {})", limits.rows_max, limits.hint),
+        (false, 1) => "(1 row)".to_string(),
+        (false, count) => format!("({count} rows)"),
+    };
+    Ok(writeln!(out, "{note}")?)
+}
+
+/// Adds the first rows of a batch.
+fn add_cells(
+    rows: &mut Vec<Row>,
+    batch: &RecordBatch,
+    rows_max: usize,
+    width_max: usize,
+) -> Result<(), Error> {
+    let columns = batch.columns().iter().map(Texts::new).collect::<Result<Vec<_>, _>>()?;
+    for row in 0..batch.num_rows().min(rows_max) {
+        let cell = |column: &Texts<'_>| -> Result<String, Error> {
+            if column.is_null(row) {
+                return Ok("NULL".to_string());
+            }
+            let mut value = String::new();
+            column.append(row, &mut value)?;
+            value = printable(&value);
+            cut(&mut value, width_max);
+            Ok(value)
+        };
+        rows.push(columns.iter().map(cell).collect::<Result<_, _>>()?);
+    }
+    Ok(())
 }
 
 /// Control characters would break the table, or the terminal.
@@ -80,8 +122,8 @@ fn printable(text: &str) -> String {
     }
 }
 
-fn cut(text: &mut String) {
-    if let Some((at, _)) = text.char_indices().nth(CELL_WIDTH_MAX) {
+fn cut(text: &mut String, width_max: usize) {
+    if let Some((at, _)) = text.char_indices().nth(width_max) {
         text.truncate(at);
         text.push('…');
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tessera_encodings::Chunk;
 use tessera_ops::orchestration::Runtime;
-use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{Collected, Context, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun};
 use tessera_plan::Node;
 use tessera_types::{Error, Result};
@@ -61,7 +60,6 @@ impl SourceRun for LocalRun {
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         let tuple = self.tuples[morsel].clone().compact()?;
-        let collected = self.nested.run_parallel(tuple, &self.context)?;
-        Ok(Box::new(ChunksReader::new(collected.chunks, self.context.chunk_rows())))
+        self.nested.stream(tuple, &self.context)
     }
 }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use tessera_encodings::Chunk;
 use tessera_exec::{InShare, Sent};
 use tessera_ops::orchestration::{Runtime, to_send};
-use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{Collected, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, Step};
 use tessera_plan::{Node, Plan, text};
-use tessera_types::{Error, Result};
+use tessera_types::{Code, Error, Result};
 
 use crate::link::{Link, Outcome, Reply, Request, StepId};
 use crate::roles::Roles;
@@ -94,19 +93,39 @@ struct ExecutorReader {
 
 enum State {
     New,
+    /// The plan runs here; its result is read.
+    Running(Box<dyn Reader>),
     /// The plan has run here, and maybe not yet everywhere.
-    Ending(Arc<Reply>, Result<Collected>),
-    Reading(ChunksReader),
+    Ending(Arc<Reply>, Result<()>),
+    Ended,
 }
 
 impl Reader for ExecutorReader {
     fn step(&mut self) -> Result<Step> {
         loop {
-            match std::mem::replace(&mut self.state, State::New) {
-                State::New => {
-                    let ran = self.run_nested();
-                    self.state = State::Ending(self.lowered.link.end(), ran);
-                }
+            match std::mem::replace(&mut self.state, State::Ended) {
+                State::New => match self.begin() {
+                    Ok(running) => self.state = State::Running(running),
+                    Err(error) => self.end(Err(error)),
+                },
+                State::Running(mut running) => match running.step() {
+                    Ok(Step::Done) => {
+                        drop(running);
+                        self.end(Ok(()));
+                    }
+                    Err(error) => {
+                        drop(running);
+                        self.end(Err(error));
+                    }
+                    Ok(step) => {
+                        self.state = State::Running(running);
+                        match step {
+                            // The result is the first rank's.
+                            Step::HasOutput(_) if self.lowered.link.rank() > 0 => {}
+                            step => return Ok(step),
+                        }
+                    }
+                },
                 State::Ending(reply, ran) => {
                     if !reply.token().is_ready() {
                         let token = reply.token();
@@ -116,21 +135,16 @@ impl Reader for ExecutorReader {
                     if let Outcome::Ended(figures) = reply.take()? {
                         figures.iter().try_for_each(|figures| self.lowered.nested.add_figures(figures))?;
                     }
-                    let chunks = if self.lowered.link.rank() == 0 { ran?.chunks } else { Vec::new() };
-                    self.state = State::Reading(ChunksReader::new(chunks, self.run.context.chunk_rows()));
+                    ran?;
                 }
-                State::Reading(mut reader) => {
-                    let step = reader.step();
-                    self.state = State::Reading(reader);
-                    return step;
-                }
+                State::Ended => return Ok(Step::Done),
             }
         }
     }
 }
 
 impl ExecutorReader {
-    fn run_nested(&self) -> Result<Collected> {
+    fn begin(&self) -> Result<Box<dyn Reader>> {
         let Lowered { link, nested, plan, steps, roles } = &self.lowered;
         let query = self.run.context.clone();
         if link.rank() == 0 {
@@ -145,12 +159,27 @@ impl ExecutorReader {
         link.request(Request::Budget(query.clone()));
         let (share, ends) = (roles.share(link.rank()), link.clone());
         let context = InShare::context(query, share, move || ends.check());
-        let ran = nested.run_parallel(Chunk::unit(), &context);
+        nested.stream(Chunk::unit(), &context)
+    }
+
+    /// The plan has run here, or it never will.
+    fn end(&mut self, ran: Result<()>) {
+        let Lowered { link, nested, .. } = &self.lowered;
         match &ran {
             Err(error) => link.request(Request::Failed(error.clone())),
-            Ok(_) if link.rank() > 0 => link.request(Request::Figures(nested.figures())),
-            Ok(_) => {}
+            Ok(()) if link.rank() > 0 => link.request(Request::Figures(nested.figures())),
+            Ok(()) => {}
         }
-        ran
+        self.state = State::Ending(link.end(), ran);
+    }
+}
+
+impl Drop for ExecutorReader {
+    /// Ends the plan on all ranks where its result is not read to the end.
+    fn drop(&mut self) {
+        if let State::Running(running) = std::mem::replace(&mut self.state, State::Ended) {
+            drop(running);
+            self.end(Err(Error::new(Code::Cancelled, "the result was not read to its end")));
+        }
     }
 }

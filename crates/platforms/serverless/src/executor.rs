@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
@@ -62,7 +61,7 @@ impl SourceRun for ExecutorRun {
 
     fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
         let (lowered, task, run) = (self.lowered.clone(), self.task.clone(), self.run.clone());
-        Ok(Box::new(ExecutorReader { lowered, task, run, writing: None }))
+        Ok(Box::new(ExecutorReader { lowered, task, run, state: State::New }))
     }
 }
 
@@ -70,7 +69,15 @@ struct ExecutorReader {
     lowered: Lowered,
     task: Arc<Task>,
     run: Run,
-    writing: Option<Writing>,
+    state: State,
+}
+
+enum State {
+    New,
+    /// The plan runs here; the first worker encodes its result.
+    Running(Box<dyn Reader>, Encoder),
+    Writing(Writing),
+    Ended,
 }
 
 /// The result on its way to the store.
@@ -78,48 +85,82 @@ type Writing = (Token, Arc<Mutex<Option<Result<bool>>>>);
 
 impl Reader for ExecutorReader {
     fn step(&mut self) -> Result<Step> {
-        if self.writing.is_none() {
-            let (order, ends) = (&self.task.order, self.task.clone());
-            let share = Share { index: order.index, count: order.workers };
-            let context = InShare::context(self.run.context.clone(), share, move || ends.stop.check());
-            let collected = self.lowered.nested.run_parallel(Chunk::unit(), &context)?;
-            *lock(&self.task.figures) = Some(self.lowered.nested.figures());
-            if self.task.order.index > 0 {
-                return Ok(Step::Done);
+        loop {
+            match &mut self.state {
+                State::New => self.state = State::Running(self.begin()?, Encoder::new(&self.lowered.tuple)?),
+                State::Running(running, encoder) => match running.step()? {
+                    Step::HasOutput(chunk) if self.task.order.index == 0 => encoder.add(&chunk)?,
+                    Step::HasOutput(_) => {}
+                    Step::Done => self.state = self.ran()?,
+                    other => return Ok(other),
+                },
+                State::Writing((token, done)) => {
+                    if !token.is_ready() {
+                        return Ok(Step::Blocked(token.clone()));
+                    }
+                    let written = lock(done).take().unwrap_or(Ok(true));
+                    self.state = State::Ended;
+                    written?;
+                }
+                State::Ended => return Ok(Step::Done),
             }
-            let bytes = encode(&collected, &self.lowered.tuple)?;
-            let writing: Writing = Default::default();
-            let (token, done) = writing.clone();
-            let task = self.task.clone();
-            self.task.io.spawn(async move {
-                *lock(&done) = Some(task.space.put_new(RESULT, bytes.into()).await);
-                token.set_ready();
-            });
-            self.writing = Some(writing);
-        }
-        match &self.writing {
-            Some((token, _)) if !token.is_ready() => Ok(Step::Blocked(token.clone())),
-            Some((_, done)) => lock(done).take().unwrap_or(Ok(true)).map(|_| Step::Done),
-            None => Ok(Step::Done),
         }
     }
 }
 
-fn schema(tuple: &Tuple) -> Result<SchemaRef> {
-    Ok(Arc::new(tuple.arrow_schema()?))
+impl ExecutorReader {
+    fn begin(&self) -> Result<Box<dyn Reader>> {
+        let (order, ends) = (&self.task.order, self.task.clone());
+        let share = Share { index: order.index, count: order.workers };
+        let context = InShare::context(self.run.context.clone(), share, move || ends.stop.check());
+        self.lowered.nested.stream(Chunk::unit(), &context)
+    }
+
+    /// The plan has run: the first worker writes its result.
+    fn ran(&mut self) -> Result<State> {
+        let State::Running(running, encoder) = std::mem::replace(&mut self.state, State::Ended) else {
+            return Ok(State::Ended);
+        };
+        drop(running);
+        *lock(&self.task.figures) = Some(self.lowered.nested.figures());
+        if self.task.order.index > 0 {
+            return Ok(State::Ended);
+        }
+        let bytes = encoder.finish()?;
+        let writing: Writing = Default::default();
+        let (token, done) = writing.clone();
+        let task = self.task.clone();
+        self.task.io.spawn(async move {
+            *lock(&done) = Some(task.space.put_new(RESULT, bytes.into()).await);
+            token.set_ready();
+        });
+        Ok(State::Writing(writing))
+    }
 }
 
 /// The result as an Arrow stream, which is what the driver passes on.
-fn encode(collected: &Collected, tuple: &Tuple) -> Result<Vec<u8>> {
-    let schema = schema(tuple)?;
-    let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
-    for chunk in collected.chunks.iter().filter(|chunk| !chunk.is_empty()) {
-        // A stream would carry all of the buffers that views refer to.
-        let columns = chunk.to_batch(tuple)?.columns().iter().map(own_strings).collect();
-        writer.write(&RecordBatch::try_new(schema.clone(), columns)?)?;
+struct Encoder {
+    tuple: Tuple,
+    writer: StreamWriter<Vec<u8>>,
+}
+
+impl Encoder {
+    fn new(tuple: &Tuple) -> Result<Self> {
+        let schema = tuple.arrow_schema()?;
+        Ok(Encoder { tuple: tuple.clone(), writer: StreamWriter::try_new(Vec::new(), &schema)? })
     }
-    writer.finish()?;
-    Ok(writer.into_inner()?)
+
+    fn add(&mut self, chunk: &Chunk) -> Result<()> {
+        // A stream would carry all of the buffers that views refer to.
+        let batch = chunk.to_batch(&self.tuple)?;
+        let columns = batch.columns().iter().map(own_strings).collect();
+        Ok(self.writer.write(&RecordBatch::try_new(batch.schema(), columns)?)?)
+    }
+
+    fn finish(mut self) -> Result<Vec<u8>> {
+        self.writer.finish()?;
+        Ok(self.writer.into_inner()?)
+    }
 }
 
 /// The chunks of a result.

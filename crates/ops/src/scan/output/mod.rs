@@ -3,8 +3,6 @@
 //!
 //! Memory: what waits for its turn, counted; who is too far ahead waits.
 
-mod in_order;
-
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,9 +13,9 @@ use tessera_encodings::Chunk;
 use tessera_plan::{Edge, Inputs, Node};
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
 
-pub(crate) use self::in_order::InOrder;
 use crate::context::{Output, Reservation, Run, Token, lock};
 use crate::describe;
+use crate::in_order::InOrder;
 use crate::operator::{Collected, Finish, Sink, SinkRun, SinkWorker, Task, downcast_workers};
 use crate::stream_util::DeferredSource;
 

@@ -18,8 +18,9 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
 
 use super::intervals::Written;
+use crate::in_order::InOrder;
 use crate::operator::{Lowering, Operator, SubOperator};
-use crate::scan::output::{self, Encoder, FileSink, FileWriter, Group, Held, InOrder, Part, Watched};
+use crate::scan::output::{self, Encoder, FileSink, FileWriter, Group, Held, Part, Watched};
 use crate::{Reservation, Run, lock};
 
 /// A row group ends with the tuples that reach either: so many are usual, and more would have to be held by each worker.

@@ -8,7 +8,7 @@ use crate::lock;
 
 /// Parts of pieces with the positions 0, 1, 2, …: each is taken once, after all parts before it.
 #[derive(Debug)]
-pub(crate) struct InOrder<T> {
+pub struct InOrder<T> {
     state: Mutex<State<T>>,
 }
 
@@ -42,7 +42,7 @@ impl<T> Default for InOrder<T> {
 
 impl<T> InOrder<T> {
     /// Another part of the piece at this position, of so many bytes.
-    pub(crate) fn put(&self, position: u64, part: T, bytes: usize) {
+    pub fn put(&self, position: u64, part: T, bytes: usize) {
         let mut state = self.lock();
         state.bytes += bytes;
         let piece = state.piece(position);
@@ -51,12 +51,12 @@ impl<T> InOrder<T> {
     }
 
     /// The piece has no more parts.
-    pub(crate) fn end(&self, position: u64) {
+    pub fn end(&self, position: u64) {
         self.lock().piece(position).is_whole = true;
     }
 
     /// Has all parts that are next dealt with, if there are any and nobody is at those before; to be asked again after that.
-    pub(crate) fn next<R>(&self, deal: impl FnOnce(Vec<T>) -> R) -> Option<R> {
+    pub fn next<R>(&self, deal: impl FnOnce(Vec<T>) -> R) -> Option<R> {
         let dealt = deal(self.take()?);
         self.done();
         Some(dealt)
@@ -94,13 +94,13 @@ impl<T> InOrder<T> {
     }
 
     /// Whether nothing is left.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.lock().pieces.is_empty()
     }
 
     /// What to wait for before more parts of this piece are put, where more than so many bytes are there already: that it is the next
     /// one, and what was taken has been dealt with.
-    pub(crate) fn blocked(&self, position: u64, bytes_max: usize) -> Option<Token> {
+    pub fn blocked(&self, position: u64, bytes_max: usize) -> Option<Token> {
         let mut state = self.lock();
         let is_next = position <= state.next && !state.is_taken;
         if is_next || state.bytes <= bytes_max {

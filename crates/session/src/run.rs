@@ -1,0 +1,115 @@
+//! Runs plans: memory is asked for, the program is made, and a plan that has run out of memory is tried as one that needs less.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tessera_exec::{Engine, Governor, Memory, Platform, Program, Query, QueryRun};
+use tessera_files::ScratchFile;
+use tessera_ops::code::Compiler;
+use tessera_ops::{Collected, Registry, Scratch};
+use tessera_plan::Plan;
+use tessera_types::{Code, Error, Result};
+
+use crate::cancel::{Cancel, Stopped};
+use crate::settings::Values;
+use crate::storage::Storage;
+
+/// What plans need of a session to run; a result that is read later keeps it.
+#[derive(Debug, Clone)]
+pub(crate) struct Runner {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) platform: Arc<dyn Platform>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) storage: Storage,
+    pub(crate) cancel: Cancel,
+    pub(crate) values: Values,
+}
+
+/// A plan that can run, let into the process's memory.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) program: Arc<Program>,
+    pub(crate) query: Arc<Query>,
+    pub(crate) governor: Arc<Governor>,
+    pub(crate) compiler: Option<Arc<dyn Compiler>>,
+    pub(crate) planned_at: Instant,
+}
+
+/// A plan that has run, and its result.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) ready: Ready,
+    pub(crate) collected: Arc<Collected>,
+}
+
+impl Runner {
+    /// Runs a plan to its end on the platform; once more where it has run out of memory and the platform knows a plan that needs
+    /// less. What the first has written is not visible. Gives the plan that has run, too.
+    pub(crate) fn run_here(&self, plan: &Plan) -> Result<(Plan, Ran)> {
+        let first = self.for_platform(plan)?;
+        match self.run(&first) {
+            Err(error) if error.code() == Code::Limit => match self.frugal(plan)? {
+                Some(frugal) => self.run(&frugal).map(|ran| (frugal, ran)),
+                None => Err(error),
+            },
+            ran => ran.map(|ran| (first, ran)),
+        }
+    }
+
+    pub(crate) fn run(&self, plan: &Plan) -> Result<Ran> {
+        let ready = self.prepare(plan)?;
+        let collected = self.engine.run(&ready.program, ready.query.clone());
+        let collected = collected.map_err(|error| self.stopped(&ready, error))?;
+        Ok(Ran { ready, collected })
+    }
+
+    /// Starts a plan whose result is read while it comes.
+    pub(crate) fn start(&self, plan: &Plan) -> Result<(Ready, QueryRun)> {
+        let ready = self.prepare(plan)?;
+        let run = self.engine.start(&ready.program, ready.query.clone())?;
+        Ok((ready, run))
+    }
+
+    /// The plan for the platform.
+    pub(crate) fn for_platform(&self, plan: &Plan) -> Result<Plan> {
+        self.platform.pass(plan, self.registry.catalogue(), self.values.planning.rules)
+    }
+
+    /// The plan for the platform that needs less memory, where there is one.
+    pub(crate) fn frugal(&self, plan: &Plan) -> Result<Option<Plan>> {
+        self.platform.frugal_pass(plan, self.registry.catalogue(), self.values.planning.rules)
+    }
+
+    fn prepare(&self, plan: &Plan) -> Result<Ready> {
+        let waits = || self.cancel.set(|running| running.waiting = true);
+        let admitted = self.memory.admit(self.values.memory_bytes, &self.cancel.interrupt, waits)?;
+        self.cancel.set(|running| running.waiting = false);
+        let governor = Governor::within(self.values.memory_bytes, admitted);
+        let settings = self.query_settings(self.values.chunk_rows);
+        let compiler = settings.compiler.clone();
+        let query = Query::new(settings, &governor);
+        self.storage.prepare(plan)?;
+        let program = Program::lower(plan, &self.registry)?;
+        self.cancel.interrupt.check()?;
+        self.cancel.set(|running| running.program = Some(program.clone()));
+        Ok(Ready { program, query, governor, compiler, planned_at: Instant::now() })
+    }
+
+    /// Notes how a run came to an end before its time.
+    pub(crate) fn stopped(&self, ready: &Ready, error: Error) -> Error {
+        let last = ready.program.last_job().unwrap_or_default();
+        let stopped = Stopped { held_bytes: ready.governor.used_bytes(), last };
+        self.cancel.set(|running| running.stopped = Some(stopped));
+        error
+    }
+
+    pub(crate) fn query_settings(&self, chunk_rows: usize) -> tessera_exec::Settings {
+        let (opener, creator) = (self.storage.opener(), self.storage.creator());
+        let directory = self.values.temp_directory.clone();
+        let scratch = move || Ok(Arc::new(ScratchFile::create(&directory)?) as Arc<dyn Scratch>);
+        let interrupt = self.cancel.interrupt.clone();
+        let (scratch, compiler) = (Some(Arc::new(scratch) as _), self.values.compiler());
+        tessera_exec::Settings { chunk_rows, interrupt, opener, creator, scratch, compiler }
+    }
+}
