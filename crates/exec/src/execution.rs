@@ -357,6 +357,11 @@ impl Execution {
         longest: &mut Option<(NodeId, Duration)>,
     ) -> Result<()> {
         let (chain_run, sink_run) = self.chain(pipeline, lane.chain)?;
+        // A lane that has waited for its source may find that the sink is full now.
+        if let Some(token) = sink.blocked().filter(|token| !token.is_ready()) {
+            lock(&self.state).pipelines[pipeline].park_for_sink(token, lane, sink);
+            return Ok(());
+        }
         let stopped = || self.failed.load(Ordering::Relaxed);
         let (shared, started) = (lock(&self.wake).upgrade(), Instant::now());
         let yields = || shared.as_ref().is_some_and(|shared| shared.crowded()) && started.elapsed() >= SLICE;
@@ -388,10 +393,7 @@ impl Execution {
                 pipeline.parked.push((token, lane, sink));
             }
             Driven::Parked(token) => pipeline.parked.push((token, lane, sink)),
-            Driven::SinkParked(token) => {
-                pipeline.sink_waits = Some(token.clone());
-                pipeline.parked.push((token, lane, sink));
-            }
+            Driven::SinkParked(token) => pipeline.park_for_sink(token, lane, sink),
         }
         pipeline.satisfied |= sink_run.satisfied();
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tessera_ops::code::Compiler;
-use tessera_ops::{Context, Output, RangeReader, Reader, Scratch, Share, SourceRun};
+use tessera_ops::{Context, Output, Place, RangeReader, Reader, Scratch, Share, SourceRun};
 use tessera_types::Result;
 
 /// What else can end a query's part in this process; fails when it has.
@@ -37,12 +37,12 @@ impl std::fmt::Debug for InShare {
 }
 
 impl Context for InShare {
-    fn grow(&self, bytes: usize) -> Result<()> {
-        self.query.grow(bytes)
+    fn grow(&self, place: Place, bytes: usize) -> Result<()> {
+        self.query.grow(place, bytes)
     }
 
-    fn shrink(&self, bytes: usize) {
-        self.query.shrink(bytes);
+    fn shrink(&self, place: Place, bytes: usize) {
+        self.query.shrink(place, bytes);
     }
 
     fn check(&self) -> Result<()> {

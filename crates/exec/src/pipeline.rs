@@ -123,6 +123,12 @@ impl PipelineState {
         Some(Job::Task { pipeline: index, task })
     }
 
+    /// A lane goes on when its sink has room again; until then there is no use in more morsels.
+    pub(crate) fn park_for_sink(&mut self, token: Token, lane: Lane, sink: Box<dyn SinkWorker>) {
+        self.sink_waits = Some(token.clone());
+        self.parked.push((token, lane, sink));
+    }
+
     pub(crate) fn find_morsel(&mut self, index: usize, worker: usize, parked_max: usize) -> Option<Job> {
         if let Some(ready) = self.parked.iter().position(|(token, ..)| token.is_ready()) {
             let (_, lane, sink) = self.parked.swap_remove(ready);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tessera_encodings::{CHUNK_ROWS, CHUNK_ROWS_MAX};
 use tessera_ops::code::Compiler;
-use tessera_ops::{Context, Interrupt, Output, RangeReader, Scratch};
+use tessera_ops::{Context, Interrupt, Output, Place, RangeReader, Scratch};
 use tessera_types::{Code, Error, Result};
 
 use crate::admission::Admitted;
@@ -36,6 +36,9 @@ pub struct Governor {
     limit_bytes: usize,
     used_bytes: AtomicUsize,
     peak_bytes: AtomicUsize,
+    /// On devices, which no budget limits.
+    device_bytes: AtomicUsize,
+    device_peak_bytes: AtomicUsize,
     admitted: Option<Admitted>,
 }
 
@@ -51,8 +54,15 @@ impl Governor {
     }
 
     fn with(limit_bytes: usize, admitted: Option<Admitted>) -> Arc<Self> {
-        let (used_bytes, peak_bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Arc::new(Governor { limit_bytes, used_bytes, peak_bytes, admitted })
+        let zero = || AtomicUsize::new(0);
+        Arc::new(Governor {
+            limit_bytes,
+            used_bytes: zero(),
+            peak_bytes: zero(),
+            device_bytes: zero(),
+            device_peak_bytes: zero(),
+            admitted,
+        })
     }
 
     /// No limit.
@@ -68,6 +78,16 @@ impl Governor {
     /// The most bytes that were in use at once.
     pub fn peak_bytes(&self) -> usize {
         self.peak_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that were in use on devices at once.
+    pub fn device_peak_bytes(&self) -> usize {
+        self.device_peak_bytes.load(Ordering::Relaxed)
+    }
+
+    fn grow_on_device(&self, bytes: usize) {
+        let before = self.device_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.device_peak_bytes.fetch_max(before.saturating_add(bytes), Ordering::Relaxed);
     }
 
     pub(crate) fn grow(&self, bytes: usize) -> Result<()> {
@@ -221,12 +241,23 @@ impl Query {
 }
 
 impl Context for Query {
-    fn grow(&self, bytes: usize) -> Result<()> {
-        self.governor.grow(bytes)
+    fn grow(&self, place: Place, bytes: usize) -> Result<()> {
+        match place {
+            Place::Host => self.governor.grow(bytes),
+            Place::Device => {
+                self.governor.grow_on_device(bytes);
+                Ok(())
+            }
+        }
     }
 
-    fn shrink(&self, bytes: usize) {
-        self.governor.shrink(bytes);
+    fn shrink(&self, place: Place, bytes: usize) {
+        match place {
+            Place::Host => self.governor.shrink(bytes),
+            Place::Device => {
+                self.governor.device_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            }
+        }
     }
 
     fn check(&self) -> Result<()> {

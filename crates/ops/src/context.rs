@@ -18,16 +18,26 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Where memory is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The memory of the process, which the query's budget limits.
+    #[default]
+    Host,
+    /// Buffers on a device, which the device's size limits.
+    Device,
+}
+
 /// What the engine offers to a query; implemented by `exec`.
 pub trait Context: Send + Sync + std::fmt::Debug {
-    /// Counts `bytes` more against the query's memory budget.
+    /// Counts `bytes` more that the query holds in a place; those of the host against its memory budget.
     ///
     /// # Errors
     /// The budget is exhausted; nothing was counted.
-    fn grow(&self, bytes: usize) -> Result<()>;
+    fn grow(&self, place: Place, bytes: usize) -> Result<()>;
 
     /// Gives bytes back.
-    fn shrink(&self, bytes: usize);
+    fn shrink(&self, place: Place, bytes: usize);
 
     /// Fails when the query has been cancelled. To be asked at least once per chunk and in long loops.
     fn check(&self) -> Result<()>;
@@ -344,13 +354,19 @@ impl Drop for Counted {
 #[derive(Debug)]
 pub struct Reservation {
     context: Arc<dyn Context>,
+    place: Place,
     bytes: usize,
 }
 
 impl Reservation {
-    /// Holds nothing yet.
+    /// Holds nothing yet, and later memory of the host.
     pub fn new(context: Arc<dyn Context>) -> Self {
-        Reservation { context, bytes: 0 }
+        Reservation::on(Place::Host, context)
+    }
+
+    /// Holds nothing yet, and later memory of this place.
+    pub fn on(place: Place, context: Arc<dyn Context>) -> Self {
+        Reservation { context, place, bytes: 0 }
     }
 
     /// Holds `bytes` from now on, more or less than before.
@@ -359,9 +375,9 @@ impl Reservation {
     /// The budget is exhausted; what was held before is still held.
     pub fn resize(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.bytes {
-            self.context.grow(bytes - self.bytes)?;
+            self.context.grow(self.place, bytes - self.bytes)?;
         } else {
-            self.context.shrink(self.bytes - bytes);
+            self.context.shrink(self.place, self.bytes - bytes);
         }
         self.bytes = bytes;
         Ok(())
@@ -385,6 +401,6 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.context.shrink(self.bytes);
+        self.context.shrink(self.place, self.bytes);
     }
 }

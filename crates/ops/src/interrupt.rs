@@ -118,7 +118,7 @@ pub fn within<T>(context: &Arc<dyn Context>, job: impl FnOnce() -> T) -> T {
 }
 
 /// The query that the thread works for.
-pub(crate) fn work() -> Option<Arc<dyn Context>> {
+pub fn work() -> Option<Arc<dyn Context>> {
     WORK.with_borrow(Clone::clone)
 }
 

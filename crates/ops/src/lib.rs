@@ -33,7 +33,8 @@ mod testing;
 
 pub use byte_queue::ByteQueue;
 pub use context::{
-    Context, Counters, Output, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic, lock,
+    Context, Counters, Output, Place, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic,
+    lock,
 };
 pub use in_order::InOrder;
 pub use interrupt::Interrupt;

@@ -21,7 +21,7 @@ use crate::operator::{
     StreamRun, StreamWorker, SubOperator, stream_workers,
 };
 use crate::stream_util::{ChunksReader, collected_source};
-use crate::{Context, RangeReader, Registry, Run, Scratch};
+use crate::{Context, Place, RangeReader, Registry, Run, Scratch};
 
 /// Chunk sizes and numbers of workers that every sub-operator is tested with.
 pub(crate) const SETTINGS: [(usize, usize); 6] = [(1, 1), (7, 1), (7, 3), (8192, 1), (8192, 4), (65_536, 2)];
@@ -76,7 +76,7 @@ impl TestContext {
 }
 
 impl Context for TestContext {
-    fn grow(&self, bytes: usize) -> Result<()> {
+    fn grow(&self, _place: Place, bytes: usize) -> Result<()> {
         let used = self.used.fetch_add(bytes, Ordering::SeqCst) + bytes;
         if used > self.budget {
             self.shrink(bytes);
@@ -85,7 +85,7 @@ impl Context for TestContext {
         Ok(())
     }
 
-    fn shrink(&self, bytes: usize) {
+    fn shrink(&self, _place: Place, bytes: usize) {
         let before = self.used.fetch_sub(bytes, Ordering::SeqCst);
         assert!(before >= bytes, "more memory given back than was held");
     }
@@ -239,7 +239,7 @@ impl TestPlan {
         let plan = self.plan(root);
         let verified = verify(&plan, self.registry.catalogue())?;
         let compiled = compile(&plan, &verified, &self.registry)?;
-        let collected = compiled.run_parallel(Chunk::unit(), &context)?;
+        let collected = compiled.execute(Chunk::unit(), &context, context.workers())?;
         for chunk in &collected.chunks {
             assert!(chunk.rows() <= context.chunk_rows(), "a chunk of {} tuples", chunk.rows());
         }

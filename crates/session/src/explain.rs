@@ -18,6 +18,7 @@ pub(crate) struct Summary {
     pub(crate) threads: usize,
     pub(crate) pipelines: usize,
     pub(crate) memory_peak_bytes: usize,
+    pub(crate) device_memory_peak_bytes: usize,
     pub(crate) stores: Totals,
     /// Pieces of code that were compiled, and how long that took.
     pub(crate) compiling: (usize, Duration),
@@ -35,7 +36,11 @@ impl Summary {
             self.threads,
             self.pipelines
         );
-        let _ = writeln!(out, "-- memory: {} at most", bytes(self.memory_peak_bytes as u64));
+        let _ = write!(out, "-- memory: {} at most", bytes(self.memory_peak_bytes as u64));
+        let _ = match self.device_memory_peak_bytes {
+            0 => writeln!(out),
+            peak => writeln!(out, ", {} on the device", bytes(peak as u64)),
+        };
         if self.stores != Totals::default() {
             let Totals { requests, bytes: read, busy, scanned_bytes, selected_bytes, .. } = self.stores;
             let _ = writeln!(
@@ -207,6 +212,7 @@ pub(crate) fn json(plan: &Plan, measured: Option<(&Profile, &Summary)>) -> Strin
         object.insert("execution_ms".to_string(), milliseconds(summary.execution));
         object.insert("threads".to_string(), summary.threads.into());
         object.insert("memory_peak_bytes".to_string(), summary.memory_peak_bytes.into());
+        object.insert("device_memory_peak_bytes".to_string(), summary.device_memory_peak_bytes.into());
         object.insert("store_requests".to_string(), summary.stores.requests.into());
         object.insert("store_bytes".to_string(), summary.stores.bytes.into());
         object.insert("store_scanned_bytes".to_string(), summary.stores.scanned_bytes.into());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tessera_encodings::CHUNK_ROWS;
 use tessera_ops::interrupt::within;
-use tessera_ops::{Context, Interrupt, RangeReader};
+use tessera_ops::{Context, Interrupt, Place, RangeReader};
 use tessera_types::{Error, Result};
 
 /// What the constants of a statement are computed in: there are no files, and what they hold is limited by itself.
@@ -15,11 +15,11 @@ struct Planning {
 }
 
 impl Context for Planning {
-    fn grow(&self, _bytes: usize) -> Result<()> {
+    fn grow(&self, _place: Place, _bytes: usize) -> Result<()> {
         Ok(())
     }
 
-    fn shrink(&self, _bytes: usize) {}
+    fn shrink(&self, _place: Place, _bytes: usize) {}
 
     fn check(&self) -> Result<()> {
         self.interrupt.check()

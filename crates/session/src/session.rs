@@ -556,6 +556,7 @@ impl Session {
                 threads: self.engine.workers(),
                 pipelines: ran.ready.program.pipeline_count(),
                 memory_peak_bytes: ran.ready.governor.peak_bytes(),
+                device_memory_peak_bytes: ran.ready.governor.device_peak_bytes(),
                 stores: self.storage.spent(),
                 compiling: ran.ready.compiler.map(|compiler| compiler.spent()).unwrap_or_default(),
             };

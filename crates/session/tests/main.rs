@@ -19,6 +19,7 @@ mod select;
 #[path = "../../storage/objects/tests/server/mod.rs"]
 mod server;
 mod sql;
+mod streams;
 mod texts;
 mod thresholds;
 #[cfg(feature = "llvm")]

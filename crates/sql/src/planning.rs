@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tessera_encodings::Chunk;
-use tessera_ops::{Context, RangeReader, Run};
+use tessera_ops::{Context, Place, RangeReader, Run};
 use tessera_types::{Error, Result, Tuple};
 
 /// A run in which expressions are evaluated while planning.
@@ -22,11 +22,11 @@ pub(crate) fn planning() -> Run {
 struct Planning;
 
 impl Context for Planning {
-    fn grow(&self, _bytes: usize) -> Result<()> {
+    fn grow(&self, _place: Place, _bytes: usize) -> Result<()> {
         Ok(())
     }
 
-    fn shrink(&self, _bytes: usize) {}
+    fn shrink(&self, _place: Place, _bytes: usize) {}
 
     fn check(&self) -> Result<()> {
         Ok(())

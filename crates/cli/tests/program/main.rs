@@ -7,5 +7,6 @@ mod copy;
 mod exit_codes;
 mod explain;
 mod formats;
+mod results;
 mod streams;
 mod support;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use tessera_ops::code::{InputCode, Machine, RawInput, Select, StateCode, StepCode, Update, UpdateCode};
+use tessera_ops::{Place, Reservation, interrupt};
 use tessera_types::{Error, Result};
 
 use super::{Grid, Offloaded, SCRATCHPAD_BYTES, Session};
@@ -138,6 +139,14 @@ impl<'a> Image<'a> {
         if self.bytes > device.size() {
             return Ok(None);
         }
+        let _held = match interrupt::work() {
+            Some(query) => {
+                let mut held = Reservation::on(Place::Device, query);
+                held.grow(self.bytes)?;
+                Some(held)
+            }
+            None => None,
+        };
         self.copy(device)?;
         device.launch(kernel, grid)?;
         let mut bytes = vec![0; results.len()];

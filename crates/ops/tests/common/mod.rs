@@ -11,7 +11,7 @@ use arrow::compute::concat_batches;
 
 use tessera_encodings::Chunk;
 use tessera_ops::{
-    Context, Counters, Lowering, Operator, Output, RangeReader, Run, SinkRun, SourceRun, Step,
+    Context, Counters, Lowering, Operator, Output, Place, RangeReader, Run, SinkRun, SourceRun, Step,
 };
 use tessera_plan::{Edge, Inputs, Node, Order, Params, Traits, Value};
 use tessera_types::{Result, Tuple};
@@ -24,12 +24,12 @@ pub(crate) struct FileContext {
 }
 
 impl Context for FileContext {
-    fn grow(&self, bytes: usize) -> Result<()> {
+    fn grow(&self, _place: Place, bytes: usize) -> Result<()> {
         self.held.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
 
-    fn shrink(&self, bytes: usize) {
+    fn shrink(&self, _place: Place, bytes: usize) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 

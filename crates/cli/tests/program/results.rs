@@ -1,0 +1,67 @@
+//! Rows that are printed while their query runs.
+
+use std::io::{BufRead, BufReader, Read};
+use std::time::{Duration, Instant};
+
+use crate::support::{program, run};
+
+/// More rows than anyone waits for.
+const ENDLESS: &str = "select a.x, b.x as y, c.x as z from generate_series(1, 10000) as a(x), \
+                       generate_series(1, 10000) as b(x), generate_series(1, 10000) as c(x)";
+/// The 1,500,001st value cannot be computed.
+const DAMAGED: &str = "select 1 / (1500000 - a.x * 1000 - b.x) as n from generate_series(0, 1999) as a(x), \
+                       generate_series(0, 999) as b(x)";
+
+#[test]
+fn a_reader_that_has_enough_ends_the_query() {
+    for format in ["csv", "json", "table", "arrow"] {
+        let since = Instant::now();
+        let mut child = program(&["--memory", "64MB", "--format", format, "-c", ENDLESS]).spawn().unwrap();
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        match format {
+            "arrow" => reader.read_exact(&mut [0; 1000]).unwrap(),
+            _ => assert!(reader.read_line(&mut String::new()).unwrap() > 0),
+        }
+        drop(reader);
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{format}");
+        assert!(since.elapsed() < Duration::from_secs(20), "{format}");
+    }
+}
+
+#[test]
+fn an_error_after_rows_says_that_the_result_is_incomplete() {
+    for format in ["csv", "json", "table"] {
+        let ran =
+            run(&["--threads", "1", "--memory", "2MB", "--format", format, "-c", DAMAGED, "-c", "select 7"]);
+        assert_eq!(ran.code, Some(1), "{format}");
+        let lines: Vec<&str> = ran.err.lines().collect();
+        assert!(lines[0].starts_with("error: division by zero"), "{format}: {}", ran.err);
+        assert!(lines[1].starts_with("the result is incomplete: the error came after "), "{}", ran.err);
+        assert!(ran.out.lines().count() > 100, "{format}");
+        assert!(!ran.out.contains('7'), "the next statement must not run");
+    }
+}
+
+#[test]
+fn an_error_before_the_first_row_leaves_nothing() {
+    for format in ["csv", "json", "table", "arrow", "parquet"] {
+        let ran =
+            run(&["--format", format, "-c", "select 1 / (x - 1) as n from generate_series(1, 3) as g(x)"]);
+        assert!(ran.out.is_empty() && ran.bytes.is_empty(), "{format}: {}", ran.out);
+        assert!(ran.error().contains("division by zero"));
+    }
+}
+
+#[test]
+fn rows_come_before_the_query_ends() {
+    // The second row takes for ever.
+    let sql = "select 1 as n union all select count(*) from generate_series(1, 100000) as a(x), \
+               generate_series(1, 100000) as b(x) where a.x + b.x < 0";
+    let mut child = program(&["--threads", "2", "--format", "csv", "-c", sql]).spawn().unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut lines = [String::new(), String::new()];
+    lines.iter_mut().for_each(|line| drop(reader.read_line(line).unwrap()));
+    assert_eq!(lines, ["n\n", "1\n"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

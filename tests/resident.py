@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Anonymous memory of whole statements at a small budget, as the system counts it (RssAnon), above that of an idle session.
+
+    tests/resident.py --tessera T --memory 64MB DIRECTORY QUERY.sql…   # each statement file over a database
+    tests/resident.py --tessera T --memory 64MB --slt tests/sql/*.slt  # each record of the scripts
+
+A statement may hold its budget, 64 MiB that no budget counts (code, stacks, planning), and two chunks for each worker and
+column. Ends with `N within, N above` and exit code 1 if any is above.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+UNCOUNTED_BYTES = 64 << 20
+CHUNK_ROWS, VALUE_BYTES = 8192, 16
+SAMPLE_S = 0.004
+UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+@dataclass
+class Peak:
+    """The most anonymous memory of a run, and how the run ended."""
+
+    bytes: int
+    seconds: float
+    code: int
+    error: str
+
+
+def size_of(text: str) -> int:
+    return int(text[:-2]) * UNITS[text[-2:].upper()]
+
+
+def anonymous(pid: int) -> int:
+    try:
+        found = re.search(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found.group(1)) << 10 if found else 0
+
+
+def peak_of(command: list[str], limit_s: float) -> Peak:
+    """Runs a command and looks at its memory all the time."""
+    started, peak = time.monotonic(), 0
+    with tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors) as process:
+            while process.poll() is None:
+                peak = max(peak, anonymous(process.pid))
+                if time.monotonic() - started > limit_s:
+                    process.kill()
+                time.sleep(SAMPLE_S)
+        errors.seek(0)
+        said = errors.read().decode(errors="replace")
+    return Peak(peak, time.monotonic() - started, process.returncode, said.strip().splitlines()[0][:150] if said.strip() else "")
+
+
+def statements(script: Path) -> list[str]:
+    """The statements of a script of records, each after those before it that set something up."""
+    setup, found = [], []
+    for block in re.split(r"\n\s*\n", script.read_text()):
+        lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+        if not lines or not lines[0].startswith(("query", "statement")):
+            continue
+        sql = "\n".join(lines[1:]).split("\n----")[0].rstrip(";")
+        if lines[0].startswith("statement ok"):
+            setup.append(sql)
+        else:
+            found.append(";\n".join([*setup, sql]))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tessera", required=True)
+    parser.add_argument("--memory", default="64MB")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--limit-s", type=float, default=120)
+    parser.add_argument("--columns", type=int, default=20, help="columns of the widest chunk, for the bound")
+    parser.add_argument("--slt", action="store_true", help="the files are scripts of records")
+    parser.add_argument("paths", nargs="+", type=Path, help="a database and statements, or scripts of records")
+    options = parser.parse_args()
+    base = [options.tessera, *([] if options.slt else [str(options.paths[0])]), "--memory", options.memory]
+    base += ["--threads", str(options.threads), "--format", "csv"]
+    # Idle: what is left when a small statement has run.
+    idle = max(peak_of([*base, "-c", "select 1"], 60).bytes for _ in range(3))
+    bound = size_of(options.memory) + UNCOUNTED_BYTES + 2 * options.threads * options.columns * CHUNK_ROWS * VALUE_BYTES
+    print(f"idle {idle >> 20} MiB, bound {bound >> 20} MiB above it")
+    if options.slt:
+        cases = [(f"{path.stem}:{i}", ["-c", sql]) for path in options.paths for i, sql in enumerate(statements(path))]
+    else:
+        cases = [(path.stem, ["-f", str(path)]) for path in options.paths[1:]]
+    above = 0
+    for name, arguments in cases:
+        peak = peak_of([*base, *arguments], options.limit_s)
+        over = peak.bytes - idle > bound
+        above += over
+        if not options.slt or over:
+            mark = "ABOVE" if over else ""
+            print(f"{name}: {(peak.bytes - idle) >> 20} MiB, {peak.seconds:.2f} s, code {peak.code} {peak.error} {mark}", flush=True)
+    print(f"{len(cases) - above} within, {above} above")
+    sys.exit(above > 0)
+
+
+if __name__ == "__main__":
+    main()
