@@ -9,6 +9,7 @@ use tessera_encodings::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, Column, concat_chunks
 use tessera_types::{Error, Result};
 
 use crate::Token;
+use crate::expression::growth::in_piece;
 use crate::lock;
 use crate::operator::{Collected, Reader, SourceRun, Step, StreamRun, StreamWorker};
 
@@ -20,6 +21,11 @@ pub const MORSEL_CHUNKS: usize = 16;
 pub trait Transform: Send + Sync + Debug {
     /// The output for a chunk; an empty one is dropped.
     fn apply(&self, chunk: Chunk) -> Result<Chunk>;
+
+    /// Of how many tuples at once, where the output for a whole chunk would take too much memory.
+    fn piece_rows(&self, _chunk: &Chunk) -> Option<usize> {
+        None
+    }
 
     /// As [`StreamRun::passes_lying`].
     fn passes_lying(&self) -> bool {
@@ -46,12 +52,14 @@ struct TransformRun {
 struct TransformWorker {
     transform: Arc<dyn Transform>,
     packer: Packer,
+    /// The rest of a chunk that is transformed in pieces of so many tuples.
+    rest: Option<(Chunk, usize)>,
 }
 
 impl StreamRun for TransformRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
         let packer = Packer::new(self.pack_rows.unwrap_or(0));
-        Ok(Box::new(TransformWorker { transform: self.transform.clone(), packer }))
+        Ok(Box::new(TransformWorker { transform: self.transform.clone(), packer, rest: None }))
     }
 
     fn passes_lying(&self) -> bool {
@@ -61,11 +69,27 @@ impl StreamRun for TransformRun {
 
 impl StreamWorker for TransformWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        self.packer.push(self.transform.apply(chunk)?)
+        match self.transform.piece_rows(&chunk) {
+            None => self.packer.push(self.transform.apply(chunk)?),
+            Some(piece) => {
+                self.rest = Some((chunk, piece));
+                Ok(())
+            }
+        }
     }
 
     fn step(&mut self) -> Result<Step> {
-        Ok(self.packer.pop().map_or(Step::NeedInput, Step::HasOutput))
+        loop {
+            if let Some(chunk) = self.packer.pop() {
+                return Ok(Step::HasOutput(chunk));
+            }
+            let Some((chunk, piece)) = self.rest.take() else { return Ok(Step::NeedInput) };
+            let taken = piece.min(chunk.rows());
+            if taken < chunk.rows() {
+                self.rest = Some((chunk.slice(taken, chunk.rows() - taken), piece));
+            }
+            self.packer.push(in_piece(|| self.transform.apply(chunk.slice(0, taken)))?)?;
+        }
     }
 
     fn end(&mut self) -> Result<()> {

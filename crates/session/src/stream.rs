@@ -61,6 +61,8 @@ enum Source {
 struct Running {
     /// None between two tries.
     run: Option<(QueryRun, Ready)>,
+    /// What the last run was, where it has failed.
+    failed: Option<Ready>,
     runner: Runner,
     /// The plan before the platform's pass, while rows may still come of another run.
     plan: Option<Plan>,
@@ -117,7 +119,8 @@ impl ResultStream {
         let (ready, run) = runner.start(for_platform)?;
         let columns = columns(ready.program.tuple())?;
         runner.cancel.interrupt.pause();
-        let running = Running { run: Some((run, ready)), runner, plan, _registered: registered, _open: open };
+        let run = Some((run, ready));
+        let running = Running { run, failed: None, runner, plan, _registered: registered, _open: open };
         Ok(ResultStream { columns, source: Source::Running(Box::new(running)), started })
     }
 
@@ -192,7 +195,15 @@ impl Running {
         }
         self.plan = None;
         self.runner.cancel.interrupt.pause();
-        next
+        self.noted(next)
+    }
+
+    /// A result that is kept for those who ask how the run ended, when all that it held was given back.
+    fn noted<T>(&mut self, ran: Result<T>) -> Result<T> {
+        match (ran, self.failed.take()) {
+            (Err(error), Some(ready)) => Err(self.runner.stopped(&ready, error)),
+            (ran, _) => ran,
+        }
     }
 
     fn step(&mut self) -> Result<Option<Chunk>> {
@@ -203,9 +214,9 @@ impl Running {
                 Ok(next)
             }
             Err(error) => {
-                // What it held is given back before anyone hears of it.
                 drop(run);
-                Err(self.runner.stopped(&ready, error))
+                self.failed = Some(ready);
+                Err(error)
             }
         }
     }
@@ -226,7 +237,8 @@ impl Running {
     fn collect(&mut self) -> Result<Vec<Chunk>> {
         self.runner.cancel.interrupt.resume();
         let collected = self.collect_once();
-        if self.starts_anew(&collected)? { self.collect_once() } else { collected }
+        let collected = if self.starts_anew(&collected)? { self.collect_once() } else { collected };
+        self.noted(collected)
     }
 
     fn collect_once(&mut self) -> Result<Vec<Chunk>> {

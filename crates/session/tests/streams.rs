@@ -97,7 +97,7 @@ fn results_larger_than_the_budget_stream_through_it() {
     set(&mut session, "memory", "8MB");
     assert_eq!(session.execute(MANY).unwrap_err().code(), Code::Limit);
     let (rows, error) = count(session.query(MANY).unwrap());
-    assert_eq!((rows, error), (2_000_000, None));
+    assert!(rows == 2_000_000 && error.is_none(), "{rows}: {error:?}");
     // Sorted, they leave memory, and come out of the merge.
     let sorted = session.query(&format!("{MANY} order by n")).unwrap();
     let mut next = 0;
@@ -115,12 +115,12 @@ fn results_larger_than_the_budget_stream_through_it() {
 fn errors_come_after_the_rows_before_them() {
     let mut session = session(1);
     set(&mut session, "memory", "2MB");
-    let sql = "select 1 / (1500000 - a.x * 1000 - b.x) as n from generate_series(0, 1999) as a(x), \
+    let sql = "select 1 / (1999999 - a.x * 1000 - b.x) as n from generate_series(0, 1999) as a(x), \
                generate_series(0, 999) as b(x)";
     let (rows, error) = count(session.query(sql).unwrap());
     let error = error.unwrap();
     assert_eq!(error.sql_state().as_str(), "22012");
-    assert!(rows > 0 && rows < 1_500_001, "{rows}");
+    assert!(rows > 0 && rows < 2_000_000, "{rows}");
     assert_eq!(count(session.query("select 1").unwrap()).0, 1);
 }
 

@@ -71,6 +71,10 @@ impl Transform for MapRun {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
         self.projection.apply(&chunk)
     }
+
+    fn piece_rows(&self, chunk: &Chunk) -> Option<usize> {
+        self.projection.piece_rows(chunk)
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use tessera_plan::{Expr, Functions};
 use tessera_types::{Field, Item, Result, Tuple};
 
 use crate::Run;
+use crate::expression::growth::{grows_in, piece_rows};
 use crate::expression::{Bound, Computation, Library, is_written_null};
 
 /// The most sub-expressions that are shared between the fields of one map.
@@ -24,6 +25,8 @@ pub(crate) struct Projector {
     /// Shared expressions, each over the used fields and those before it.
     shared: Vec<Bound>,
     outputs: Vec<Output<Bound>>,
+    /// Whether values may be far longer than those of the fields.
+    grows: bool,
 }
 
 #[derive(Debug)]
@@ -36,6 +39,8 @@ enum Output<T> {
 /// The same in one run.
 #[derive(Debug)]
 pub(crate) struct Projection {
+    /// Where values may be far longer than those of the fields.
+    run: Option<Run>,
     used: Vec<usize>,
     shared: Vec<Computation>,
     outputs: Vec<Output<Computation>>,
@@ -63,6 +68,7 @@ impl Projector {
             shared.push(bound);
         }
         let scope = Tuple::new(fields);
+        let grows = shared.iter().any(Bound::grows) || exprs.iter().any(grows_in);
         let output = |expr: &Expr| match expr {
             Expr::Field(name) if scope.index_of(name).is_some() => {
                 Ok(Output::Passed(scope.index_of(name).unwrap_or_default()))
@@ -70,7 +76,7 @@ impl Projector {
             _ => Ok(Output::Computed(Bound::new(expr, &scope, parameters, library)?)),
         };
         let outputs = exprs.iter().map(output).collect::<Result<Vec<_>>>()?;
-        Ok(Projector { used, shared, outputs })
+        Ok(Projector { used, shared, outputs, grows })
     }
 
     /// As a run has it.
@@ -80,6 +86,7 @@ impl Projector {
             Output::Computed(bound) => Output::Computed(Computation::start(bound, run)),
         };
         Projection {
+            run: self.grows.then(|| run.clone()),
             used: self.used.clone(),
             shared: self.shared.iter().map(|bound| Computation::start(bound, run)).collect(),
             outputs: self.outputs.iter().map(output).collect(),
@@ -88,6 +95,12 @@ impl Projector {
 }
 
 impl Projection {
+    /// Of how many tuples at once the fields are to be computed, where that is less than the whole chunk.
+    pub(crate) fn piece_rows(&self, chunk: &Chunk) -> Option<usize> {
+        let run = self.run.as_ref()?;
+        piece_rows(chunk, run, |sample| self.apply(sample).map(|_| ()))
+    }
+
     /// The fields computed from a chunk. The selection stays where every field is passed on; otherwise the tuples
     /// that count are gathered once, so that no expression sees the others.
     pub(crate) fn apply(&self, chunk: &Chunk) -> Result<Chunk> {

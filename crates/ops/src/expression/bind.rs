@@ -48,6 +48,8 @@ pub(crate) struct Node {
     pub(crate) nullable: bool,
     /// Whether a value can make it fail.
     pub(crate) raises: bool,
+    /// Whether it is a call on constants whose value may be too long to be computed before it is wanted.
+    pub(crate) is_long: bool,
     /// Rough cost of a value with everything below.
     pub(crate) cost: u32,
     pub(crate) reads: Reads,
@@ -77,6 +79,7 @@ impl Node {
             atom,
             nullable,
             raises: false,
+            is_long: false,
             cost: 0,
             reads: Reads::Nothing,
             dictionaries: Mutex::default(),
@@ -285,14 +288,13 @@ impl Binder<'_> {
         if resolved.volatile {
             node.reads = Reads::Many;
         }
-        let long = match &node.kind {
+        node.is_long = match &node.kind {
             Kind::Call { args, .. } if args.iter().all(|arg| arg.constant().is_some()) => {
                 may_be_long(function, args)
             }
             _ => false,
         };
-        let node = node.over(resolved.cost);
-        Ok(if long { node } else { folded(node) })
+        Ok(folded(node.over(resolved.cost)))
     }
 }
 

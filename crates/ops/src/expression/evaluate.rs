@@ -12,6 +12,7 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::{Code, Error, Result};
 
 use super::bind::{Kind, Node, Reads};
+use super::growth::note;
 use super::kernel::Argument;
 use super::logic;
 
@@ -137,10 +138,12 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
                 true => columns.iter().map(spread).collect::<Result<Vec<_>>>()?,
                 false => columns.into_iter().map(|c| argument(c, constant)).collect::<Result<Vec<_>>>()?,
             };
-            match constant {
-                true => Ok(Column::Constant(kernel.call(&args, 1)?, view.rows)),
-                false => Ok(Column::Plain(kernel.call(&args, view.rows)?)),
-            }
+            let column = match constant {
+                true => Column::Constant(kernel.call(&args, 1)?, view.rows),
+                false => Column::Plain(kernel.call(&args, view.rows)?),
+            };
+            note(&column);
+            Ok(column)
         }
         Kind::And(list) => logic::connective(list, view, false),
         Kind::Or(list) => logic::connective(list, view, true),

@@ -18,7 +18,10 @@ pub(crate) const FOLDED_BYTES_MAX: u128 = 64 << 10;
 
 /// The node as a constant, if all its operands are constants and it does not fail.
 pub(crate) fn folded(node: Node) -> Node {
-    if node.reads != Reads::Nothing || matches!(node.kind, Kind::Constant(_) | Kind::Parameter(_)) {
+    if node.is_long
+        || node.reads != Reads::Nothing
+        || matches!(node.kind, Kind::Constant(_) | Kind::Parameter(_))
+    {
         return node;
     }
     let mut constant = true;

@@ -1,19 +1,31 @@
 //! Functions whose value may be far longer than their arguments: how long, before they are called.
 //!
-//! The binder does not fold a call whose value would be long, and the evaluator asks the query's budget for it first.
+//! The binder does not fold a call whose value would be long, and the evaluator asks the query's budget for it first. Where
+//! the values of a whole chunk would be too long together, its tuples are taken in pieces: a few of them are tried first.
 
-use arrow::array::ArrayRef;
-use tessera_plan::Scalar;
-use tessera_types::{Atom, Result};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, UInt32Array};
+use tessera_encodings::{Chunk, Column};
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, Code, Result};
 
 use super::kernel::Argument;
 use super::scalar::array_value;
 use super::texts::pad::CHARACTERS_MAX;
+use crate::Run;
 use crate::context::Reservation;
 use crate::interrupt;
 
 /// Values up to this size are not asked for.
 const SMALL_BYTES: u128 = 1 << 20;
+/// Tuples that are tried.
+const SAMPLE_ROWS: usize = 16;
+/// What the functions of a piece give, about: this part of the budget, between these bounds.
+const PIECE_SHARE: usize = 32;
+const PIECE_BYTES_MIN: usize = 256 << 10;
+const PIECE_BYTES_MAX: usize = 8 << 20;
 const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
 
 /// Whether a function is one of those.
@@ -21,8 +33,84 @@ pub(crate) fn grows(function: &str) -> bool {
     multiplies(function)
         || matches!(
             function,
-            "replace" | "regexp_replace" | "array_to_string" | "list_to_string" | "array_join" | "list_join"
+            "replace"
+                | "regexp_replace"
+                | "array_to_string"
+                | "list_to_string"
+                | "array_join"
+                | "list_join"
+                | "string_to_array"
+                | "string_to_list"
+                | "regexp_split_to_array"
+                | "regexp_matches"
+                | "format"
         )
+}
+
+/// Whether an expression calls one of those.
+pub(crate) fn grows_in(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |expr| found |= matches!(expr, Expr::Call { function, .. } if grows(function)));
+    found
+}
+
+thread_local! {
+    /// While tuples are tried: the bytes that calls have given.
+    static TRIED: Cell<Option<usize>> = const { Cell::new(None) };
+    /// Whether the thread is at a piece of a chunk.
+    static IN_PIECE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something for a piece, which is not cut again.
+pub(crate) fn in_piece<T>(work: impl FnOnce() -> T) -> T {
+    let before = IN_PIECE.replace(true);
+    let done = work();
+    IN_PIECE.set(before);
+    done
+}
+
+/// A call has given a column.
+pub(crate) fn note(column: &Column) {
+    if let Some(bytes) = TRIED.get() {
+        TRIED.set(Some(bytes.saturating_add(column.value_bytes())));
+    }
+}
+
+/// Of how many tuples at once expressions that grow are to be evaluated, where that is less than the whole chunk.
+pub(crate) fn piece_rows(chunk: &Chunk, run: &Run, evaluate: impl Fn(&Chunk) -> Result<()>) -> Option<usize> {
+    let rows = chunk.rows();
+    if rows < 2 || IN_PIECE.get() {
+        return None;
+    }
+    let piece_bytes = (run.context.memory_bytes() / PIECE_SHARE).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
+    // One first: a few may be too long already.
+    for sample_rows in [1, SAMPLE_ROWS.min(rows)] {
+        let sample = sample(chunk, sample_rows);
+        let before = TRIED.replace(Some(0));
+        let evaluated = in_piece(|| evaluate(&sample));
+        let bytes = TRIED.replace(before).unwrap_or(0) / sample_rows;
+        match evaluated {
+            Err(error) if error.code() == Code::Limit => return Some(1),
+            // What raises an error raises it again.
+            Err(_) => return None,
+            Ok(()) if bytes > piece_bytes / SAMPLE_ROWS => return Some((piece_bytes / bytes).max(1)),
+            Ok(()) if sample_rows > 1 && bytes * rows > piece_bytes => {
+                return Some((piece_bytes / bytes.max(1)).max(1));
+            }
+            Ok(()) => {}
+        }
+    }
+    None
+}
+
+/// So many tuples from all over a chunk.
+fn sample(chunk: &Chunk, count: usize) -> Chunk {
+    let (rows, stored) = (chunk.rows(), chunk.selection());
+    let position = |i: usize| {
+        let row = i * rows / count + rows / count / 2;
+        stored.map_or(row as u32, |selection| selection.values()[row])
+    };
+    chunk.clone().select(Arc::new(UInt32Array::from_iter_values((0..count).map(position))))
 }
 
 /// Whether a number among the arguments says how long the value is.

@@ -39,7 +39,7 @@ mod extremes;
 mod fold;
 mod foreign;
 pub(crate) mod format;
-mod growth;
+pub(crate) mod growth;
 mod in_set;
 mod kernel;
 mod library;
@@ -79,6 +79,8 @@ mod tests;
 
 use std::sync::{Arc, OnceLock};
 
+use arrow::array::Array;
+use arrow::compute::concat;
 use tessera_encodings::{Chunk, Column};
 use tessera_plan::Expr;
 use tessera_types::{Atom, Code, Error, Result, Tuple};
@@ -87,6 +89,7 @@ use crate::context::Run;
 
 use bind::{Binder, Kind, Node};
 use evaluate::{View, evaluate};
+use kernel::as_boolean;
 
 pub use arithmetic::Operation;
 pub(crate) use code::{Coder, Origin};
@@ -116,6 +119,8 @@ pub struct Bound {
     nodes: Arc<[Node]>,
     atom: Atom,
     nullable: bool,
+    /// Whether values on the way may be far longer than those of its fields.
+    grows: bool,
     /// What was asked of a compiler for it as a predicate, by the first run.
     asked: Arc<OnceLock<Option<Arc<AskedPredicate>>>>,
     /// The same for it as a value.
@@ -137,12 +142,19 @@ impl Bound {
             }
             _ => vec![node],
         };
-        Ok(Bound { nodes: nodes.into(), atom, nullable, asked: Arc::default(), computation: Arc::default() })
+        let (asked, computation) = (Arc::default(), Arc::default());
+        let grows = growth::grows_in(expr);
+        Ok(Bound { nodes: nodes.into(), atom, nullable, grows, asked, computation })
     }
 
     /// The type of its values, and whether they may be NULL.
     pub fn atom(&self) -> (&Atom, bool) {
         (&self.atom, self.nullable)
+    }
+
+    /// Whether values on the way may be far longer than those of its fields.
+    pub(crate) fn grows(&self) -> bool {
+        self.grows
     }
 
     /// Whether some value of its fields makes it fail.
@@ -161,6 +173,28 @@ impl Bound {
     /// A value that overflows, divides by zero or does not convert; but never for a tuple that does not count, that an
     /// earlier conjunct rejected, or whose CASE branch is not taken.
     pub fn evaluate(&self, chunk: &Chunk, run: &Run) -> Result<Column> {
+        match self.piece_rows(chunk, run) {
+            None => self.evaluate_at_once(chunk, run),
+            Some(piece) => {
+                let starts = (0..chunk.rows()).step_by(piece);
+                let values = starts.map(|start| {
+                    let piece = chunk.slice(start, piece.min(chunk.rows() - start));
+                    growth::in_piece(|| self.evaluate_at_once(&piece, run))?.plain()
+                });
+                let values = values.collect::<Result<Vec<_>>>()?;
+                let values: Vec<&dyn Array> = values.iter().map(|array| array.as_ref()).collect();
+                Ok(Column::Plain(concat(&values)?))
+            }
+        }
+    }
+
+    /// Of how many tuples at once it is to be evaluated, where that is less than the whole chunk.
+    pub(crate) fn piece_rows(&self, chunk: &Chunk, run: &Run) -> Option<usize> {
+        let evaluate = |sample: &Chunk| self.evaluate_at_once(sample, run).map(|_| ());
+        if self.grows { growth::piece_rows(chunk, run, evaluate) } else { None }
+    }
+
+    fn evaluate_at_once(&self, chunk: &Chunk, run: &Run) -> Result<Column> {
         let view = match chunk.selection() {
             None => View::all(chunk.stored(), chunk.rows_stored(), &run.parameters),
             Some(selection) => View::at(chunk.stored(), selection.as_ref().clone(), &run.parameters),
@@ -182,6 +216,12 @@ impl Bound {
                 format!("a predicate must be boolean, not {}", self.atom),
             ));
         }
-        select::select(&self.nodes, chunk, &run.parameters)
+        match self.piece_rows(&chunk, run) {
+            None => select::select(&self.nodes, chunk, &run.parameters),
+            Some(_) => {
+                let is_true = self.evaluate(&chunk, run)?.plain()?;
+                Ok(chunk.filter(as_boolean(&is_true)?))
+            }
+        }
     }
 }

@@ -9,6 +9,9 @@ use super::node::{add, with_fields};
 use super::{Level, Lowering, Made};
 use crate::relation::{Key, Name, Relation};
 
+/// More rows than these are sorted whole: what a sort holds can leave memory, what `top_k` holds cannot.
+const TOP_K_ROWS_MAX: u64 = 20_000;
+
 impl Lowering<'_> {
     pub(super) fn sort(
         &mut self,
@@ -43,7 +46,13 @@ impl Lowering<'_> {
                 let params = counted(Params::new(), offset, limit)?;
                 if params.is_empty() { made } else { add(level, "limit", &[made.id], params, tuple) }
             }
-            Some(_) => add(level, "top_k", &[made.id], counted(params, offset, limit)?, tuple),
+            Some(limit) if limit.saturating_add(offset) <= TOP_K_ROWS_MAX => {
+                add(level, "top_k", &[made.id], counted(params, offset, Some(limit))?, tuple)
+            }
+            Some(limit) => {
+                let sorted = add(level, "sort", &[made.id], params, tuple.clone());
+                add(level, "limit", &[sorted.id], counted(Params::new(), offset, Some(limit))?, tuple)
+            }
             None => add(level, "sort", &[made.id], params, tuple),
         };
         self.prune(level, made, needed)
