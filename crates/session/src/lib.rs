@@ -43,11 +43,8 @@ pub use config::{Config, MEMORY_BYTES_MIN, parse_size};
 pub use result::{QueryResult, StatementResult};
 pub use session::Session;
 pub use stack::with_big_stack;
-<<<<<<< HEAD
-pub use tessera_files::is_standard_output_closed;
-=======
 pub use stream::{ResultStream, StatementOutput};
->>>>>>> cc92ffb (results are read while their query runs: ByteQueue, QueryRun, ResultStream)
+pub use tessera_files::is_standard_output_closed;
 pub use tessera_jit::{Device, Tier};
 pub use tessera_objects::SmartStorage;
 pub use tessera_types::{Code, Error, Result, SqlState};

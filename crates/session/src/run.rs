@@ -45,14 +45,16 @@ pub(crate) struct Ran {
 
 impl Runner {
     /// Runs a plan to its end on the platform; once more where it has run out of memory and the platform knows a plan that needs
-    /// less. What the first has written is not visible. Gives the plan that has run, too.
+    /// less, unless what the first has written went to a stream. Gives the plan that has run, too.
     pub(crate) fn run_here(&self, plan: &Plan) -> Result<(Plan, Ran)> {
         let first = self.for_platform(plan)?;
         match self.run(&first) {
-            Err(error) if error.code() == Code::Limit => match self.frugal(plan)? {
-                Some(frugal) => self.run(&frugal).map(|ran| (frugal, ran)),
-                None => Err(error),
-            },
+            Err(error) if error.code() == Code::Limit && !self.storage.has_streamed() => {
+                match self.frugal(plan)? {
+                    Some(frugal) => self.run(&frugal).map(|ran| (frugal, ran)),
+                    None => Err(error),
+                }
+            }
             ran => ran.map(|ran| (first, ran)),
         }
     }

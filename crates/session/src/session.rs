@@ -32,12 +32,8 @@ use crate::run::{Ran, Runner};
 use crate::settings::{SETTINGS, Values};
 use crate::source::Sampler;
 use crate::stack::with_big_stack;
-<<<<<<< HEAD
 use crate::storage::{Storage, Streams};
-=======
-use crate::storage::Storage;
 use crate::stream::{Open, ResultStream, StatementOutput};
->>>>>>> cc92ffb (results are read while their query runs: ByteQueue, QueryRun, ResultStream)
 
 /// One user's tables, settings and statements.
 #[derive(Debug)]
@@ -269,17 +265,12 @@ impl Session {
             }
             Statement::Explain(explain) => self.explain(&explain, started).map(StatementOutput::Text),
             Statement::CopyTo(copy) => {
-<<<<<<< HEAD
-                let (_, ran) = self.run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
+                let (_, ran) = self.runner().run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
                 let rows = rows_written(&ran)?;
-                Ok(StatementResult::Done(match tessera_files::is_standard_output(&copy.path) {
+                Ok(StatementOutput::Done(match tessera_files::is_standard_output(&copy.path) {
                     true => String::new(),
                     false => format!("COPY {rows}"),
                 }))
-=======
-                let (_, ran) = self.runner().run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
-                Ok(StatementOutput::Done(format!("COPY {}", rows_written(&ran)?)))
->>>>>>> cc92ffb (results are read while their query runs: ByteQueue, QueryRun, ResultStream)
             }
             Statement::CreateExternalTable(create) => {
                 self.catalog.create_external(&create)?;
@@ -482,54 +473,6 @@ impl Session {
         })
     }
 
-<<<<<<< HEAD
-    /// Runs a plan on the platform; once more where it has run out of memory and the platform knows a plan that needs less, unless
-    /// what the first has written went to a stream. Gives the plan that has run, too.
-    fn run_here(&self, plan: &Plan) -> Result<(Plan, Ran)> {
-        let first = self.for_platform(plan)?;
-        match self.run(&first) {
-            Err(error) if error.code() == Code::Limit && !self.storage.has_streamed() => {
-                match self.platform.frugal_pass(plan, self.registry.catalogue(), self.rules())? {
-                    Some(frugal) => self.run(&frugal).map(|ran| (frugal, ran)),
-                    None => Err(error),
-                }
-            }
-            ran => ran.map(|ran| (first, ran)),
-        }
-    }
-
-    fn run(&self, plan: &Plan) -> Result<Ran> {
-        let waits = || self.cancel.set(|running| running.waiting = true);
-        let admitted = self.memory.admit(self.values.memory_bytes, &self.cancel.interrupt, waits)?;
-        self.cancel.set(|running| running.waiting = false);
-        let governor = Governor::within(self.values.memory_bytes, admitted);
-        let settings = self.query_settings(self.values.chunk_rows);
-        let compiler = settings.compiler.clone();
-        let query = Query::new(settings, &governor);
-        self.storage.prepare(plan)?;
-        let program = Program::lower(plan, &self.registry)?;
-        self.cancel.interrupt.check()?;
-        self.cancel.set(|running| running.program = Some(program.clone()));
-        let planned_at = Instant::now();
-        let collected = self.engine.run(&program, query).inspect_err(|_| {
-            let last = program.last_job().unwrap_or_default();
-            let stopped = Stopped { held_bytes: governor.used_bytes(), last };
-            self.cancel.set(|running| running.stopped = Some(stopped));
-        })?;
-        Ok(Ran { program, collected, governor, compiler, planned_at })
-    }
-
-    fn query_settings(&self, chunk_rows: usize) -> tessera_exec::Settings {
-        let (opener, creator) = (self.storage.opener(), self.storage.creator());
-        let directory = self.values.temp_directory.clone();
-        let scratch = move || Ok(Arc::new(ScratchFile::create(&directory)?) as Arc<dyn Scratch>);
-        let interrupt = self.cancel.interrupt.clone();
-        let (scratch, compiler) = (Some(Arc::new(scratch) as _), self.values.compiler());
-        tessera_exec::Settings { chunk_rows, interrupt, opener, creator, scratch, compiler }
-    }
-
-=======
->>>>>>> cc92ffb (results are read while their query runs: ByteQueue, QueryRun, ResultStream)
     fn explain(&self, explain: &Explain, started: Instant) -> Result<String> {
         let platform = match &explain.platform {
             Some(name) => Some(self.platform_called(name)?),
