@@ -3,8 +3,9 @@
 
     tests/resident.py --tessera T --memory 64MB DIRECTORY QUERY.sql…   # each statement file over a database
     tests/resident.py --tessera T --memory 64MB --slt tests/sql/*.slt  # each record of the scripts
+    tests/resident.py --tessera T --memory 32MB --cases DIRECTORY      # resident_cases.py, over TPC-H; every sub-operator has one
 
-A statement may hold its budget, 64 MiB that no budget counts (code, stacks, planning), and two chunks for each worker and
+A statement that needs more than its budget may fail, with an error that says so. It may hold its budget, 64 MiB that no budget counts (code, stacks, planning), and two chunks for each worker and
 column. Ends with `N within, N above` and exit code 1 if any is above.
 """
 
@@ -19,6 +20,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from resident_cases import ELSEWHERE, OF_PLATFORMS, PLAN_FILES, PLANS, STATEMENTS
+
+ROOT = Path(__file__).resolve().parent.parent
 UNCOUNTED_BYTES = 64 << 20
 CHUNK_ROWS, VALUE_BYTES = 8192, 16
 SAMPLE_S = 0.004
@@ -47,11 +51,11 @@ def anonymous(pid: int) -> int:
     return int(found.group(1)) << 10 if found else 0
 
 
-def peak_of(command: list[str], limit_s: float) -> Peak:
+def peak_of(command: list[str], limit_s: float, directory: Path | None = None) -> Peak:
     """Runs a command and looks at its memory all the time."""
     started, peak = time.monotonic(), 0
     with tempfile.TemporaryFile() as errors:
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors) as process:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, cwd=directory) as process:
             while process.poll() is None:
                 peak = max(peak, anonymous(process.pid))
                 if time.monotonic() - started > limit_s:
@@ -77,6 +81,23 @@ def statements(script: Path) -> list[str]:
     return found
 
 
+def plan_file(name: str) -> Path:
+    return ROOT / "plans" / f"{name}.plan"
+
+
+def check_operators(tessera: str, database: Path) -> None:
+    """Each sub-operator that the documentation lists is in the plan of a case, or says why not."""
+    explained = "".join(f"explain {sql};\n" for sql in STATEMENTS.values())
+    command = [tessera, str(database), "--format", "csv", "-f", "-"]
+    plans = subprocess.run(command, input=explained, capture_output=True, text=True, check=True).stdout
+    plans += "".join(PLANS.values()) + "".join(plan_file(name).read_text() for name in PLAN_FILES)
+    used = set(re.findall(r"= (\w+)\(", plans))
+    listed = set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "sub-operators.md").read_text(), re.MULTILINE))
+    missing = {name for name in listed - used - set(ELSEWHERE) if not name.startswith(OF_PLATFORMS)}
+    if missing:
+        sys.exit(f"no case in resident_cases.py runs {', '.join(sorted(missing))}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tessera", required=True)
@@ -85,22 +106,36 @@ def main() -> None:
     parser.add_argument("--limit-s", type=float, default=120)
     parser.add_argument("--columns", type=int, default=20, help="columns of the widest chunk, for the bound")
     parser.add_argument("--slt", action="store_true", help="the files are scripts of records")
+    parser.add_argument("--cases", action="store_true", help="the statements of resident_cases.py")
     parser.add_argument("paths", nargs="+", type=Path, help="a database and statements, or scripts of records")
     options = parser.parse_args()
-    base = [options.tessera, *([] if options.slt else [str(options.paths[0])]), "--memory", options.memory]
-    base += ["--threads", str(options.threads), "--format", "csv"]
+    base = [options.tessera, *([] if options.slt else [str(options.paths[0])])]
+    rest = ["--memory", options.memory, "--threads", str(options.threads), "--format", "csv"]
+    base += rest
     # Idle: what is left when a small statement has run.
     idle = max(peak_of([*base, "-c", "select 1"], 60).bytes for _ in range(3))
     bound = size_of(options.memory) + UNCOUNTED_BYTES + 2 * options.threads * options.columns * CHUNK_ROWS * VALUE_BYTES
     print(f"idle {idle >> 20} MiB, bound {bound >> 20} MiB above it")
     if options.slt:
         cases = [(f"{path.stem}:{i}", ["-c", sql]) for path in options.paths for i, sql in enumerate(statements(path))]
+    elif options.cases:
+        check_operators(options.tessera, options.paths[0])
+        cases = [(name, ["-c", sql]) for name, sql in STATEMENTS.items()]
+        plans = {name: plan_file(name).read_text() for name in PLAN_FILES} | PLANS
+        cases += [(f"plan {name}", plan) for name, plan in plans.items()]
     else:
         cases = [(path.stem, ["-f", str(path)]) for path in options.paths[1:]]
     above = 0
     for name, arguments in cases:
-        peak = peak_of([*base, *arguments], options.limit_s)
-        over = peak.bytes - idle > bound
+        if isinstance(arguments, str):
+            with tempfile.NamedTemporaryFile("w", suffix=".plan") as plan:
+                plan.write(arguments)
+                plan.flush()
+                command = [str(Path(options.tessera).resolve()), "run", plan.name, *rest]
+                peak = peak_of(command, options.limit_s, options.paths[0])
+        else:
+            peak = peak_of([*base, *arguments], options.limit_s)
+        over = peak.bytes - idle > bound or peak.code < 0 or "please report" in peak.error
         above += over
         if not options.slt or over:
             mark = "ABOVE" if over else ""

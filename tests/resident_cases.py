@@ -1,0 +1,87 @@
+"""Statements over TPC-H that hold, or would hold, far more than a small budget: one for each sub-operator, and one for each
+function whose value may be far longer than its arguments."""
+
+from __future__ import annotations
+
+LONG = "repeat(l_comment, 40)"
+
+STATEMENTS = {
+    # Sub-operators.
+    "values": "select count(*) from (values (1), (2)) as v(x), lineitem",
+    "sort": f"select max(length(t)) from (select {LONG} as t, l_comment from lineitem order by l_comment, l_orderkey offset 1) as s",
+    "sorted result": "select * from lineitem order by l_comment, l_orderkey",
+    "result": "select a.*, b.o_comment from lineitem a, orders b where b.o_orderkey < 10",
+    "long rows": f"select {LONG} as t, {LONG} || 'x' as u from lineitem",
+    "top_k": f"select {LONG} as t from lineitem order by l_comment desc limit 5",
+    "large limit": "select * from lineitem order by l_comment, l_orderkey limit 500000",
+    "limit": "select * from lineitem limit 400000 offset 100000",
+    "build": "select count(*) from lineitem a join lineitem b on a.l_orderkey = b.l_orderkey and a.l_comment <> b.l_comment",
+    "build_semi": "select count(*) from lineitem a where l_comment in (select o_comment from orders union all select l_comment from lineitem)",
+    "left": "select count(o_comment) from lineitem left join orders on l_comment = o_comment",
+    "full": "select count(*) from lineitem full join orders on l_comment = o_comment",
+    "nested_loop": "select count(*) from supplier a join customer b on a.s_name < b.c_name",
+    "cartesian_product": "select count(a.l_comment), count(b.s_name) from lineitem a, supplier b where b.s_suppkey < 20",
+    "semi_join_filter": "select sum(l_quantity) from lineitem, part where p_partkey = l_partkey and p_size = 3",
+    "reduce_by_key": "select count(*), max(n) from (select l_comment, l_orderkey, count(*) as n from lineitem group by 1, 2) as s",
+    "group_by": "select count(*) from (select l_comment, count(distinct l_suppkey) as n, max(l_shipmode) as m from lineitem group by 1) as s",
+    "reduce": "select count(distinct l_comment), count(*) from lineitem",
+    "union": "select count(*) from (select l_comment from lineitem union select o_comment from orders) as s",
+    "intersect": "select count(*) from (select l_orderkey, l_comment from lineitem intersect select l_orderkey, l_comment from lineitem) as s",
+    "unnest": "select count(*) from (select unnest(string_to_array(l_comment, ' ')) as w from lineitem) as s",
+    "unnest long lists": "select count(x) from (select unnest(range(l_orderkey % 5000)) as x from lineitem where l_orderkey < 20000) as s",
+    "nested_map": "select sum((select count(*) from supplier where s_suppkey < l_linenumber and s_name > l_comment limit 1)) from lineitem where l_orderkey < 300",
+    "loop": "with recursive r(n, t) as (select 1, 'x' union all select n + 1, t || t from r where n < 22) select max(length(t)) from r",
+    "random": "select count(*) from (select random() as x, l_comment from lineitem order by 1) as s",
+    # Functions.
+    "repeat": "select sum(length(repeat(l_comment, 2000))) from lineitem where l_orderkey < 60000",
+    "repeat a constant": "select length(repeat('x', 500000000))",
+    "lpad": "select sum(length(lpad(l_comment, 50000, 'ab'))) from lineitem where l_orderkey < 60000",
+    "rpad": "select sum(length(rpad(l_comment, 50000, 'ab'))) from lineitem where l_orderkey < 60000",
+    "replace": "select sum(length(replace(l_comment, 'e', repeat('x', 10000)))) from lineitem where l_orderkey < 60000",
+    "regexp_replace": "select sum(length(regexp_replace(l_comment, 'e', repeat('abc', 3000), 'g'))) from lineitem where l_orderkey < 60000",
+    "string_to_array": f"select sum(cardinality(string_to_array({LONG}, ' '))) from lineitem where l_orderkey < 300000",
+    "array_to_string": "select sum(length(array_to_string(string_to_array(l_comment, ' '), repeat('-', 5000)))) from lineitem where l_orderkey < 60000",
+    "array_fill": "select sum(cardinality(list_repeat(l_comment, 5000))) from lineitem where l_orderkey < 60000",
+    "range": "select sum(cardinality(range(l_orderkey % 50000))) from lineitem where l_orderkey < 100000",
+    "concat_ws": "select max(length(concat_ws(',', l_comment, repeat(l_comment, 500), repeat(l_comment, 500)))) from lineitem where l_orderkey < 200000",
+    "filter": "select count(*) from lineitem where length(repeat(l_comment, 2000)) > 10 and l_orderkey < 60000",
+    "case": "select max(case when length(repeat(l_comment, 500)) > 3 then repeat(l_comment, 600) end) from lineitem where l_orderkey < 60000",
+    "string_agg": "select length(string_agg(l_comment, ',')) from lineitem where l_orderkey < 100000",
+    "array_agg": "select count(*) from (select l_suppkey, array_agg(l_comment) as a from lineitem group by 1) as s where cardinality(a) > 3",
+    "percentile_cont": "select percentile_cont(0.5) within group (order by l_extendedprice) from lineitem",
+    "mode": "select mode() within group (order by l_comment) from lineitem",
+}
+
+LINEITEM = "%l = parquet_scan() {paths = ['lineitem.parquet'], columns = <l_orderkey: int64, l_comment: string>}"
+COUNT = "{aggregates = {n = {function = :count, args = []}}}"
+
+# Plans by hand, for what SQL does not need, run in the database.
+PLANS = {
+    "group_by": f"plan {{{LINEITEM} %g = group_by(%l) {{keys = [l_orderkey], into = tuples}} %c = reduce(%g) {COUNT} return %c}}",
+    "partition": f"plan {{{LINEITEM} %p = partition(%l) {{keys = [l_orderkey], bits = 4, shift = 0}} %c = reduce(%p) {COUNT} return %c}}",
+    "round_robin": f"plan {{{LINEITEM} %p = round_robin(%l) {{fan_out = 4}} %c = reduce(%p) {COUNT} return %c}}",
+    "remember": f"plan {{{LINEITEM} %r = remember(%l) %c = reduce(%r) {COUNT} return %c}}",
+    "parametrized_map": f"plan {{{LINEITEM} %o = values() {{columns = <x: int64>, rows = [[1]]}} "
+    f"%m = parametrized_map(%o, %l) {{exprs = {{t = l_orderkey + x, c = l_comment}}}} %c = reduce(%m) {COUNT} return %c}}",
+    "merge_join": f"plan {{{LINEITEM} %s = sort(%l) {{keys = [{{field = l_orderkey}}]}} "
+    f"%j = merge_join(%s, %s) {{left_keys = [l_orderkey], right_keys = [l_orderkey], join = :semi}} %c = reduce(%j) {COUNT} return %c}}",
+}
+# Files of plans/.
+PLAN_FILES = ["join-radix", "group-by-radix", "join-filtered"]
+
+# Sub-operators without a case, and why.
+ELSEWHERE = {
+    "parameter_lookup": "one tuple",
+    "projection": "passes columns on",
+    "executor": "holds what its plan gives: every statement",
+    "left": "a kind of join",
+    "full": "a kind of join",
+    "inner": "a kind of join",
+    "right": "a kind of join",
+    "semi": "a kind of join",
+    "mark": "a kind of join",
+    "single": "a kind of join",
+    "block_scan": "tables in memory are counted for the process: session's tests",
+}
+# Those of platforms are run by tests/mpi.py and tests/serverless.py.
+OF_PLATFORMS = ("mpi_", "object_", "select_", "arrow_", "exchange", "pack", "unpack", "router", "mem_move", "device_cross", "merge")
