@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tessera_encodings::Chunk;
 use tessera_types::{Error, Result, Tuple};
 
 use crate::code::Compiler;
+use crate::read_buffer::ReadBuffer;
 use crate::sideways::Sideways;
 
 /// What a mutex guards. A panic while it was held has become an error of its query, which is no concern of who comes next.
@@ -158,8 +158,12 @@ pub trait RangeReader: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Bytes of a range, or a token that becomes ready when they have come.
-    fn read(&self, range: Range<u64>) -> Result<Read>;
+    /// Bytes of a range, in the caller's buffer unless they lie elsewhere already (a store's are adopted), or a token that becomes
+    /// ready when they have come; the caller then asks again.
+    ///
+    /// # Errors
+    /// The range lies outside the file, or cannot be read.
+    fn read_into(&self, range: Range<u64>, buffer: ReadBuffer) -> Result<Read>;
 
     /// Says which ranges will be read next, in this order, so that all can be under way together. What is then not read is
     /// given up with the reader.
@@ -191,7 +195,7 @@ pub struct Traffic {
 #[derive(Debug)]
 pub enum Read {
     /// The bytes.
-    Bytes(Bytes),
+    Ready(ReadBuffer),
     /// Not there yet: ask again when the token is ready.
     Blocked(Token),
 }
@@ -326,8 +330,8 @@ impl RangeReader for Counted {
         self.reader.is_remote()
     }
 
-    fn read(&self, range: Range<u64>) -> Result<Read> {
-        self.reader.read(range)
+    fn read_into(&self, range: Range<u64>, buffer: ReadBuffer) -> Result<Read> {
+        self.reader.read_into(range, buffer)
     }
 
     fn prefetch(&self, ranges: &[Range<u64>]) -> Result<()> {

@@ -22,6 +22,7 @@ pub mod join;
 pub mod operator;
 pub mod orchestration;
 mod physical;
+pub mod read_buffer;
 pub mod registry;
 pub mod rows;
 pub mod scan;
@@ -42,6 +43,7 @@ pub use operator::{
     Collected, Finish, Lowering, NestedPlan, Operator, Reader, Sink, SinkRun, SinkWorker, Source, SourceRun,
     Step, Stream, StreamRun, StreamWorker, SubOperator, Task,
 };
+pub use read_buffer::ReadBuffer;
 pub use registry::Registry;
 pub use scan::{RecordDecoder, RecordFormat};
 pub use sideways::Sideways;

@@ -79,7 +79,7 @@ impl Context for TestContext {
     fn grow(&self, _place: Place, bytes: usize) -> Result<()> {
         let used = self.used.fetch_add(bytes, Ordering::SeqCst) + bytes;
         if used > self.budget {
-            self.shrink(bytes);
+            self.shrink(Place::Host, bytes);
             return Err(Error::new(Code::Limit, "out of memory in a test"));
         }
         Ok(())

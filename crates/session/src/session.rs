@@ -9,8 +9,8 @@ use tessera_encodings::Chunk;
 use tessera_exec::{Engine, Governor, Memory, Platform, Program, Query, Sent};
 use tessera_jit::InUse;
 use tessera_local::Local;
-use tessera_ops::Registry;
 use tessera_ops::scan::block::BlockScan;
+use tessera_ops::{Registry, read_buffer};
 use tessera_plan::{Plan, Rule, Rules, pass, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
@@ -34,6 +34,9 @@ use crate::source::Sampler;
 use crate::stack::with_big_stack;
 use crate::storage::{Storage, Streams};
 use crate::stream::{Open, ResultStream, StatementOutput};
+
+/// Of a statement's budget, threads keep one part in so many for later reads.
+const KEPT_SHARE: usize = 32;
 
 /// One user's tables, settings and statements.
 #[derive(Debug)]
@@ -75,6 +78,8 @@ impl Session {
     pub fn on(platform: Arc<dyn Platform>, config: Config) -> Result<Session> {
         let values = Values::new(&config)?;
         let memory = Memory::new(config.process_memory_bytes.max(config.memory_bytes));
+        // What is free for the next reads is counted for nobody: it stays small beside what is.
+        read_buffer::set_kept_bytes_max(config.memory_bytes / KEPT_SHARE);
         let engine = Arc::new(Engine::new(values.threads)?);
         Session::with(platform, config, values, engine, memory)
     }

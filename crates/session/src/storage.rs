@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use tessera_exec::{FileCreator, FileOpener};
 use tessera_files::{Compression, FileFormat, InputStream, decompress};
 use tessera_objects::{Edges, Objects, SelectRequest, SmartStorage, Totals, is_object, push_selects};
-use tessera_ops::{Interrupt, RangeReader, Read, lock};
+use tessera_ops::{Interrupt, RangeReader, Read, ReadBuffer, lock};
 use tessera_plan::{Catalogue, Plan, Value};
 use tessera_types::{Error, Result};
 
@@ -288,8 +288,8 @@ impl Storage {
             return Ok(None);
         }
         let reader = self.open(path)?;
-        match reader.read(0..reader.len().min(SNIFFED_BYTES))? {
-            Read::Bytes(start) => Ok(FileFormat::of_start(&start)),
+        match reader.read_into(0..reader.len().min(SNIFFED_BYTES), ReadBuffer::default())? {
+            Read::Ready(start) => Ok(FileFormat::of_start(&start)),
             Read::Blocked(_) => Err(Error::internal("a local file is waited for")),
         }
     }

@@ -12,6 +12,7 @@ use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
 use tessera_types::{Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quote_name, unique_names};
 
+use crate::ReadBuffer;
 use crate::context::{Context, RangeReader, Read, Run};
 use crate::describe;
 use crate::expression::plain::{UUID_BYTES, to_plain};
@@ -458,8 +459,8 @@ pub(crate) fn read_now(
     context: Option<&Arc<dyn Context>>,
 ) -> Result<Bytes> {
     loop {
-        match reader.read(range.clone())? {
-            Read::Bytes(bytes) => return Ok(bytes),
+        match reader.read_into(range.clone(), ReadBuffer::default())? {
+            Read::Ready(buffer) => return Ok(buffer.into_bytes()),
             Read::Blocked(token) => token.wait(Duration::from_millis(100)),
         }
         if let Some(context) = context {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tessera_ops::{RangeReader, Read};
+use tessera_ops::{RangeReader, Read, ReadBuffer};
 use tessera_types::{Error, Result};
 
 use crate::reader::FileReader;
@@ -137,8 +137,8 @@ impl Ranges<'_> {
             self.source.prefetch(&ahead)?;
         }
         loop {
-            match self.source.read(range(0))? {
-                Read::Bytes(bytes) => return Ok(bytes),
+            match self.source.read_into(range(0), ReadBuffer::default())? {
+                Read::Ready(buffer) => return Ok(buffer.into_bytes()),
                 Read::Blocked(token) => token.wait(Duration::from_millis(100)),
             }
             (self.check)()?;
@@ -181,8 +181,8 @@ mod tests {
         let source = crate::open(path.to_str().unwrap())?;
         let reader = decompress(source, compression, folder.path(), &|| Ok(()))?;
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
-        match reader.read(0..reader.len())? {
-            Read::Bytes(bytes) => Ok(bytes.to_vec()),
+        match reader.read_into(0..reader.len(), ReadBuffer::default())? {
+            Read::Ready(bytes) => Ok(bytes.to_vec()),
             Read::Blocked(_) => panic!("local files never block"),
         }
     }

@@ -5,9 +5,8 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use rustix::fs::OFlags;
-use tessera_ops::{RangeReader, Read};
+use tessera_ops::{RangeReader, Read, ReadBuffer};
 use tessera_types::{Error, Result};
 
 use crate::io_error;
@@ -43,28 +42,26 @@ pub fn open(path: &str) -> Result<Arc<dyn RangeReader>> {
 impl FileReader {
     /// Exactly `len` bytes from `offset`, into memory that nobody has to clear first.
     #[cfg(unix)]
-    fn read_at(&self, len: usize, offset: u64) -> std::io::Result<Vec<u8>> {
-        let mut buffer = Vec::with_capacity(len);
+    fn read_at(&self, len: usize, offset: u64, buffer: &mut Vec<u8>) -> std::io::Result<()> {
         while buffer.len() < len {
             let at = offset + buffer.len() as u64;
-            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut buffer), at) {
+            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(buffer), at) {
                 Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         buffer.truncate(len);
-        Ok(buffer)
+        Ok(())
     }
 
     #[cfg(not(unix))]
-    fn read_at(&self, len: usize, offset: u64) -> std::io::Result<Vec<u8>> {
+    fn read_at(&self, len: usize, offset: u64, buffer: &mut Vec<u8>) -> std::io::Result<()> {
         use std::io::{Read, Seek, SeekFrom};
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(offset))?;
-        let mut buffer = vec![0; len];
-        file.read_exact(&mut buffer)?;
-        Ok(buffer)
+        buffer.resize(len, 0);
+        file.read_exact(buffer)
     }
 }
 
@@ -77,7 +74,7 @@ impl RangeReader for FileReader {
         self.len
     }
 
-    fn read(&self, range: Range<u64>) -> Result<Read> {
+    fn read_into(&self, range: Range<u64>, mut buffer: ReadBuffer) -> Result<Read> {
         if range.start > range.end || range.end > self.len {
             return Err(Error::data(format!(
                 "'{}' ends at byte {}, but bytes {} to {} are needed: the file is truncated or damaged",
@@ -85,13 +82,14 @@ impl RangeReader for FileReader {
             )));
         }
         let len = (range.end - range.start) as usize;
-        let buffer = self.read_at(len, range.start).map_err(|error| match error.kind() {
+        let read = self.read_at(len, range.start, buffer.reserve(len));
+        read.map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
                 Error::data(format!("'{}' became shorter while it was read", self.path))
             }
             _ => io_error("read", &self.path, error),
         })?;
-        Ok(Read::Bytes(Bytes::from(buffer)))
+        Ok(Read::Ready(buffer))
     }
 }
 
@@ -113,10 +111,12 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"0123456789").unwrap();
         let reader = open(file.path().to_str().unwrap()).unwrap();
-        match reader.read(2..5).unwrap() {
-            Read::Bytes(bytes) => assert_eq!(&bytes[..], b"234"),
+        match reader.read_into(2..5, ReadBuffer::default()).unwrap() {
+            Read::Ready(bytes) => assert_eq!(&bytes[..], b"234"),
             Read::Blocked(_) => panic!("local files never block"),
         }
-        assert!(reader.read(5..11).unwrap_err().to_string().contains("truncated"));
+        assert!(
+            reader.read_into(5..11, ReadBuffer::default()).unwrap_err().to_string().contains("truncated")
+        );
     }
 }

@@ -313,7 +313,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use rustix::io::FdFlags;
-    use tessera_ops::Read;
+    use tessera_ops::{Read, ReadBuffer};
 
     use super::*;
 
@@ -337,8 +337,8 @@ mod tests {
     }
 
     fn whole(reader: &dyn RangeReader) -> Vec<u8> {
-        match reader.read(0..reader.len()).unwrap() {
-            Read::Bytes(bytes) => bytes.to_vec(),
+        match reader.read_into(0..reader.len(), ReadBuffer::default()).unwrap() {
+            Read::Ready(bytes) => bytes.to_vec(),
             Read::Blocked(_) => panic!("local files never block"),
         }
     }

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-use tessera_ops::{Interrupt, RangeReader, Read, Traffic, lock};
+use tessera_ops::{Interrupt, RangeReader, Read, ReadBuffer, Traffic, lock};
 use tessera_types::{Error, Result};
 
 use crate::fetch::{Cost, Fetch};
@@ -62,13 +61,13 @@ impl RangeReader for ObjectReader {
         true
     }
 
-    fn read(&self, range: Range<u64>) -> Result<Read> {
+    fn read_into(&self, range: Range<u64>, _buffer: ReadBuffer) -> Result<Read> {
         self.check(&range)?;
         if range.is_empty() {
-            return Ok(Read::Bytes(Bytes::new()));
+            return Ok(Read::Ready(ReadBuffer::default()));
         }
         if let Some(bytes) = self.object.edge(&range) {
-            return Ok(Read::Bytes(bytes));
+            return Ok(Read::Ready(ReadBuffer::adopt(bytes)));
         }
         let mut fetches = lock(&self.fetches);
         let covers = |fetch: &Arc<Fetch>| fetch.range.start <= range.start && range.end <= fetch.range.end;
@@ -96,7 +95,8 @@ impl RangeReader for ObjectReader {
         let bytes = result?;
         self.object.keep_edge(&fetch.range, &bytes);
         let from = (range.start - fetch.range.start) as usize;
-        Ok(Read::Bytes(bytes.slice(from..from + (range.end - range.start) as usize)))
+        let bytes = bytes.slice(from..from + (range.end - range.start) as usize);
+        Ok(Read::Ready(ReadBuffer::adopt(bytes)))
     }
 
     fn prefetch(&self, ranges: &[Range<u64>]) -> Result<()> {

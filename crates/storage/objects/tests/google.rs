@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::server::{Fault, Server};
 use tessera_objects::{Edges, Objects};
-use tessera_ops::Read;
+use tessera_ops::{Read, ReadBuffer};
 
 fn objects(server: &Server) -> Objects {
     let objects = Objects::new(server.settings());
@@ -36,8 +36,8 @@ fn reading_overcomes_faults_and_is_of_one_version() {
     let objects = objects(&server);
     let reader = objects.open("gs://b/x.bin").unwrap();
     let read = |range: std::ops::Range<u64>| loop {
-        match reader.read(range.clone())? {
-            Read::Bytes(bytes) => return Ok::<_, tessera_types::Error>(bytes),
+        match reader.read_into(range.clone(), ReadBuffer::default())? {
+            Read::Ready(buffer) => return Ok::<_, tessera_types::Error>(buffer.into_bytes()),
             Read::Blocked(token) => token.wait(Duration::from_secs(1)),
         }
     };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::server::{Fault, Server, Tags};
 use tessera_objects::{Edges, Objects};
-use tessera_ops::{RangeReader, Read};
+use tessera_ops::{RangeReader, Read, ReadBuffer};
 use tessera_types::{Code, Result};
 
 fn bytes(len: usize) -> Vec<u8> {
@@ -23,8 +23,8 @@ fn objects(server: &Server) -> Objects {
 
 fn read(reader: &dyn RangeReader, range: Range<u64>) -> Result<Vec<u8>> {
     loop {
-        match reader.read(range.clone())? {
-            Read::Bytes(bytes) => return Ok(bytes.to_vec()),
+        match reader.read_into(range.clone(), ReadBuffer::default())? {
+            Read::Ready(bytes) => return Ok(bytes.to_vec()),
             Read::Blocked(token) => token.wait(Duration::from_secs(1)),
         }
     }
@@ -52,7 +52,7 @@ fn ranges_are_read_whole_and_in_parts() {
     let ranges: Vec<_> = server.log().iter().map(|r| r.range().unwrap().to_string()).collect();
     assert_eq!(ranges.len(), 6, "one byte, three parts of the long range, two edges: {ranges:?}");
     assert!(ranges.contains(&"bytes=0-65535".to_string()), "{ranges:?}");
-    let error = reader.read(0..(20 << 20) + 1).unwrap_err();
+    let error = reader.read_into(0..(20 << 20) + 1, ReadBuffer::default()).unwrap_err();
     assert!(error.message().contains("truncated or damaged"), "{error}");
     assert_eq!(reader.traffic().requests, 6);
 }

@@ -23,6 +23,7 @@ use tessera_encodings::{CHUNK_ROWS, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 
+use crate::ReadBuffer;
 use crate::context::{Context, RangeReader, Read, Reservation, Run};
 use crate::guard::guarded;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
@@ -296,8 +297,8 @@ impl Reader for IpcReader {
                     let (path, block) = (self.source.path(), &blocks[*batch]);
                     let range = range_of(path, block, file.len)?;
                     self.reservation.resize((range.end - range.start) as usize)?;
-                    let bytes = match self.source.read(range)? {
-                        Read::Bytes(bytes) => Buffer::from(bytes),
+                    let bytes = match self.source.read_into(range, ReadBuffer::default())? {
+                        Read::Ready(buffer) => Buffer::from(buffer.into_bytes()),
                         Read::Blocked(token) => return Ok(Step::Blocked(token)),
                     };
                     self.done = true;

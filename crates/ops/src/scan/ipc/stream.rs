@@ -10,6 +10,7 @@ use tessera_types::Result;
 
 use super::damaged;
 use super::message::{Decoder, Layout, Prefix, body_len, decoded_bytes, message};
+use crate::ReadBuffer;
 use crate::context::{RangeReader, Read, Reservation, Token};
 
 /// Bytes that are read at once.
@@ -105,8 +106,8 @@ impl Stream {
         self.bytes.drain(..self.used);
         self.used = 0;
         reservation.resize(self.bytes.len() + (end - start) as usize)?;
-        match source.read(start..end)? {
-            Read::Bytes(bytes) => {
+        match source.read_into(start..end, ReadBuffer::default())? {
+            Read::Ready(bytes) => {
                 self.bytes.extend_from_slice(&bytes);
                 self.position = end;
                 Ok(None)

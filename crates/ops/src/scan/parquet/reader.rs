@@ -21,6 +21,7 @@ use super::flat::{Decoded, FlatColumn, Pages, RowGroupShared, is_supported};
 use super::metadata::damaged;
 use super::nested::NestedColumn;
 use super::{FileState, ScanRun, SourceColumn};
+use crate::ReadBuffer;
 use crate::context::{RangeReader, Read, Reservation, Token};
 use crate::guard::guarded;
 use crate::operator::{Reader, Step};
@@ -132,9 +133,9 @@ impl MorselReader {
             self.pending.reverse();
         }
         while let Some(range) = self.pending.last() {
-            match source.read(range.clone())? {
-                Read::Bytes(bytes) => {
-                    Arc::make_mut(&mut self.fetched).add(range.start, bytes);
+            match source.read_into(range.clone(), ReadBuffer::default())? {
+                Read::Ready(buffer) => {
+                    Arc::make_mut(&mut self.fetched).add(range.start, buffer.into_bytes());
                     self.pending.pop();
                 }
                 Read::Blocked(token) => return Ok(Some(token)),

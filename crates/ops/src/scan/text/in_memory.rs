@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
-
 use tessera_types::Result;
 
+use crate::ReadBuffer;
 use crate::context::{RangeReader, Read};
 
 /// A file of these bytes.
@@ -21,8 +20,9 @@ impl RangeReader for InMemory {
         self.0.len() as u64
     }
 
-    fn read(&self, range: Range<u64>) -> Result<Read> {
-        let range = range.start as usize..range.end as usize;
-        Ok(Read::Bytes(Bytes::copy_from_slice(&self.0[range])))
+    fn read_into(&self, range: Range<u64>, mut buffer: ReadBuffer) -> Result<Read> {
+        let bytes = &self.0[range.start as usize..range.end as usize];
+        buffer.reserve(bytes.len()).extend_from_slice(bytes);
+        Ok(Read::Ready(buffer))
     }
 }

@@ -15,6 +15,7 @@ use super::{
     BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, RECORD_BYTES_MAX, TextFile, TextRun,
     Unfit, block_of,
 };
+use crate::ReadBuffer;
 use crate::context::{RangeReader, Read, Reservation};
 use crate::operator::{Reader, Step};
 use crate::scan::file::filter_and_project;
@@ -94,8 +95,8 @@ impl TextReader {
     }
 
     fn fetch(&mut self, range: Range<u64>) -> Result<Bytes, Stop> {
-        match self.source()?.read(range)? {
-            Read::Bytes(bytes) => Ok(bytes),
+        match self.source()?.read_into(range, ReadBuffer::default())? {
+            Read::Ready(buffer) => Ok(buffer.into_bytes()),
             Read::Blocked(token) => Err(Stop::Blocked(token)),
         }
     }
