@@ -8,6 +8,7 @@ LONG = "repeat(l_comment, 40)"
 STATEMENTS = {
     # Sub-operators.
     "values": "select count(*) from (values (1), (2)) as v(x), lineitem",
+    "series": "select count(*) from generate_series(1, 30000000) as g(x) where x % 7 = 3",
     "sort": f"select max(length(t)) from (select {LONG} as t, l_comment from lineitem order by l_comment, l_orderkey offset 1) as s",
     "sorted result": "select * from lineitem order by l_comment, l_orderkey",
     "result": "select a.*, b.o_comment from lineitem a, orders b where b.o_orderkey < 10",

@@ -27,7 +27,7 @@ use crate::part::part;
 use crate::pipeline::{ChainRun, Job, Phase, PipelineState, after, dependencies};
 use crate::program::{Program, wrong_kind};
 use crate::ranges::MorselRanges;
-use crate::results::{ResultSink, Results};
+use crate::results::ResultSink;
 use crate::turns::SLICE;
 
 /// How long a worker that finds only parked lanes waits before it looks again.
@@ -455,8 +455,7 @@ impl Execution {
             },
             End::Collect(_) => match &self.results {
                 Some(queue) if index + 1 == self.program.pipelines.pipelines.len() => {
-                    let results = Results::new(self.context.clone(), queue.clone());
-                    (Arc::new(ResultSink(Arc::new(results))), None)
+                    (Arc::new(ResultSink::new(self.context.clone(), queue.clone())), None)
                 }
                 _ => {
                     let collect = Arc::new(Collect::new(self.context.clone()));
@@ -494,7 +493,7 @@ impl Execution {
         }
         let mut ordered: Vec<_> = streams.into_iter().collect();
         ordered.sort_by_key(|(node, _)| *node);
-        let early = sink.early_output();
+        let early = sink.early_output(self.has_one_reader(index));
         let mut state = lock(&self.state);
         let pipeline = &mut state.pipelines[index];
         pipeline.streams = ordered;
@@ -512,16 +511,21 @@ impl Execution {
         Ok(())
     }
 
+    /// The pipeline whose one chain reads the output of this one, if no other does.
+    fn only_reader(&self, state: &State, index: usize) -> Option<usize> {
+        let [reader] = state.pipelines[index].read_by[..] else { return None };
+        let chains = &self.program.pipelines.pipelines[reader].chains;
+        let reading = chains.iter().filter(|chain| chain.start == Start::Pipeline(index)).count();
+        (reading == 1).then_some(reader)
+    }
+
+    fn has_one_reader(&self, index: usize) -> bool {
+        self.only_reader(&lock(&self.state), index).is_some()
+    }
+
     /// The output of a pipeline can be read while it runs: its reader waits for it no longer.
     fn start_reader(&self, state: &mut State, index: usize) -> Result<()> {
-        let only = match state.pipelines[index].read_by[..] {
-            [reader] => Some(reader),
-            _ => None,
-        };
-        let chains = only.map_or(&[][..], |reader| &self.program.pipelines.pipelines[reader].chains[..]);
-        let (Some(reader), 1) =
-            (only, chains.iter().filter(|chain| chain.start == Start::Pipeline(index)).count())
-        else {
+        let Some(reader) = self.only_reader(state, index) else {
             return Err(Error::internal("an output that is read while it comes has several readers"));
         };
         let reader = &mut state.pipelines[reader];

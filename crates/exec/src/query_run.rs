@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tessera_encodings::Chunk;
-use tessera_ops::{ByteQueue, Context, Reader, Step, Token};
+use tessera_ops::{ByteQueue, Context, OrderedQueue, Reader, Step, Token};
 use tessera_types::{Error, Result};
 
 use crate::engine::Shared;
 use crate::execution::{Execution, Worked};
 use crate::program::Program;
-use crate::results::result_queue;
 
 /// How often a thread that waits for a chunk asks whether the run was cancelled.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
@@ -34,7 +33,7 @@ impl QueryRun {
         context: Arc<dyn Context>,
         by_reader: bool,
     ) -> Result<QueryRun> {
-        let queue = result_queue(&*context);
+        let queue = OrderedQueue::queue_for(&*context);
         let workers = shared.worker_count();
         let execution = Execution::new(program.clone(), parameters, context, workers, Some(queue.clone()))?;
         if !by_reader {

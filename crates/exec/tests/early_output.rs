@@ -81,7 +81,7 @@ impl SinkRun for RelayRun {
         Ok(Box::new(RelayWorker(self.0.clone())))
     }
 
-    fn early_output(&self) -> Option<Arc<dyn SourceRun>> {
+    fn early_output(&self, _has_one_reader: bool) -> Option<Arc<dyn SourceRun>> {
         Some(Arc::new(RelaySource(Arc::new(Reading(self.0.clone())))))
     }
 

@@ -21,6 +21,7 @@ pub mod interrupt;
 pub mod join;
 pub mod operator;
 pub mod orchestration;
+mod ordered_queue;
 mod physical;
 pub mod read_buffer;
 pub mod registry;
@@ -43,6 +44,7 @@ pub use operator::{
     Collected, Finish, Lowering, NestedPlan, Operator, Reader, Sink, SinkRun, SinkWorker, Source, SourceRun,
     Step, Stream, StreamRun, StreamWorker, SubOperator, Task,
 };
+pub use ordered_queue::{OrderedQueue, QueueSource};
 pub use read_buffer::ReadBuffer;
 pub use registry::Registry;
 pub use scan::{RecordDecoder, RecordFormat};

@@ -256,8 +256,8 @@ pub trait SinkRun: Send + Sync + Debug {
     }
 
     /// What can be read while input still comes, in the place of what `finish` gives: once, by one chain, whose pipeline ends
-    /// after the input has.
-    fn early_output(&self) -> Option<Arc<dyn SourceRun>> {
+    /// after the input has. `has_one_reader` says whether one chain reads it; where not, giving some is an error.
+    fn early_output(&self, _has_one_reader: bool) -> Option<Arc<dyn SourceRun>> {
         None
     }
 

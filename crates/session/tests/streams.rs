@@ -154,3 +154,39 @@ fn a_deadline_does_not_count_the_time_of_the_reader() {
     assert_eq!(rows, 0);
     assert!(error.unwrap().message().contains("deadline"));
 }
+
+#[test]
+fn long_limits_pass_tuples_on_in_order() {
+    for (threads, memory) in [(1, "8MB"), (2, "8MB"), (3, "1GB")] {
+        let mut session = session(threads);
+        set(&mut session, "memory", memory);
+        let ordered = format!("select n, t from ({MANY}) as s order by n limit 1000000 offset 700000");
+        let mut next = 700_000;
+        for batch in session.query(&ordered).unwrap() {
+            for n in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
+                assert_eq!(*n, next);
+                next += 1;
+            }
+        }
+        assert_eq!(next, 1_700_000);
+        for (sql, expected) in [
+            (
+                "select count(*), count(distinct n) from (select n from m limit 300000 offset 50000) as s",
+                "300000|300000",
+            ),
+            ("select count(*) from (select n from m limit 5000000 offset 1900000) as s", "100000"),
+            ("select count(*) from (select n from m limit 100000 offset 3000000) as s", "0"),
+            (
+                "select count(*) from (select n from m limit 40000) as a join (select n from m limit 30000 offset 20000) as b using (n)",
+                "20000",
+            ),
+            (
+                "with c as (select n from m limit 25000) select (select count(*) from c), (select count(*) from c where n >= 0)",
+                "25000|25000",
+            ),
+        ] {
+            let sql = sql.replace(" m ", &format!(" ({MANY}) as m "));
+            assert_eq!(texts(session.query(&sql).unwrap()), [expected], "{sql}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tessera_encodings::Chunk;
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
@@ -10,15 +10,21 @@ use tessera_types::Result;
 
 use crate::describe::{count, edge, gives_one, wants_all_unless_partial};
 use crate::lock;
-use crate::operator::{Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator};
+use crate::operator::{
+    Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SourceRun, SubOperator,
+};
 use crate::stream_util::chunks_source;
-use crate::{Reservation, Run, describe};
+use crate::{OrderedQueue, QueueSource, Reservation, Run, Token, describe};
+
+/// More tuples than these are passed on while they come.
+const HELD_ROWS_MAX: usize = 20_000;
 
 /// Skips `offset` tuples in the order of the source and gives the next `limit` (both optional).
 ///
 /// `1, 2, 3, 4` with `offset = 1, limit = 2` gives `2, 3`. Each morsel keeps no more than could be wanted; once the morsels
 /// that are complete from the first one on have enough, the others are not read. Holds the tuples it gives, at most the
-/// sum of both parameters for each morsel under way; ends its pipeline; keeps the order.
+/// sum of both parameters for each morsel under way; many tuples that one chain reads go there through a queue instead, while
+/// more of them come. Ends its pipeline; keeps the order.
 #[derive(Debug)]
 pub struct Limit;
 
@@ -70,6 +76,7 @@ impl Sink for Lowered {
             }),
             offset: self.offset,
             limit: self.limit,
+            passed: OnceLock::new(),
         }))
     }
 }
@@ -79,6 +86,8 @@ struct LimitRun {
     shared: Arc<Shared>,
     offset: usize,
     limit: usize,
+    /// Where tuples go that are read while more of them come.
+    passed: OnceLock<Arc<OrderedQueue>>,
 }
 
 /// What workers share.
@@ -116,14 +125,39 @@ impl Shared {
 
 impl SinkRun for LimitRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        if let Some(passed) = self.passed.get() {
+            return Ok(Box::new(PassingWorker { passed: passed.clone(), position: 0 }));
+        }
         Ok(Box::new(LimitWorker { shared: self.shared.clone(), position: 0, before: None, morsel: None }))
     }
 
     fn satisfied(&self) -> bool {
-        self.shared.enough.load(Ordering::Relaxed)
+        let passed = self.passed.get().is_some_and(|passed| passed.is_satisfied());
+        passed || self.shared.enough.load(Ordering::Relaxed)
+    }
+
+    fn in_order(&self) -> bool {
+        self.passed.get().is_some()
+    }
+
+    /// Many tuples are passed on as they come; few are held, and then read by any number of workers.
+    fn early_output(&self, has_one_reader: bool) -> Option<Arc<dyn SourceRun>> {
+        if !has_one_reader || self.shared.wanted <= HELD_ROWS_MAX {
+            return None;
+        }
+        let context = self.shared.run.context.clone();
+        let queue = OrderedQueue::queue_for(&*context);
+        let passed = OrderedQueue::of_window(context, queue.clone(), self.offset, self.limit);
+        self.passed.set(Arc::new(passed)).ok()?;
+        Some(QueueSource::of(queue))
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        if let Some(passed) = self.passed.get() {
+            passed.queue().close();
+            let output = chunks_source(Vec::new(), self.shared.run.context.chunk_rows());
+            return Ok(Finish { tasks: Vec::new(), output });
+        }
         // A morsel that was left when there was enough counts with what it had given until then.
         for mut worker in workers {
             worker.end()?;
@@ -193,6 +227,31 @@ impl SinkWorker for LimitWorker {
             let complete = progress.complete;
             drop(progress.morsels.split_off(&complete));
         }
+        Ok(())
+    }
+}
+
+struct PassingWorker {
+    passed: Arc<OrderedQueue>,
+    position: u64,
+}
+
+impl SinkWorker for PassingWorker {
+    fn begin(&mut self, position: u64) -> Result<()> {
+        self.position = position;
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.passed.push(self.position, chunk)
+    }
+
+    fn blocked(&self) -> Option<Token> {
+        self.passed.blocked(self.position)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.passed.end(self.position);
         Ok(())
     }
 }

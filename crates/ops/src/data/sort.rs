@@ -27,6 +27,8 @@ const TASK_ROWS_MIN: usize = 16_384;
 const SAMPLES_PER_BORDER: usize = 64;
 /// Tuples that are not sorted yet take at most this part of the memory budget.
 const UNSORTED_SHARE: usize = 32;
+/// Bytes of a chunk of the output, about.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// Output chunks in a morsel.
 const MORSEL_CHUNKS: usize = 16;
 /// Bytes of a key that are compared without a look at the key itself.
@@ -303,6 +305,12 @@ impl Sorted {
         self.runs.iter().map(|run| run.entries.len()).sum()
     }
 
+    /// Tuples of a chunk of the output: fewer where they are long.
+    fn chunk_rows(&self) -> usize {
+        let tuple_bytes = (self.bytes() / self.rows().max(1)).max(1);
+        self.context.chunk_rows().min((OUTPUT_BYTES_MAX / tuple_bytes).max(1))
+    }
+
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         self.runs.iter().map(|run| run.memory.bytes()).sum()
@@ -466,7 +474,7 @@ struct SortReader {
 impl Reader for SortReader {
     fn step(&mut self) -> Result<Step> {
         self.sorted.context.check()?;
-        let rows = self.sorted.context.chunk_rows().min(self.entries.len() - self.next);
+        let rows = self.sorted.chunk_rows().min(self.entries.len() - self.next);
         if rows == 0 {
             return Ok(Step::Done);
         }

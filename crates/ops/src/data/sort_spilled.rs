@@ -20,6 +20,8 @@ const BLOCK_BYTES: usize = 128 << 10;
 /// Tuples of a block.
 const BLOCK_ROWS_MIN: usize = 16;
 const BLOCK_ROWS_MAX: usize = 8_192;
+/// Blocks whose tuples make a chunk of the output, where a whole chunk would be longer.
+const OUTPUT_BLOCKS: usize = 8;
 /// Runs that are merged at once.
 const RUNS_MAX: usize = 64;
 
@@ -183,7 +185,10 @@ impl SourceRun for SpilledOutput {
         let (from, upto) = (border(morsel.checked_sub(1)), border(Some(morsel)));
         let SpilledRuns { file, context, .. } = &*self.spilled;
         let merge = Merge::new(file, context, &prepared.runs, from, upto)?;
-        Ok(Box::new(MergeReader { merge, chunk_rows: context.chunk_rows() }))
+        // Long tuples come in chunks of some blocks.
+        let block_rows = prepared.runs.iter().map(SpilledRun::block_rows).min().unwrap_or(1);
+        let chunk_rows = context.chunk_rows().min(block_rows * OUTPUT_BLOCKS);
+        Ok(Box::new(MergeReader { merge, chunk_rows }))
     }
 }
 

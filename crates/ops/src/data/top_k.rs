@@ -273,12 +273,14 @@ impl TopKWorker {
             && let Some(positions) = compiled.within(&chunk, first)?
         {
             let places = places_of(&chunk, &positions);
-            return Ok((chunk.select(Arc::new(UInt32Array::from(positions))).compact()?, places));
+            let candidates = chunk.select(Arc::new(UInt32Array::from(positions))).compact()?;
+            return Ok((candidates.with_own_strings(), places));
         }
         let encoder = &self.lowered.encoder;
         let mask = within(encoder.first(), encoder.first_values(&chunk)?, first)?;
         let places = mask.values().set_indices().map(|place| place as u64).collect();
-        Ok((chunk.filter(&mask).compact()?, places))
+        // With strings of their own: few tuples would keep those of all others alive.
+        Ok((chunk.filter(&mask).compact()?.with_own_strings(), places))
     }
 
     /// Keeps the best candidates, and tells the other workers of the last of them.

@@ -156,7 +156,7 @@ impl SinkRun for SendRun {
     }
 
     /// The receiving end, for each worker.
-    fn early_output(&self) -> Option<Arc<dyn SourceRun>> {
+    fn early_output(&self, _has_one_reader: bool) -> Option<Arc<dyn SourceRun>> {
         let Shared { lowered, run, flow, .. } = &*self.0;
         let receiving = Arc::new(Receiving { flow: flow.clone()?, layout: lowered.layout.clone() });
         let handles: Vec<Handle> =
