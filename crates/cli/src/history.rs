@@ -82,7 +82,7 @@ impl History {
         let mut shorter = AtomicFile::create(path).map_err(io::Error::other)?;
         shorter.write_all(HEADER.as_bytes())?;
         shorter.write_all(&lines[lines.len() - entries_max..].concat())?;
-        shorter.publish(true)
+        shorter.publish(true).map(drop)
     }
 
     /// The file, locked against other shells, for its owner alone.
