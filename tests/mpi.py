@@ -144,7 +144,7 @@ def write_tables(directory: Path) -> None:
 def leftovers(mark: str | None = None) -> set[str]:
     """Segments and sockets that ranks leave behind when nobody cleans up, and processes with this mark."""
     found = {f"/dev/shm/{path.name}" for path in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.is_dir() else set()
-    found |= {str(path) for path in Path(tempfile.gettempdir()).glob("tessera-*.socket")}
+    found |= {str(path) for path in Path(tempfile.gettempdir()).glob("tessera-mpi-*")}
     return found | {f"process {pid}" for pid in (rank_processes(mark) if mark else [])}
 
 

@@ -47,7 +47,7 @@ fn launched(command: &mut Command, line: &ServerlessLine) -> Result<(Arc<Driver>
     let scratch = line.scratch.clone().or_else(|| set(SCRATCH));
     let database = command.config().database;
     let is_folder = database.as_ref().is_some_and(|path| !path.to_string_lossy().contains("://"));
-    let cache = cache();
+    let cache = cache()?;
     let mut settings = Vec::new();
     let mut local = None;
     if function.is_none() {
@@ -124,7 +124,7 @@ fn options(line: &ServerlessLine, store: bool, cache: &Path) -> Result<Options> 
 pub(crate) fn store(data: PathBuf) -> u8 {
     let started = faults(STORE_FAULTS).and_then(|store_faults| {
         let selector = Some(Selector::new(crate::select::select));
-        let options = Options { data, selector, store_faults, ..Options::default() };
+        let options = Options { data, selector, store_faults, functions: false, ..Options::default() };
         Local::start(options).map_err(|error| Error::io(format!("cannot start a store on loopback: {error}")))
     });
     match started {
@@ -140,11 +140,16 @@ pub(crate) fn store(data: PathBuf) -> u8 {
     }
 }
 
-/// Where the user's programs keep what they can make again.
-fn cache() -> PathBuf {
+/// Where the user's programs keep what they can make again: below the user's own directory, which no other user can make first.
+fn cache() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let caches = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    caches.unwrap_or_else(std::env::temp_dir).join("tessera/serverless")
+    let caches = set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
+    let caches = caches.filter(|folder| folder.is_absolute()).ok_or_else(|| {
+        Error::semantic(
+            "there is no home directory to keep uploads in; set XDG_CACHE_HOME to a directory of yours",
+        )
+    })?;
+    Ok(caches.join("tessera/serverless"))
 }
 
 fn cloud(settings: Vec<(String, String)>) -> Result<Cloud> {

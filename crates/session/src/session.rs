@@ -17,7 +17,7 @@ use tessera_serverless::Serverless;
 use tessera_sql::{
     Catalog, CreateFunction, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement,
 };
-use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple};
+use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple, redact};
 
 use crate::analyze::{self, Report};
 use crate::cancel::{Cancel, Registered};
@@ -268,7 +268,9 @@ impl Session {
             Statement::Query(planned) => {
                 self.start_query(planned, started, registered).map(StatementOutput::Rows)
             }
-            Statement::Explain(explain) => self.explain(&explain, started).map(StatementOutput::Text),
+            Statement::Explain(explain) => {
+                self.explain(&explain, started).map(|text| StatementOutput::Text(redact(&text).into_owned()))
+            }
             Statement::CopyTo(copy) => {
                 let (_, ran) = self.runner().run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
                 let rows = rows_written(&ran)?;

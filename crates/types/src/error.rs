@@ -1,7 +1,9 @@
 //! The error every room can raise: a code for programs, a message for people.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use crate::redact;
 use crate::sql_state::SqlState;
 
 /// What kind of failure an [`Error`] is; stable, for programs.
@@ -95,11 +97,10 @@ struct Inner {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of the given kind.
+    /// An error of the given kind. Secrets in addresses are hidden ([`redact`](crate::redact)).
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Error {
-            inner: Box::new(Inner { code, state: None, message: message.into(), span: None, source: None }),
-        }
+        let message = shown(message.into());
+        Error { inner: Box::new(Inner { code, state: None, message, span: None, source: None }) }
     }
 
     /// Tessera's own mistake: an invariant that did not hold.
@@ -154,7 +155,7 @@ impl Error {
 
     /// Puts what was being done in front of the message: `context: message`.
     pub fn context(mut self, context: impl fmt::Display) -> Self {
-        self.inner.message = format!("{context}: {}", self.inner.message);
+        self.inner.message = shown(format!("{context}: {}", self.inner.message));
         self
     }
 
@@ -176,6 +177,14 @@ impl Error {
     /// The place in the text, where there is one.
     pub fn span(&self) -> Option<Span> {
         self.inner.span
+    }
+}
+
+/// A message as it is shown.
+fn shown(message: String) -> String {
+    match redact(&message) {
+        Cow::Owned(hidden) => hidden,
+        Cow::Borrowed(_) => message,
     }
 }
 

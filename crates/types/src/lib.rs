@@ -22,6 +22,7 @@ mod atom;
 mod error;
 mod nearest;
 mod parse;
+mod redact;
 mod sql_state;
 mod tuple;
 
@@ -29,6 +30,7 @@ pub use atom::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeU
 pub use error::{Code, Error, Result, Span};
 pub use nearest::{edit_distance, nearest};
 pub use parse::{TypeParser, is_plain_name, quote_name};
+pub use redact::redact;
 pub use sql_state::SqlState;
 pub use tuple::{Collection, Field, Format, Item, Tuple, unique_names};
 

@@ -34,6 +34,44 @@ pub(crate) fn pause(attempt: usize) -> Duration {
     PAUSE_FIRST.saturating_mul(1 << attempt.min(10)).min(PAUSE_MAX)
 }
 
+/// The setting that holds the token which a service on loopback asks for; Amazon's has signatures instead.
+const TOKEN: &str = "TESSERA_FUNCTIONS_TOKEN";
+
+/// What shows a service on loopback that this program may ask it. It is in no message.
+#[derive(Clone)]
+pub(crate) struct Token(String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    /// The token of the settings, where there is one.
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    pub(crate) fn of(cloud: &Cloud) -> Result<Option<Token>> {
+        match cloud.setting(TOKEN) {
+            Some(token) if !token.chars().all(|c| c.is_ascii_graphic()) => {
+                Err(Error::semantic(format!("{TOKEN} has characters that no token has")))
+            }
+            token => Ok(token.map(|token| Token(format!("Bearer {token}")))),
+        }
+    }
+
+    pub(crate) fn show(&self, request: &mut HttpRequest) {
+        // Of graphic characters a header can be made.
+        if let Ok(value) = self.0.parse() {
+            request.headers_mut().insert("authorization", value);
+        }
+        if let Some(value) = request.headers_mut().get_mut("authorization") {
+            value.set_sensitive(true);
+        }
+    }
+}
+
 /// The function that is a worker.
 pub(crate) struct Function {
     client: HttpClient,
@@ -41,6 +79,8 @@ pub(crate) struct Function {
     name: String,
     region: String,
     credentials: AwsCredentialProvider,
+    /// Instead of credentials.
+    token: Option<Token>,
 }
 
 impl std::fmt::Debug for Function {
@@ -102,6 +142,8 @@ impl Function {
         let (credentials, region) = (cloud.aws)()?;
         let _runtime = cloud.io.enter();
         let endpoint = cloud.setting("AWS_ENDPOINT_URL_LAMBDA");
+        // It is the service's of this address, and told to no other.
+        let token = if endpoint.is_some() { Token::of(cloud)? } else { None };
         let endpoint = endpoint.unwrap_or_else(|| format!("https://lambda.{region}.amazonaws.com"));
         Ok(Function {
             client: client(ANSWER_MAX)?,
@@ -109,6 +151,7 @@ impl Function {
             name: name.to_string(),
             region,
             credentials,
+            token,
         })
     }
 
@@ -157,6 +200,19 @@ impl Function {
         answer
     }
 
+    /// Shows that this program may ask.
+    async fn sign(&self, request: &mut HttpRequest) -> Result<()> {
+        if let Some(token) = &self.token {
+            token.show(request);
+            return Ok(());
+        }
+        let credential = self.credentials.get_credential().await;
+        let credential =
+            credential.map_err(|error| Error::io(format!("cannot find credentials of AWS: {error}")))?;
+        AwsAuthorizer::new(&credential, "lambda", &self.region).authorize(request, None);
+        Ok(())
+    }
+
     async fn attempt(&self, order: &Order) -> Attempt {
         let body = order.to_bytes();
         if body.len() > ORDER_BYTES_MAX {
@@ -169,15 +225,8 @@ impl Function {
             Ok(request) => request,
             Err(error) => return Attempt::Failed(error),
         };
-        match self.credentials.get_credential().await {
-            Ok(credential) => {
-                AwsAuthorizer::new(&credential, "lambda", &self.region).authorize(&mut request, None);
-            }
-            // A service of this machine asks for none.
-            Err(_) if self.url.starts_with("http://") => {}
-            Err(error) => {
-                return Attempt::Failed(Error::io(format!("cannot find credentials of AWS: {error}")));
-            }
+        if let Err(error) = self.sign(&mut request).await {
+            return Attempt::Failed(error);
         }
         let (status, function_error, body) = match send(&self.client, request, "x-amz-function-error").await {
             Ok(answer) => answer,

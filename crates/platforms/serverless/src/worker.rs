@@ -9,7 +9,7 @@ use tessera_plan::text;
 use tessera_types::{Code, Error, Result};
 
 use crate::cloud::{Cloud, Space};
-use crate::invoke::Function;
+use crate::invoke::{Function, Token};
 use crate::report::Usage;
 use crate::runtime::Runtime;
 use crate::task::{Answer, Order, Task};
@@ -44,7 +44,7 @@ impl Worker {
             cloud.setting("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| crate::driver::FUNCTION.to_string());
         let memory = cloud.setting("AWS_LAMBDA_FUNCTION_MEMORY_SIZE").and_then(|text| text.parse().ok());
         Ok(Worker {
-            runtime: Runtime::new(&host)?,
+            runtime: Runtime::new(&host, Token::of(&cloud)?)?,
             function: Arc::new(Function::new(&name, &cloud)?),
             memory_mib: memory.unwrap_or(MEMORY_MIB),
             cloud: Arc::new(cloud),

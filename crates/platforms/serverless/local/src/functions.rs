@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::Options;
-use crate::http::{Answer, Request, Service};
+use crate::http::{Answer, Request, Service, Sink};
 use crate::process::{Starter, how, kill, memory_mib};
 
 /// How often it is looked how much memory workers take.
 const LOOK: Duration = Duration::from_millis(10);
 /// Payloads of invocations that nobody waits for are shorter than those that somebody does.
-const EVENT_BYTES_MAX: usize = 1 << 20;
-const PAYLOAD_BYTES_MAX: usize = 6 << 20;
+const EVENT_BYTES_MAX: u64 = 1 << 20;
+const PAYLOAD_BYTES_MAX: u64 = 6 << 20;
 
 /// In the place of a process's number: it is being started, or has ended.
 const STARTING: i32 = -1;
@@ -70,6 +70,11 @@ enum Outcome {
     Failed { kind: &'static str, message: String },
 }
 
+/// Whether nobody waits for the answer of an invocation.
+fn is_event(request: &Request) -> bool {
+    request.header("x-amz-invocation-type") == Some("Event")
+}
+
 /// An error as the service says it.
 fn error(status: u16, kind: &str, message: &str) -> Answer {
     let body = json!({"Type": "User", "message": message}).to_string();
@@ -77,6 +82,7 @@ fn error(status: u16, kind: &str, message: &str) -> Answer {
 }
 
 impl Functions {
+    /// The service; `settings` and the environment are what workers see.
     pub(crate) fn new(options: Options, settings: Vec<(String, String)>) -> io::Result<Arc<Functions>> {
         let starter = Starter::new()?;
         let functions = Arc::new_cyclic(|itself| Functions {
@@ -262,11 +268,7 @@ impl Functions {
 
     /// `POST /2015-03-31/functions/NAME/invocations`
     fn invocation(&self, name: &str, request: &Request) -> Answer {
-        let event = request.header("x-amz-invocation-type") == Some("Event");
-        let most = if event { EVENT_BYTES_MAX } else { PAYLOAD_BYTES_MAX };
-        if request.body.len() > most {
-            return error(413, "RequestTooLargeException", &format!("more than {most} bytes"));
-        }
+        let event = is_event(request);
         {
             let mut state = self.lock();
             if state.running >= self.options.concurrency {
@@ -275,7 +277,7 @@ impl Functions {
             state.running += 1;
         }
         let Some(itself) = self.itself.upgrade() else { return error(500, "ServiceException", "ended") };
-        let (name, payload) = (name.to_string(), request.body.clone());
+        let (name, payload) = (name.to_string(), request.body.bytes().to_vec());
         let work = move || {
             let outcome = itself.invoke(&name, &payload);
             itself.lock().running -= 1;
@@ -344,10 +346,10 @@ impl Service for Functions {
                 match (method, rest) {
                     ("GET", ["invocation", "next"]) => self.next(number),
                     ("POST", ["invocation", id, "response"]) => {
-                        self.done(number, id, Outcome::Answered(request.body.clone()))
+                        self.done(number, id, Outcome::Answered(request.body.bytes().to_vec()))
                     }
                     ("POST", ["invocation", id, "error"]) => {
-                        let message = String::from_utf8_lossy(&request.body).into_owned();
+                        let message = String::from_utf8_lossy(request.body.bytes()).into_owned();
                         self.done(number, id, Outcome::Failed { kind: "Runtime.Error", message })
                     }
                     ("POST", ["init", "error"]) => Answer::new(202, ""),
@@ -358,8 +360,17 @@ impl Service for Functions {
         }
     }
 
-    /// Workers are inside: their requests are neither signed nor made to fail.
-    fn is_public(&self, request: &Request) -> bool {
+    fn sink(&self, request: &Request) -> Result<Sink, Answer> {
+        let most = if is_event(request) { EVENT_BYTES_MAX } else { PAYLOAD_BYTES_MAX };
+        let len = request.header("content-length").and_then(|len| len.parse::<u64>().ok());
+        match len.is_some_and(|len| len > most) {
+            true => Err(error(413, "RequestTooLargeException", &format!("more than {most} bytes"))),
+            false => Ok(Sink::Memory(most)),
+        }
+    }
+
+    /// Workers are inside: their requests are not made to fail.
+    fn may_fail(&self, request: &Request) -> bool {
         !request.path.starts_with("worker/")
     }
 }

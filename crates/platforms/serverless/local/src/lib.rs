@@ -6,6 +6,10 @@
 //! SelectObjectContent (`select`) with what the program evaluates for it. Both fail when told to
 //! (`faults`). Everything ends with the process that started it, however that ends.
 //!
+//! Both listen on loopback only, and answer none but who knows their secrets, which are new with each start: 256 random bits
+//! with which requests to the store are signed, and as many that function service and workers are asked for as a token. They
+//! are given on in the environment. Files lie where only the user can enter.
+//!
 //! This crate depends on nothing of the engine: what it is asked for is what the protocols say.
 //!
 //! ```
@@ -14,9 +18,12 @@
 //! assert_eq!(local.billed(), (0, 0));
 //! ```
 
+mod access;
+mod date;
 mod faults;
 mod functions;
 mod http;
+mod place;
 mod process;
 mod select;
 mod store;
@@ -26,8 +33,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::{Access, random};
 pub use faults::Faults;
 pub use select::{Form, Selection, Selector};
+
+/// The environment variable that holds the token of the function service.
+pub const TOKEN: &str = "TESSERA_FUNCTIONS_TOKEN";
 
 /// What starts a worker, and how the services behave.
 #[derive(Debug, Clone)]
@@ -44,8 +55,10 @@ pub struct Options {
     pub concurrency: usize,
     /// An invocation that takes longer is ended.
     pub timeout: Duration,
-    /// Whether there is a store here, too; without one, workers use the environment's.
+    /// Whether there is a store here; without one, workers use the environment's.
     pub store: bool,
+    /// Whether there is a function service here.
+    pub functions: bool,
     /// Where the bucket `data` is kept; the others go when the process ends.
     pub data: PathBuf,
     /// What evaluates SQL over objects; without it, the store does not select.
@@ -67,6 +80,7 @@ impl Default for Options {
             concurrency: 1000,
             timeout: Duration::from_secs(900),
             store: true,
+            functions: true,
             data: std::env::temp_dir(),
             selector: None,
             store_faults: Faults::default(),
@@ -75,43 +89,59 @@ impl Default for Options {
     }
 }
 
-/// Both services; they end when this is dropped.
-#[derive(Debug)]
+/// The services; they end when this is dropped.
 pub struct Local {
-    functions: Arc<functions::Functions>,
+    functions: Option<Arc<functions::Functions>>,
     settings: Vec<(String, String)>,
-    _scratch: store::Scratch,
+    _scratch: place::Scratch,
+}
+
+/// The settings hold secrets.
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Local").finish_non_exhaustive()
+    }
 }
 
 impl Local {
-    /// Starts both services.
+    /// Starts the services.
     ///
     /// # Errors
-    /// The system gives no port, thread or temporary directory.
+    /// The system gives no port, thread, temporary directory or random bytes.
     pub fn start(options: Options) -> io::Result<Local> {
-        let scratch = store::Scratch::new()?;
-        let (mut key, mut settings) = (String::new(), Vec::new());
+        let scratch = place::Scratch::new()?;
+        let mut settings = Vec::new();
         if options.store {
-            key = format!("LOCAL{:016x}", faults::seed());
-            let store = store::Store::new(&scratch, options.data.clone(), options.selector.clone());
+            let (key, secret) = (format!("LOCAL{}", random::<8>()?), random::<32>()?);
+            let store = store::Store::new(&scratch, &options.data, options.selector.clone())?;
             let faults = faults::Chooser::new(options.store_faults.clone());
-            let address = http::listen("store", &key, faults, Arc::new(store))?;
+            let access = Access::Signature { key: key.clone(), secret: secret.clone() };
+            let address = http::listen("store", access, faults, Arc::new(store))?;
             settings = [
                 ("AWS_ENDPOINT_URL", address.as_str()),
                 ("AWS_ALLOW_HTTP", "true"),
                 ("AWS_ACCESS_KEY_ID", &key),
-                ("AWS_SECRET_ACCESS_KEY", "none"),
+                ("AWS_SECRET_ACCESS_KEY", &secret),
+                // Those of the user's own, if there are any, belong to another key.
+                ("AWS_SESSION_TOKEN", ""),
+                ("AWS_SKIP_SIGNATURE", "false"),
                 ("AWS_REGION", "local"),
                 ("AWS_UNSIGNED_PAYLOAD", "true"),
             ]
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .into();
         }
-        let faults = faults::Chooser::new(options.invoke_faults.clone());
-        let functions = functions::Functions::new(options, settings.clone())?;
-        let address = http::listen("functions", &key, faults, functions.clone())?;
-        functions.listens_at(&address);
-        settings.push(("AWS_ENDPOINT_URL_LAMBDA".to_string(), address));
+        let mut functions = None;
+        if options.functions {
+            let token = random::<32>()?;
+            settings.push((TOKEN.to_string(), token.clone()));
+            let faults = faults::Chooser::new(options.invoke_faults.clone());
+            let service = functions::Functions::new(options, settings.clone())?;
+            let address = http::listen("functions", Access::Token(token), faults, service.clone())?;
+            service.listens_at(&address);
+            settings.push(("AWS_ENDPOINT_URL_LAMBDA".to_string(), address));
+            functions = Some(service);
+        }
         Ok(Local { functions, settings, _scratch: scratch })
     }
 
@@ -122,23 +152,25 @@ impl Local {
 
     /// What would be billed so far: invocations, and memory by time in MiB-milliseconds.
     pub fn billed(&self) -> (u64, u64) {
-        self.functions.billed()
+        self.functions.as_ref().map_or((0, 0), |functions| functions.billed())
     }
 
     /// Workers that wait for something to do.
     pub fn idle_workers(&self) -> usize {
-        self.functions.idle_workers()
+        self.functions.as_ref().map_or(0, |functions| functions.idle_workers())
     }
 
     /// As [`Local::billed`], for somebody who outlives this.
     pub fn meter(&self) -> impl Fn() -> (u64, u64) + Send + Sync + 'static {
         let functions = self.functions.clone();
-        move || functions.billed()
+        move || functions.as_ref().map_or((0, 0), |functions| functions.billed())
     }
 }
 
 impl Drop for Local {
     fn drop(&mut self) {
-        self.functions.end();
+        if let Some(functions) = &self.functions {
+            functions.end();
+        }
     }
 }

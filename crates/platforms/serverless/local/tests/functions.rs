@@ -1,34 +1,10 @@
 //! The function service, with this test's own program as the worker.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use tessera_serverless_local::{Faults, Local, Options};
+use tessera_serverless_local::{Faults, Local, Options, TOKEN};
 
-/// A request; gives status, head and body.
-fn ask(host: &str, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, String) {
-    let mut stream = TcpStream::connect(host).unwrap();
-    let len = body.len();
-    let text = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\n\r\n{body}");
-    stream.write_all(text.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    let mut piece = [0; 4096];
-    loop {
-        let text = String::from_utf8_lossy(&answer).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let len = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
-            if body.len() >= len.parse().unwrap() {
-                let status = head[9..12].parse().unwrap();
-                return (status, head.to_string(), body.to_string());
-            }
-        }
-        match stream.read(&mut piece) {
-            Ok(0) | Err(_) => return (0, String::new(), String::new()),
-            Ok(read) => answer.extend_from_slice(&piece[..read]),
-        }
-    }
-}
+use crate::client::{ask, host, setting};
 
 /// Not a test: what the service starts. It does what its orders say.
 #[test]
@@ -36,8 +12,9 @@ fn worker_process() {
     let Ok(api) = std::env::var("AWS_LAMBDA_RUNTIME_API") else { return };
     let (host, base) = api.split_once('/').unwrap();
     let base = format!("/{base}/2018-06-01/runtime/invocation");
+    let token = format!("Authorization: Bearer {}\r\n", std::env::var(TOKEN).unwrap());
     loop {
-        let (status, head, order) = ask(host, "GET", &format!("{base}/next"), "", "");
+        let (status, head, order) = ask(host, "GET", &format!("{base}/next"), &token, "");
         if status != 200 {
             return;
         }
@@ -54,7 +31,7 @@ fn worker_process() {
             std::thread::sleep(Duration::from_secs(60));
         }
         let answer = format!("{} {order}", std::process::id());
-        ask(host, "POST", &format!("{base}/{id}/response"), "", &answer);
+        ask(host, "POST", &format!("{base}/{id}/response"), &token, &answer);
     }
 }
 
@@ -67,20 +44,15 @@ struct Service {
 impl Service {
     fn start(change: impl FnOnce(&mut Options)) -> Service {
         let mut options = Options {
-            arguments: ["worker_process", "--exact"].map(str::to_string).into(),
+            arguments: ["functions::worker_process", "--exact"].map(str::to_string).into(),
             memory_mib: 200,
             cold_start: Duration::ZERO,
             ..Options::default()
         };
         change(&mut options);
         let local = Local::start(options).unwrap();
-        let setting = |name: &str| {
-            let found = local.settings().iter().find(|(key, _)| key == name);
-            found.map(|(_, value)| value.clone()).unwrap()
-        };
-        let host = setting("AWS_ENDPOINT_URL_LAMBDA").trim_start_matches("http://").to_string();
-        let signed =
-            format!("Authorization: AWS4-HMAC-SHA256 Credential={}/x\r\n", setting("AWS_ACCESS_KEY_ID"));
+        let host = host(&local, "AWS_ENDPOINT_URL_LAMBDA");
+        let signed = format!("Authorization: Bearer {}\r\n", setting(&local, TOKEN));
         Service { local, host, signed }
     }
 
@@ -146,11 +118,9 @@ fn no_more_at_once_than_may_be() {
 }
 
 #[test]
-fn requests_of_others_and_faults() {
+fn faults_happen_to_those_who_may_ask() {
     let service = Service::start(|options| options.invoke_faults = Faults::parse("503=1").unwrap());
     assert_eq!(service.invoke("", "hello").0, 503);
-    let path = "/2015-03-31/functions/worker/invocations";
-    assert_eq!(ask(&service.host, "POST", path, "", "hello").0, 403);
     assert_eq!(service.local.billed(), (0, 0));
 }
 

@@ -1,0 +1,5 @@
+//! The services on loopback, as clients and strangers see them.
+
+mod client;
+mod doors;
+mod functions;
