@@ -125,7 +125,8 @@ mod tests {
     fn what_is_left_of_the_dead_goes_and_nothing_else() {
         let all = tempfile::tempdir().unwrap();
         let path = |name: &str| all.path().join(format!("{SCRATCH}{name}"));
-        let (dead, alive, link) = (path("00000000000000ab"), path("00000000000000cd"), path("00000000000000ef"));
+        let (dead, alive, link) =
+            (path("00000000000000ab"), path("00000000000000cd"), path("00000000000000ef"));
         let (of_users, linked) = (path("notes"), all.path().join("linked"));
         for folder in [&dead, &alive, &of_users, &linked] {
             private(&folder.join("inside")).unwrap();
