@@ -7,6 +7,8 @@
 
 mod chunk;
 mod column;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod gather;
 mod packed;
 mod prefetch;

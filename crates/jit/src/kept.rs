@@ -49,15 +49,9 @@ impl Files {
         }
         let mut bytes = Vec::with_capacity(metadata.len() as usize);
         (&opened).take(self.bytes_max).read_to_end(&mut bytes).ok()?;
-        let (body, hash) = bytes.split_last_chunk::<8>()?;
-        if u64::from_le_bytes(*hash) != word_of_bytes(body) {
-            return None;
-        }
-        let (length, rest) = body.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
-        let (known, object) = rest.split_at_checked(u64::from_le_bytes(*length) as usize)?;
         // When it was used last decides what goes first; no matter if that cannot be noted.
         let _ = opened.set_modified(SystemTime::now());
-        (known == with_version(made_of).as_bytes()).then(|| object.to_vec())
+        object_in(&bytes, made_of).map(<[u8]>::to_vec)
     }
 
     /// Keeps an object; whether it could.
@@ -107,6 +101,17 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// The object in the bytes of a file, if it was made of this and is not damaged.
+pub(crate) fn object_in<'a>(bytes: &'a [u8], made_of: &str) -> Option<&'a [u8]> {
+    let (body, hash) = bytes.split_last_chunk::<8>()?;
+    if u64::from_le_bytes(*hash) != word_of_bytes(body) {
+        return None;
+    }
+    let (length, rest) = body.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
+    let (known, object) = rest.split_at_checked(u64::from_le_bytes(*length) as usize)?;
+    (known == with_version(made_of).as_bytes()).then_some(object)
 }
 
 fn with_version(made_of: &str) -> String {

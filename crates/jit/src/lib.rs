@@ -17,6 +17,8 @@ mod compiler;
 mod device;
 #[cfg(feature = "llvm")]
 mod function;
+#[cfg(all(feature = "llvm", any(test, fuzzing)))]
+pub mod fuzzing;
 #[cfg(feature = "llvm")]
 mod given;
 #[cfg(feature = "llvm")]

@@ -13,6 +13,8 @@ pub mod context;
 pub mod data;
 pub mod describe;
 pub mod expression;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod group_table;
 pub mod guard;
 pub mod hash;

@@ -27,6 +27,8 @@ mod config;
 mod copy;
 mod explain;
 mod functions;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod memory_table;
 mod planning;
 mod result;

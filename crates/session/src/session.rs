@@ -31,7 +31,7 @@ use crate::result::{Columns, QueryResult, StatementResult};
 use crate::run::{Ran, Runner};
 use crate::settings::{SETTINGS, Values};
 use crate::source::Sampler;
-use crate::stack::with_big_stack;
+use crate::stack::{contained, with_big_stack};
 use crate::storage::{Storage, Streams};
 use crate::stream::{Open, ResultStream, StatementOutput};
 
@@ -162,7 +162,7 @@ impl Session {
     /// # Errors
     /// The driver cannot be heard any more.
     pub fn serve(&mut self) -> Result<bool> {
-        with_big_stack(|| self.platform.serve(&mut |sent| self.run_sent(sent)))
+        with_big_stack(|| self.platform.serve(&mut |sent| contained(|| self.run_sent(sent))))
     }
 
     fn run_sent(&self, sent: &Sent) -> Result<()> {
@@ -185,7 +185,7 @@ impl Session {
             let mut results = Vec::with_capacity(statements.len());
             for (position, statement) in statements.into_iter().enumerate() {
                 let started = if position == 0 { started } else { Instant::now() };
-                results.push(match self.run_statement(&statement, started)? {
+                results.push(match contained(|| self.run_statement(&statement, started))? {
                     StatementOutput::Rows(rows) => StatementResult::Rows(rows.collect_all()?),
                     StatementOutput::Text(text) => StatementResult::Text(text),
                     StatementOutput::Done(done) => StatementResult::Done(done),
@@ -205,7 +205,7 @@ impl Session {
             let mut statements = tessera_sql::parse(sql)?.into_iter();
             match (statements.next(), statements.next()) {
                 (None, _) => Ok(None),
-                (Some(statement), None) => self.run_statement(&statement, started).map(Some),
+                (Some(statement), None) => contained(|| self.run_statement(&statement, started)).map(Some),
                 _ => Err(Error::unsupported("several statements at once; run one after the other")),
             }
         })
@@ -222,12 +222,37 @@ impl Session {
         }
     }
 
+    /// Parses, binds and plans the statements of a text, and runs none.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn plan_only(&mut self, sql: &str) -> Result<()> {
+        with_big_stack(|| {
+            for statement in tessera_sql::parse(sql)? {
+                let planned =
+                    tessera_sql::plan(&statement, &self.catalog, &self.registry, &self.values.planning)?;
+                if let Statement::Query(planned) = planned {
+                    let runner = self.runner();
+                    runner.for_platform(&runner.optimised(&planned.plan)?)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads, verifies and prints a plan in its text form.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn verify_only(&self, text: &str) -> Result<String> {
+        let plan = text::parse(text)?;
+        let plan = if self.has_platform(&plan) { plan } else { self.runner().for_platform(&plan)? };
+        tessera_plan::verify(&plan, self.registry.catalogue())?;
+        Ok(text::print(&plan))
+    }
+
     /// Verifies and runs a plan in its text form. A plan without an executor gets this platform's.
     ///
     /// # Errors
     /// The text is no plan, the plan is wrong, or it fails.
     pub fn run_plan(&mut self, text: &str) -> Result<QueryResult> {
-        with_big_stack(|| self.start_plan(text)?.collect_all())
+        with_big_stack(|| contained(|| self.start_plan(text))?.collect_all())
     }
 
     /// As [`Session::run_plan`]; the rows are read while the plan runs.
@@ -235,7 +260,7 @@ impl Session {
     /// # Errors
     /// The text is no plan, the plan is wrong, or the rows of another statement are still being read.
     pub fn query_plan(&mut self, text: &str) -> Result<ResultStream> {
-        with_big_stack(|| self.start_plan(text))
+        with_big_stack(|| contained(|| self.start_plan(text)))
     }
 
     fn start_plan(&mut self, text: &str) -> Result<ResultStream> {

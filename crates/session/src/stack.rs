@@ -1,6 +1,7 @@
 //! Planning walks expressions recursively, to depths a thread's usual stack does not hold.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tessera_types::{Error, Result};
 
@@ -31,11 +32,23 @@ pub fn with_big_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Resul
     })
 }
 
+/// Does the work of one statement: a panic in it ends the statement, not the session.
+///
+/// # Errors
+/// What `work` gives; a panic is a mistake of ours, but for one that carries an error: that ended the statement.
+pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(from_panic(panic.as_ref())))
+}
+
 /// A mistake of ours that ended in a panic, as an error.
 pub(crate) fn from_panic(panic: &(dyn std::any::Any + Send)) -> Error {
+    if let Some(ended) = panic.downcast_ref::<Error>() {
+        return ended.clone();
+    }
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    Error::internal(format!("a part of the engine failed: {}", text.as_deref().unwrap_or("no message")))
+    let text = text.as_deref().unwrap_or("no message");
+    Error::internal(format!("a part of the engine failed: {text}; please report this statement"))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod memory_tables;
 mod mutations;
 mod objects;
 mod one_evaluator;
+mod panics;
 mod plans;
 mod queries;
 mod rewrites;

@@ -9,6 +9,7 @@ use arrow::row::{RowConverter, SortField};
 
 use tessera_types::{Error, Result};
 
+use crate::guard::guarded;
 use crate::physical::{Physical, canonical32, canonical64, interval_length, interval_values, raw_values};
 
 /// Whether value `i` of `a` equals value `j` of `b`; both of one type.
@@ -78,7 +79,13 @@ pub(crate) fn decode<'a>(
     let null = converter.convert_columns(&[new_null_array(data_type, 1)])?;
     let parser = converter.parser();
     let rows = values.map(|bytes| bytes.map_or_else(|| null.row(0), |bytes| parser.parse(bytes)));
-    let decoded = converter.convert_rows(rows)?;
+    // Arrow may panic on bytes that it did not write itself.
+    let decoded = guarded(|| converter.convert_rows(rows));
+    let decoded = decoded.ok_or_else(|| {
+        Error::data(
+            "rows that came from another process are damaged: a list, struct or map cannot be decoded",
+        )
+    })??;
     decoded.into_iter().next().ok_or_else(|| Error::internal("values that were decoded to nothing"))
 }
 

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::buffer::Buffer;
+use arrow::datatypes::DataType;
 
 use tessera_encodings::Chunk;
 use tessera_types::{Error, Result};
@@ -314,6 +315,55 @@ impl<'a> Packet<'a> {
     /// A packet that came from another process, before it was relocated there.
     pub fn came(rows: Vec<u64>, heap: Vec<u8>) -> Packet<'static> {
         Packet { rows: rows.into(), heap, pages: Vec::new() }
+    }
+
+    /// Checks a packet that came from where others can write, before it is relocated: that each string lies in its heap, and is
+    /// valid text where it must be. Nothing else in a row refers to anything.
+    ///
+    /// # Errors
+    /// One does not.
+    pub fn check(&self, layout: &RowLayout) -> Result<()> {
+        let damaged = || {
+            Error::data(
+                "rows that came from another process are damaged: a string is not among their strings",
+            )
+        };
+        let fields = layout.fields.iter().filter(|field| field.in_heap());
+        let fields: Vec<(usize, bool)> = fields
+            .map(|field| (field.offset / 8, matches!(field.kind, Kind::Value(_, DataType::Utf8View))))
+            .collect();
+        if fields.is_empty() {
+            return Ok(());
+        }
+        for row in self.rows.chunks_exact(layout.stride_bytes() / 8) {
+            for &(word, is_text) in &fields {
+                let (first, second) = (row[word], row[word + 1]);
+                let short = [first.to_le_bytes(), second.to_le_bytes()].concat();
+                let bytes = match first as u32 as usize {
+                    len @ ..=12 => {
+                        // What stands behind a short string is zero: views are compared as numbers.
+                        if short[4 + len..].iter().any(|byte| *byte != 0) {
+                            return Err(damaged());
+                        }
+                        &short[4..4 + len]
+                    }
+                    len => {
+                        let at = ((second as u32 as u64) << HEAP_STEP_BITS).checked_add(second >> 32);
+                        let at = at.and_then(|at| usize::try_from(at).ok()).ok_or_else(damaged)?;
+                        let end = at.checked_add(len).ok_or_else(damaged)?;
+                        let bytes = self.heap.get(at..end).ok_or_else(damaged)?;
+                        if bytes[..4] != short[4..8] {
+                            return Err(damaged());
+                        }
+                        bytes
+                    }
+                };
+                if is_text && std::str::from_utf8(bytes).is_err() {
+                    return Err(damaged());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Makes the rows refer to their strings as of their place in the partition: `base` bytes from the start of its heap.

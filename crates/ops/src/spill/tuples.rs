@@ -1,11 +1,9 @@
 //! Tuples in blocks: Arrow's stream format, so that every type keeps its plain form.
 
-use std::io::Cursor;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
-use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 
 use tessera_encodings::{Chunk, Column};
@@ -13,6 +11,7 @@ use tessera_types::{Error, Result, Tuple};
 
 use super::file::{Block, SpillFile};
 use crate::rows::Rows;
+use crate::scan::ipc::first_batch;
 
 /// Bytes of a block of many tuples, about.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -67,8 +66,9 @@ pub(crate) fn write_rows(file: &SpillFile, rows: &Rows, blocks: &mut Vec<TupleBl
 /// # Errors
 /// Those of [`SpillFile::read`].
 pub(crate) fn read_tuples(file: &SpillFile, block: &TupleBlock) -> Result<Chunk> {
-    let mut reader = StreamReader::try_new(Cursor::new(file.read(&block.block)?), None)?;
-    let batch = reader.next().ok_or_else(|| Error::internal("a block without tuples"))??;
+    let batch = first_batch(file.read(&block.block)?);
+    let batch =
+        batch.map_err(|error| Error::internal(format!("a block of tuples cannot be read: {error}")))?;
     let columns = batch.columns().iter().map(|array| Column::Plain(array.clone())).collect();
     Ok(Chunk::new(columns, batch.num_rows()))
 }

@@ -32,6 +32,8 @@ mod crossing;
 mod driver;
 mod exchange;
 mod executor;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod invoke;
 mod meeting;
 mod object;

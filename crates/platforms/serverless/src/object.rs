@@ -37,6 +37,11 @@ pub(crate) struct Content {
 }
 
 impl Content {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn new(len: u64, rows: u64, checksum: u64) -> Content {
+        Content { len, rows, checksum }
+    }
+
     /// Of both together.
     pub(crate) fn and(self, other: Content) -> Content {
         Content {
@@ -201,6 +206,9 @@ pub(crate) fn decode(came: &[Came], layout: &Arc<RowLayout>, context: &Arc<dyn C
             let (packet, behind) = len.and_then(|len| rest.split_at_checked(len)).ok_or_else(damaged)?;
             checksum = checksum.wrapping_add(word_of_bytes(packet));
             let (of_rows, of_heap) = packet[HEADER_BYTES..].split_at(words * 8);
+            if of_rows.len() % layout.stride_bytes() != 0 {
+                return Err(damaged());
+            }
             pieces.push(Piece { position, rows: of_rows, heap: of_heap });
             rows += of_rows.len() / layout.stride_bytes();
             heap_bytes += heap_len;
@@ -220,6 +228,7 @@ pub(crate) fn decode(came: &[Came], layout: &Arc<RowLayout>, context: &Arc<dyn C
     for piece in pieces {
         let words = piece.rows.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
         let mut packet = Packet::came(words.collect(), piece.heap.to_vec());
+        packet.check(layout)?;
         packet.relocate(layout, &heap_words, heap.len() as u64);
         all.extend_from_slice(&packet.rows);
         heap.extend_from_slice(&packet.heap);

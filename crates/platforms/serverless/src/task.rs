@@ -36,8 +36,8 @@ const CHILDREN: usize = 8;
 impl Order {
     /// Which workers this one invokes.
     pub(crate) fn children(&self) -> impl Iterator<Item = usize> + use<> {
-        let first = self.index * CHILDREN + 1;
-        first.min(self.workers)..(first + CHILDREN).min(self.workers)
+        let first = self.index.saturating_mul(CHILDREN).saturating_add(1);
+        first.min(self.workers)..first.saturating_add(CHILDREN).min(self.workers)
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
-use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use tessera_files::{read_own, write_own};
 use tessera_ops::hash::word_of_bytes;
+use tessera_ops::scan::ipc::first_batch;
 use tessera_sql::Drawn;
 
 const MAGIC: &[u8; 8] = b"TESSTAT2";
@@ -56,7 +56,10 @@ impl Kept {
 
     /// What is kept, if it is of these versions and not damaged.
     pub(super) fn load(&self) -> Option<Columns> {
-        let bytes = read_own(&self.file, FILE_BYTES_MAX).ok()?;
+        self.parse(&read_own(&self.file, FILE_BYTES_MAX).ok()?)
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Option<Columns> {
         let (body, hash) = bytes.split_last_chunk::<8>()?;
         if u64::from_le_bytes(*hash) != word_of_bytes(body) {
             return None;
@@ -74,7 +77,7 @@ impl Kept {
         let counted = list(&mut rest)?.into_iter().map(|bits| (bits != 0).then(|| f64::from_bits(bits)));
         let distinct: Vec<Option<f64>> = counted.collect();
         let rows = number(&mut rest)? as usize;
-        let batch = StreamReader::try_new(rest, None).ok()?.next()?.ok()?;
+        let batch = first_batch(rest.to_vec()).ok()?;
         let columns = batch.columns().to_vec();
         let fits = columns.len() == numbers.len() && columns.iter().all(|column| column.len() == rows);
         fits.then_some(Columns {
@@ -90,6 +93,15 @@ impl Kept {
     }
 
     fn written(&self, sample: &Columns) -> Option<()> {
+        let bytes = self.bytes(sample)?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return None;
+        }
+        make_room(self.file.parent()?);
+        write_own(&self.file, &bytes).ok()
+    }
+
+    fn bytes(&self, sample: &Columns) -> Option<Vec<u8>> {
         let Drawn { columns, rows, table_rows, even, distinct } = &sample.drawn;
         let mut bytes = MAGIC.to_vec();
         let mut put = |number: u64| bytes.extend(number.to_le_bytes());
@@ -116,11 +128,7 @@ impl Kept {
         writer.finish().ok()?;
         drop(writer);
         bytes.extend(word_of_bytes(&bytes).to_le_bytes());
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            return None;
-        }
-        make_room(self.file.parent()?);
-        write_own(&self.file, &bytes).ok()
+        Some(bytes)
     }
 }
 
@@ -147,12 +155,32 @@ fn make_room(directory: &Path) {
     files.iter().filter(ours).for_each(|file| drop(std::fs::remove_file(file)));
 }
 
+/// The body of a fuzz target: a file whose hash is right.
+#[cfg(any(test, fuzzing))]
+pub fn sample_bytes(data: &[u8]) {
+    use arrow::array::Array;
+    let kept = Kept::new(Path::new("none"), "x", "1".to_string());
+    let bytes = [data, &word_of_bytes(data).to_le_bytes()].concat();
+    for column in kept.parse(&bytes).into_iter().flat_map(|sample| sample.drawn.columns) {
+        column.to_data().validate_full().expect("what was read is valid");
+    }
+}
+
+/// A file without its hash.
+#[cfg(test)]
+pub(crate) fn sample_seed() -> Vec<u8> {
+    let kept = Kept::new(Path::new("none"), "x", "1".to_string());
+    let mut bytes = kept.bytes(&tests::sample()).unwrap();
+    bytes.truncate(bytes.len() - 8);
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use arrow::array::{Int64Array, StringViewArray};
 
-    fn sample() -> Columns {
+    pub(super) fn sample() -> Columns {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from(vec![Some(1), None, Some(3)])),
             Arc::new(StringViewArray::from(vec![Some("a"), Some("longer than twelve bytes"), None])),

@@ -17,6 +17,10 @@ use tessera_types::{Error, Field, Result, Tuple};
 use crate::storage::{Expanded, Storage};
 
 pub(crate) use draw::Sampler;
+#[cfg(any(test, fuzzing))]
+pub use kept::sample_bytes;
+#[cfg(test)]
+pub(crate) use kept::sample_seed;
 pub(crate) use options::{Direction, ReadOptions, Types, params_of_options, read_options};
 pub(crate) use stamp::Stamps;
 

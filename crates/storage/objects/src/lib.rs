@@ -25,6 +25,8 @@
 
 mod error;
 mod fetch;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod io;
 mod listing;
 mod location;

@@ -8,19 +8,15 @@ use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::FileDecoder;
-use arrow::ipc::{
-    Block, CompressionType, Message, MessageHeader, MetadataVersion, RecordBatch as Batch, root_as_message,
-};
+use arrow::ipc::{Block, Message, MessageHeader, MetadataVersion, root_as_message};
 
+use tessera_types::quote_name;
+
+use super::shape::{check_batch, check_dictionary};
 use crate::guard::guarded;
 
 /// What begins a message since version 0.15 of the format.
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// How many times longer than its compressed form a buffer can be: LZ4 counts up to 255 in a byte, and
-/// a block of Zstandard holds 128 KiB in four bytes.
-const LZ4_RATIO_MAX: usize = 256;
-const ZSTD_RATIO_MAX: usize = 32_768;
-
 /// A schema as a file gives it.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
@@ -32,7 +28,10 @@ pub(super) struct Layout {
 #[derive(Debug)]
 pub(super) struct Decoder {
     decoder: FileDecoder,
-    /// The dictionaries of the columns that are wanted.
+    layout: Layout,
+    /// The columns that are wanted, ascending.
+    columns: Vec<usize>,
+    /// Their dictionaries.
     dictionaries: Vec<i64>,
 }
 
@@ -90,7 +89,37 @@ impl Decoder {
             dictionaries_of(field, &mut dictionaries);
         }
         let decoder = FileDecoder::new(layout.schema.clone(), layout.version);
-        Decoder { decoder: decoder.with_projection(columns.to_vec()), dictionaries }
+        let decoder = decoder.with_projection(columns.to_vec());
+        Decoder { decoder, layout: layout.clone(), columns: columns.to_vec(), dictionaries }
+    }
+
+    /// Checks what a message says of its arrays and buffers; the bytes that decoding it takes beyond its own.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub(super) fn check(&self, block: &Block, bytes: &[u8]) -> Result<usize, String> {
+        let message = message(bytes)?;
+        let body = usize::try_from(block.metaDataLength()).ok().and_then(|head| bytes.get(head..));
+        let body = body.ok_or("a message ends early")?;
+        match message.header_type() {
+            MessageHeader::RecordBatch => {
+                let batch = message.header_as_record_batch().ok_or("a record batch was expected")?;
+                check_batch(&self.layout, &self.columns, &batch, body)
+            }
+            MessageHeader::DictionaryBatch => {
+                let dictionary = message.header_as_dictionary_batch().ok_or("a dictionary was expected")?;
+                let batch = dictionary.data().ok_or("a dictionary without values")?;
+                #[allow(deprecated)]
+                let fields = self.layout.schema.fields_with_dict_id(dictionary.id());
+                match fields.first().map(|field| field.data_type()) {
+                    Some(DataType::Dictionary(_, values)) => {
+                        check_dictionary(&self.layout, values, &batch, body)
+                    }
+                    _ => Err(format!("dictionary {} is of no column", dictionary.id())),
+                }
+            }
+            _ => Ok(0),
+        }
     }
 
     /// Whether a column that is wanted has a dictionary.
@@ -113,66 +142,27 @@ impl Decoder {
     /// body.
     pub(super) fn batch(&self, block: &Block, bytes: &Buffer) -> Result<Option<RecordBatch>, String> {
         let decoded = guarded(|| self.decoder.read_record_batch(block, bytes));
-        decoded.ok_or("a record batch cannot be decoded")?.map_err(|error| error.to_string())
+        let decoded = match decoded {
+            Some(Ok(batch)) => return Ok(batch),
+            Some(Err(error)) => error.to_string(),
+            None => "a record batch cannot be decoded".to_string(),
+        };
+        Err(match self.first_damaged(block, bytes) {
+            Some(name) => format!("column {}: {decoded}", quote_name(name)),
+            None => decoded,
+        })
     }
-}
 
-/// The bytes that decoding a message takes beyond its own: those of decompressed buffers.
-///
-/// # Errors
-/// What the message says of its buffers cannot be.
-pub(super) fn decoded_bytes(message: &Message<'_>, body: &[u8]) -> Result<usize, String> {
-    let batch = match message.header_type() {
-        MessageHeader::RecordBatch => message.header_as_record_batch(),
-        MessageHeader::DictionaryBatch => {
-            let batch = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
-            Some(batch.ok_or("a dictionary without values")?)
-        }
-        _ => None,
-    };
-    batch.map_or(Ok(0), |batch| batch_bytes(&batch, body))
-}
-
-fn batch_bytes(batch: &Batch<'_>, body: &[u8]) -> Result<usize, String> {
-    if batch.length() < 0 {
-        return Err(format!("a batch of {} rows", batch.length()));
-    }
-    for node in batch.nodes().iter().flatten() {
-        if !(0..=node.length()).contains(&node.null_count()) {
-            return Err(format!("{} NULLs among {} values", node.null_count(), node.length()));
-        }
-    }
-    if batch.variadicBufferCounts().iter().flatten().any(|count| count < 0) {
-        return Err("a negative number of buffers".to_string());
-    }
-    let ratio = match batch.compression().map(|compression| compression.codec()) {
-        None => None,
-        Some(CompressionType::LZ4_FRAME) => Some(LZ4_RATIO_MAX),
-        Some(CompressionType::ZSTD) => Some(ZSTD_RATIO_MAX),
-        Some(other) => return Err(format!("it is compressed by {other:?}")),
-    };
-    let mut decoded = 0usize;
-    for buffer in batch.buffers().iter().flatten() {
-        let place = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
-        let bytes = place.and_then(|(start, len)| body.get(start..start.checked_add(len)?));
-        let bytes = bytes.ok_or("a buffer lies outside its message")?;
-        if let Some(ratio) = ratio
-            && !bytes.is_empty()
-        {
-            let len = decompressed_len(bytes, ratio).ok_or("a buffer's length cannot be")?;
-            decoded = decoded.checked_add(len).ok_or("a buffer's length cannot be")?;
-        }
-    }
-    Ok(decoded)
-}
-
-/// The length of a compressed buffer, which stands before it.
-fn decompressed_len(bytes: &[u8], ratio: usize) -> Option<usize> {
-    let (len, compressed) = bytes.split_first_chunk::<8>()?;
-    match i64::from_le_bytes(*len) {
-        // Not compressed after all.
-        -1 => Some(0),
-        len => usize::try_from(len).ok().filter(|len| *len <= compressed.len().saturating_mul(ratio)),
+    /// The first column that cannot be decoded by itself: the name for an error. Those with dictionaries are left out.
+    fn first_damaged(&self, block: &Block, bytes: &Buffer) -> Option<&str> {
+        let fields = self.layout.schema.fields();
+        let wanted = self.columns.iter().filter_map(|column| Some((*column, fields.get(*column)?)));
+        let alone = |column| Decoder::new(&self.layout, &[column]);
+        let fails = |decoder: &Decoder| {
+            let decoded = guarded(|| decoder.decoder.read_record_batch(block, bytes));
+            !decoder.has_dictionaries() && !matches!(decoded, Some(Ok(_)))
+        };
+        wanted.filter(|(column, _)| fails(&alone(*column))).map(|(_, field)| field.name().as_str()).next()
     }
 }
 

@@ -6,7 +6,9 @@
 //!
 //! Memory: the bytes of one message for each worker and what it is decompressed to, counted.
 
+mod in_memory;
 mod message;
+mod shape;
 mod stream;
 mod write;
 
@@ -33,7 +35,8 @@ use crate::scan::file::{
 };
 use crate::stream_util::ChunksReader;
 
-use self::message::{Decoder, Layout, Prefix, decoded_bytes};
+pub use self::in_memory::first_batch;
+use self::message::{Decoder, Layout, Prefix};
 use self::stream::{Next, Stream};
 pub use self::write::IpcMaterialize;
 
@@ -255,20 +258,14 @@ impl Blocks {
         let mut reservation = Reservation::new(run.context.clone());
         for (block, range) in self.dictionaries.iter().zip(ranges) {
             reservation.resize((range.end - range.start) as usize)?;
-            let bytes = Buffer::from(read_now(reader, range, Some(&run.context))?);
-            check_message(path, block, &bytes, &mut reservation)?;
-            decoder.dictionary(block, &bytes).map_err(|error| damaged(path, error))?;
+            let failed =
+                |error: String| damaged(path, format!("dictionary at byte {}: {error}", range.start));
+            let bytes = Buffer::from(read_now(reader, range.clone(), Some(&run.context))?);
+            reservation.grow(decoder.check(block, &bytes).map_err(failed)?)?;
+            decoder.dictionary(block, &bytes).map_err(failed)?;
         }
         Ok((decoder, self.batches.clone()))
     }
-}
-
-/// Checks what a message says of its parts, and counts what decoding it takes.
-fn check_message(path: &str, block: &Block, bytes: &[u8], reservation: &mut Reservation) -> Result<()> {
-    let failed = |error: String| damaged(path, error);
-    let message = message::message(bytes).map_err(failed)?;
-    let body = bytes.get(block.metaDataLength() as usize..).unwrap_or_default();
-    reservation.grow(decoded_bytes(&message, body).map_err(failed)?)
 }
 
 impl Reader for IpcReader {
@@ -296,14 +293,18 @@ impl Reader for IpcReader {
                     let (decoder, blocks) = blocks.ok_or_else(|| Error::internal("a batch of a stream"))?;
                     let (path, block) = (self.source.path(), &blocks[*batch]);
                     let range = range_of(path, block, file.len)?;
+                    let (start, number) = (range.start, *batch);
+                    let failed = |error: String| {
+                        damaged(path, format!("record batch {number} at byte {start}: {error}"))
+                    };
                     self.reservation.resize((range.end - range.start) as usize)?;
                     let bytes = match self.source.read_into(range, ReadBuffer::default())? {
                         Read::Ready(buffer) => Buffer::from(buffer.into_bytes()),
                         Read::Blocked(token) => return Ok(Step::Blocked(token)),
                     };
                     self.done = true;
-                    check_message(path, block, &bytes, &mut self.reservation)?;
-                    decoder.batch(block, &bytes).map_err(|error| damaged(path, error))?
+                    self.reservation.grow(decoder.check(block, &bytes).map_err(failed)?)?;
+                    decoder.batch(block, &bytes).map_err(failed)?
                 }
                 Batches::Stream(stream) => match stream.next(&*self.source, &mut self.reservation)? {
                     Next::Batch(batch) => Some(batch),
@@ -340,7 +341,8 @@ impl IpcReader {
                     let found = found.ok_or_else(|| Error::internal("a column without a field"))?;
                     let found = column_atom(found)?;
                     check_type(path, &field.name, &found, declared)?;
-                    if holds_runs(array.data_type()) {
+                    let is_null = *array.data_type() == DataType::Null && found != *declared;
+                    if is_null || holds_runs(array.data_type()) {
                         // A few bytes may say that there are very many values.
                         self.reservation.grow(rows.saturating_mul(RUN_VALUE_BYTES))?;
                     }

@@ -6,10 +6,10 @@ use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
 use arrow::ipc::{Block, MessageHeader};
 
-use tessera_types::Result;
+use tessera_types::{Error, Result};
 
 use super::damaged;
-use super::message::{Decoder, Layout, Prefix, body_len, decoded_bytes, message};
+use super::message::{Decoder, Layout, Prefix, body_len, message};
 use crate::ReadBuffer;
 use crate::context::{RangeReader, Read, Reservation, Token};
 
@@ -52,7 +52,9 @@ impl Stream {
             if self.ended {
                 return Ok(Next::End);
             }
-            let Some(len) = self.message_len().map_err(|error| damaged(path, error))? else {
+            let at = self.position - (self.bytes.len() - self.used) as u64;
+            let failed = |error: String| damaged(path, format!("message at byte {at}: {error}"));
+            let Some(len) = self.message_len().map_err(failed)? else {
                 if self.position == self.len {
                     self.ended = true;
                     return match self.bytes.len() == self.used {
@@ -72,7 +74,7 @@ impl Stream {
             // Copied to where Arrow wants it aligned.
             let bytes = Buffer::from_slice_ref(&self.bytes[self.used..self.used + len]);
             self.used += len;
-            if let Some(batch) = self.decode(&bytes, path, reservation)? {
+            if let Some(batch) = self.decode(&bytes, reservation, &failed)? {
                 return Ok(Next::Batch(batch));
             }
         }
@@ -126,19 +128,18 @@ impl Stream {
     fn decode(
         &mut self,
         bytes: &Buffer,
-        path: &str,
         reservation: &mut Reservation,
+        failed: &dyn Fn(String) -> Error,
     ) -> Result<Option<RecordBatch>> {
-        let failed = |error: String| damaged(path, error);
         let message = message(bytes).map_err(failed)?;
         let body = body_len(&message).map_err(failed)?;
         let head = bytes.len() - body;
-        let more = decoded_bytes(&message, &bytes[head..]).map_err(failed)?;
+        let description = i32::try_from(head).map_err(|_| failed("it is too long".to_string()))?;
+        let block = Block::new(0, description, body as i64);
+        let more = self.decoder.check(&block, bytes).map_err(failed)?;
         // Dictionaries stay as long as the stream does.
         reservation.resize(self.bytes.len() + bytes.len())?;
         reservation.grow(more)?;
-        let description = i32::try_from(head).map_err(|_| damaged(path, "a message is too long"))?;
-        let block = Block::new(0, description, body as i64);
         match message.header_type() {
             MessageHeader::DictionaryBatch => {
                 self.decoder.dictionary(&block, bytes).map_err(failed).map(|()| None)

@@ -55,7 +55,8 @@ impl Decoder {
             return Err("the checksum of a message's lengths is wrong".to_string());
         }
         let (total, headers) = (number(0) as usize, number(4) as usize);
-        if total > MESSAGE_BYTES_MAX || headers > total.saturating_sub(PRELUDE_BYTES + CRC_BYTES) {
+        let fits = total.checked_sub(PRELUDE_BYTES + CRC_BYTES).is_some_and(|rest| headers <= rest);
+        if total > MESSAGE_BYTES_MAX || !fits {
             return Err(format!("a message of {total} bytes with {headers} of headers cannot be"));
         }
         let Some(message) = self.buffer.get(..total) else { return Ok(None) };
@@ -211,6 +212,17 @@ mod tests {
             5,
             "the last one is not whole"
         );
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_are_errors() {
+        for (total, headers) in [(0u32, 0u32), (8, 0), (15, 0), (16, 1), (u32::MAX, 0), (20, u32::MAX)] {
+            let mut bytes = [total.to_be_bytes(), headers.to_be_bytes()].concat();
+            bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
+            bytes.extend_from_slice(&[0; 32]);
+            let error = decoded(&bytes, 1_000).unwrap_err();
+            assert!(error.contains("cannot be"), "{total} {headers}: {error}");
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ mod trust;
 
 pub(crate) use answer::Answer;
 pub(crate) use client::{Clients, SelectClient};
+#[cfg(any(test, fuzzing))]
+pub(crate) use event::{Decoder, Event, inside};
 pub use operator::SelectRequest;
 pub use pass::push_selects;
 pub(crate) use trust::{Dialect, SELECT_AS};

@@ -1,0 +1,50 @@
+//! A panic is our mistake: it ends its statement, says so, and the session goes on.
+
+use std::sync::Arc;
+
+use tessera_exec::Platform;
+use tessera_local::Local;
+use tessera_ops::Registry;
+use tessera_plan::{Catalogue, Plan, Rules};
+use tessera_session::{Code, Config, Result, Session, StatementResult};
+
+/// The cores of this machine, with a pass that panics over one table function.
+#[derive(Debug)]
+struct Panicking;
+
+impl Platform for Panicking {
+    fn name(&self) -> &'static str {
+        Local.name()
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        Local.register(registry);
+    }
+
+    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
+        assert!(!tessera_plan::text::print(plan).contains("on purpose"), "a bug in a pass");
+        Local.pass(plan, catalogue, rules)
+    }
+}
+
+#[test]
+fn a_panic_while_planning_ends_its_statement_only() {
+    let config = Config { threads: 1, ..Config::default() };
+    let mut session = Session::on(Arc::new(Panicking), config).unwrap();
+    session.execute("CREATE TABLE t AS SELECT 1 AS a").unwrap();
+    for sql in [
+        "SELECT 'on purpose' AS a",
+        "EXPLAIN SELECT 'on purpose' AS a",
+        "CREATE TABLE u AS SELECT 'on purpose' AS a",
+        "COPY (SELECT 'on purpose' AS a) TO 'never.csv'",
+    ] {
+        let error = session.execute(&format!("SELECT 1; {sql}")).unwrap_err();
+        assert_eq!(error.code(), Code::Internal, "{sql}: {error}");
+        assert!(error.message().contains("a bug in a pass; please report"), "{sql}: {error}");
+        let results = session.execute("SELECT a FROM t").unwrap();
+        assert!(matches!(&results[..], [StatementResult::Rows(rows)] if rows.row_count() == 1));
+    }
+    let plan = "plan { %0 = values() {tuple = <a: string>, rows = [['on purpose']]} return %0 }";
+    assert_eq!(session.run_plan(plan).unwrap_err().code(), Code::Internal);
+    session.execute("SELECT 1").unwrap();
+}

@@ -1,0 +1,4 @@
+//! CSV files, compressed or not, as statements read them.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_session::fuzzing::csv(data));

@@ -1,0 +1,4 @@
+//! Parquet files, as statements read them.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_session::fuzzing::parquet(data));

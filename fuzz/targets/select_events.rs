@@ -1,0 +1,4 @@
+//! What stores send for a selection.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_objects::fuzzing::select_events(data));

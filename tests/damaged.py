@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""Damaged files: mutations of many inputs, each read in little memory; every answer must be rows or an error of the file.
+
+    tests/damaged.py --tessera target/release/tessera [--mutations N] [--seed S] [--inputs FOLDER] [--only NAME] [--golden N]
+
+Inputs are the files of --inputs, the files under 100 KB that tests/files.py makes, and one of every odd type. Each is mutated --mutations times:
+bits and bytes flipped, ends cut, parts taken from elsewhere, lengths and counts replaced by extremes. One process reads
+many mutations, one statement each. An outcome is good when it is rows, or an error that names the file. Bad are: an
+internal error, a panic, an abort, no end within ten seconds, memory above the budget, an error that names no file. What is
+bad is printed with a command that repeats it, and kept in --keep. The long form is --mutations 10000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import random
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foreign import mutate
+
+LARGEST = 100_000
+SECONDS = 10
+BUDGET = 128 << 20
+# What a process may hold beyond its budget: see the memory test.
+ALLOWANCE = 96 << 20
+ADDRESS_SPACE = 4 << 30
+MARK = "8361 as mutation"
+TEXT = {".csv", ".json", ".tsv", ".jsonl", ".ndjson", ".txt"}
+FORMATS = ["arrow", "parquet", "handmade", "csv", "json"]
+
+
+@dataclass
+class Input:
+    """A file to be damaged, and how it is read."""
+
+    name: str
+    content: bytes
+    suffix: str
+    reader: str = ""
+    options: str = ""
+    columns: list[str] = field(default_factory=list)
+
+    def source(self, path: Path) -> str:
+        return f"{self.reader}('{path}'{self.options})" if self.reader else f"'{path}'"
+
+    def is_text(self) -> bool:
+        return self.suffix.split(".")[1] in {kind[1:] for kind in TEXT} if self.suffix.count(".") == 1 else False
+
+
+class Process:
+    """The program, which reads one file after the other."""
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+        self.child: subprocess.Popen | None = None
+
+    def start(self) -> subprocess.Popen:
+        bound = lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+        options = ["--statistics-cache", "off", "--code-cache", "off", "--format", "csv", "--threads", "2"]
+        command = [self.program, *options, "--memory", f"{BUDGET >> 20}MB"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        child = subprocess.Popen(command, preexec_fn=bound, bufsize=0, **pipes)
+        os.set_blocking(child.stdout.fileno(), False)
+        self.child = child
+        return child
+
+    def ask(self, sql: str, seconds: float = SECONDS) -> tuple[str, str]:
+        """What becomes of a statement: how it ended, and the start and end of what was said."""
+        child = self.child or self.start()
+        said = bytearray()
+        end = f"{MARK.split()[-1]}\n{MARK.split()[0]}\n".encode()
+        try:
+            child.stdin.write(f"{sql};\nselect {MARK};\n".encode())
+            while not said.endswith(end):
+                if not select.select([child.stdout], [], [], seconds)[0]:
+                    self.end()
+                    return "hang", said.decode(errors="replace")
+                piece = child.stdout.read(1 << 20)
+                if piece == b"":
+                    break
+                said += piece or b""
+                if len(said) > 1 << 20:
+                    del said[2000:-2000]
+        except BrokenPipeError:
+            pass
+        if not said.endswith(end):
+            code = child.wait()
+            self.child = None
+            return f"abort ({code})", said.decode(errors="replace")
+        said = said[: -len(end)].decode(errors="replace")
+        grown = self.anonymous()
+        if grown > BUDGET + ALLOWANCE:
+            self.end()
+            return f"memory ({grown >> 20} MiB)", said
+        return "", said
+
+    def anonymous(self) -> int:
+        """The most memory that it has had, without the pages of its program."""
+        kilobytes = {}
+        for line in Path(f"/proc/{self.child.pid}/status").read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if name in ("VmHWM", "RssFile", "RssShmem"):
+                kilobytes[name] = int(rest.split()[0])
+        return (kilobytes["VmHWM"] - kilobytes["RssFile"] - kilobytes["RssShmem"]) << 10
+
+    def end(self) -> None:
+        if self.child:
+            self.child.kill()
+            self.child.wait()
+            self.child = None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tessera", required=True)
+    parser.add_argument("--mutations", type=int, default=60, help="of each input")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--inputs", type=Path, action="append", default=[], help="a folder of files to damage")
+    parser.add_argument("--golden", type=int, default=40, help="how many files of each format are made")
+    parser.add_argument("--only", help="inputs whose name holds this")
+    parser.add_argument("--first", type=int, default=0, help="the first mutation")
+    parser.add_argument("--keep", type=Path, help="a folder in which files of bad outcomes stay")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--show", type=int, default=3, help="how many bad outcomes of a kind are printed")
+    options = parser.parse_args()
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    inputs = found(options.inputs) + odd() + made(options.golden, options.seed)
+    everything = inputs
+    if options.only:
+        exact = [one for one in inputs if one.name == options.only]
+        inputs = exact or [one for one in inputs if options.only in one.name]
+    counts: collections.Counter = collections.Counter()
+    bad: dict[str, list[str]] = collections.defaultdict(list)
+    home = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=home) as folder, ThreadPoolExecutor(options.jobs) as pool:
+        run = lambda one: damage(options, Path(folder), one, [other.content for other in everything if alike(one, other)])
+        for one, outcomes in zip(inputs, pool.map(run, inputs), strict=True):
+            for kind, message in outcomes:
+                counts[kind] += 1
+                if message:
+                    bad[kind].append(message)
+            if options.mutations >= 1000:
+                print(f"{one.name}: {collections.Counter(kind for kind, _ in outcomes)}", flush=True)
+    for kind, messages in bad.items():
+        for message in messages[: options.show]:
+            print(f"FAILED: {kind}: {message}")
+    print(f"{len(inputs)} inputs, {sum(counts.values())} mutations: {dict(counts)}")
+    return 1 if bad else 0
+
+
+def alike(one: Input, other: Input) -> bool:
+    return one.suffix == other.suffix and one is not other
+
+
+def found(folders: list[Path]) -> list[Input]:
+    """The files of folders."""
+    files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return [
+        Input(str(path).replace("/", "-").strip("-"), path.read_bytes(), "".join(path.suffixes))
+        for path in files
+        if path.suffix in {".arrow", ".parquet", *TEXT, ".gz", ".zst"} and path.stat().st_size < LARGEST
+    ]
+
+
+def odd() -> list[Input]:
+    """Arrow and Parquet files of types that few others have."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = ["a", None, "longer than twelve bytes", ""]
+    kinds = pa.array([0, 1, 0, 1], pa.int8())
+    numbers, halves = pa.array([1, 2, 3, 4]), pa.array([0.5, 1.5, 2.5, 3.5])
+    columns = {
+        "sparse": pa.UnionArray.from_sparse(kinds, [numbers, halves]),
+        "dense": pa.UnionArray.from_dense(kinds, pa.array([0, 0, 1, 1], pa.int32()), [numbers, halves]),
+        "words": pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), pa.array(["x", None, "y"])),
+        "views": pa.array(texts, pa.string_view()),
+        "bytes": pa.array([text and text.encode() for text in texts], pa.binary_view()),
+        "lists": pa.array([[1], [], None, [2, None]], pa.list_view(pa.int32())),
+        "runs": pa.RunEndEncodedArray.from_arrays(pa.array([3, 4], pa.int32()), pa.array(["r", None])),
+        "maps": pa.array([[("k", 1)], [], None, [("l", None)]], pa.map_(pa.string(), pa.int64())),
+        "pairs": pa.array([[1, 2], None, [3, 4], [5, None]], pa.list_(pa.int16(), 2)),
+        "structs": pa.array([{"f": 1, "g": ["x"]}, None, {"f": None, "g": []}, {"f": 2, "g": None}]),
+        "wide": pa.array([1, None, 3, 4], pa.decimal256(60, 2)),
+        "none": pa.nulls(4),
+    }
+    inputs = []
+    for codec in (None, "lz4", "zstd"):
+        for name, maker in (("file", pa.ipc.new_file), ("stream", pa.ipc.new_stream)):
+            for of, chosen in [("all", [*columns]), *((column, [column]) for column in columns)]:
+                if of != "all" and (codec or name == "stream"):
+                    continue
+                table = pa.table({column: columns[column] for column in chosen})
+                sink = pa.BufferOutputStream()
+                with maker(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+                    writer.write_table(table, max_chunksize=3)
+                content = sink.getvalue().to_pybytes()
+                inputs.append(Input(f"odd-{name}-{codec}-{of}", content, ".arrow", columns=chosen))
+    unread = {"sparse", "dense", "words", "views", "bytes", "lists", "runs"}
+    table = pa.table({name: column for name, column in columns.items() if name not in unread})
+    for version in ("1.0", "2.0"):
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="none", data_page_version=version, write_page_index=True)
+        content = sink.getvalue().to_pybytes()
+        inputs.append(Input(f"odd-parquet-{version}", content, ".parquet", columns=table.column_names))
+    return inputs
+
+
+def made(count: int, seed: int) -> list[Input]:
+    """The small files among those of tests/files.py."""
+    if count == 0:
+        return []
+    import files
+
+    inputs = []
+    with tempfile.TemporaryDirectory() as folder:
+        for form in FORMATS:
+            for number in range(count):
+                case = files.made(form, seed, number, Path(folder))
+                if case.path.is_file() and case.path.stat().st_size < LARGEST:
+                    name = f"{form}-{number}"
+                    columns = [name for name in next(iter(case.judges.values()), {}) if name.isalnum()]
+                    suffix = "".join(case.path.suffixes)
+                    inputs.append(Input(name, case.path.read_bytes(), suffix, case.reader, case.options, columns))
+    return inputs
+
+
+def damage(options: argparse.Namespace, folder: Path, one: Input, others: list[bytes]) -> list[tuple[str, str]]:
+    """The outcomes of all mutations of an input, those that are bad with what to print."""
+    process, outcomes = Process(options.tessera), []
+    try:
+        for number in range(options.first, options.first + options.mutations):
+            rng = random.Random(f"{options.seed}:{one.name}:{number}")
+            done, content = mutate.mutated(rng, one.content, others, one.is_text())
+            path = folder / f"{one.name}-{number}{one.suffix}"
+            path.write_bytes(content)
+            kind, said = process.ask(statement(rng, one, path))
+            kind = kind or judged(said, str(path))
+            path.unlink()
+            if kind in GOOD:
+                outcomes.append((kind, ""))
+                continue
+            again = f"--seed {options.seed} --only {one.name} --first {number} --mutations 1"
+            outcomes.append((kind, f"{one.name} with {done}: {said[-700:]}\n  again: {again}"))
+            if options.keep:
+                (options.keep / path.name).write_bytes(content)
+    finally:
+        process.end()
+    return outcomes
+
+
+GOOD = {"rows", "error"}
+
+
+def statement(rng: random.Random, one: Input, path: Path) -> str:
+    """Mostly all of the file, at times what reads it in another way."""
+    source, some = one.source(path), rng.random()
+    if some < 0.15:
+        return f"select count(*) from {source}"
+    if some < 0.35 and one.columns:
+        column = rng.choice(one.columns)
+        rest = [f"where {column} is not null", f"order by {column} limit 3", f"where {column} is null limit 5"]
+        return f'select {column} from {source} {rng.choice(rest)}'
+    return f"select * from {source}"
+
+
+def judged(said: str, path: str) -> str:
+    """What an outcome is, by what was said."""
+    if "internal failure at" in said or "panicked" in said:
+        return "panic"
+    if "please report" in said or "internal" in said:
+        return "internal error"
+    errors = [line for line in said.splitlines() if line.startswith("error")]
+    if not errors:
+        return "rows"
+    # A name in a query may be gone, a limit reached: that is no fault of the file.
+    known = ("column", "memory", "field", "result")
+    return "error" if path in said or any(word in errors[-1] for word in known) else "no file in the error"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
