@@ -18,8 +18,8 @@ use parquet::file::statistics::Statistics;
 use tessera_plan::Scalar;
 use tessera_types::{Atom, Error, Result, Tuple};
 
-use super::encrypted::encrypted_leaves;
 use super::fetch::{GAP_BYTES_MAX, coalesce};
+use super::footer::{check_depth, encrypted_leaves};
 use super::schema::Readable;
 use crate::context::{Context, RangeReader};
 use crate::guard::guarded;
@@ -233,6 +233,9 @@ fn decode(
                     let bytes = read_now(reader, range.clone(), context)?;
                     // The footer's length and magic follow it.
                     if range.end + 8 == reader.len() {
+                        if let Err(error) = check_depth(&bytes) {
+                            return Ok(Err(ParquetError::General(error)));
+                        }
                         encrypted = encrypted_leaves(&bytes);
                     }
                     if let Err(error) = decoder.push_range(range, bytes) {

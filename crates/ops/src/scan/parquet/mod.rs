@@ -8,9 +8,9 @@
 //! group is left. Order: the source's. Errors: a file that is missing, damaged, or has other columns than declared.
 //! Lambada, section 3.3, describes such a scan.
 
-mod encrypted;
 mod fetch;
 mod flat;
+mod footer;
 mod hybrid;
 mod intervals;
 mod metadata;

@@ -1,5 +1,5 @@
-//! Which columns of a file with a plain footer are encrypted: the Parquet library passes over what
-//! says so.
+//! What the Parquet library does not look at in a plain footer: which columns are encrypted, and how deep the schema is, which the
+//! library walks recursively.
 
 /// Thrift's structs lie in each other to this depth at most.
 const DEPTH_MAX: usize = 32;
@@ -15,7 +15,12 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// Fields of `FileMetaData`, `RowGroup` and `ColumnChunk`.
+/// The deepest nesting of a schema that is read.
+const SCHEMA_DEPTH_MAX: usize = 256;
+
+/// Fields of `FileMetaData`, `SchemaElement`, `RowGroup` and `ColumnChunk`.
+const SCHEMA: i64 = 2;
+const CHILDREN: i64 = 5;
 const ROW_GROUPS: i64 = 4;
 const COLUMNS: i64 = 1;
 const CRYPTO_METADATA: i64 = 8;
@@ -41,6 +46,43 @@ fn leaves(thrift: &mut Thrift<'_>) -> Option<Vec<usize>> {
         }
     }
     Some(encrypted)
+}
+
+/// Rejects a schema whose walk would overflow the stack. One that is not understood passes: the library says what is wrong with it.
+///
+/// # Errors
+/// It is nested too deeply.
+pub(super) fn check_depth(footer: &[u8]) -> Result<(), String> {
+    match is_too_deep(&mut Thrift(footer)) {
+        Some(true) => Err(format!("its schema is nested deeper than {SCHEMA_DEPTH_MAX} levels")),
+        _ => Ok(()),
+    }
+}
+
+fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
+    let mut field = 0;
+    while let Some(of_type) = thrift.field(&mut field)? {
+        if field != SCHEMA {
+            thrift.skip(of_type, DEPTH_MAX)?;
+            continue;
+        }
+        // How many children are still to come, of each group that is open.
+        let mut open: Vec<u64> = Vec::new();
+        for _ in 0..thrift.items()?.1 {
+            let children = thrift.children()?;
+            if let Some(left) = open.last_mut() {
+                *left -= 1;
+            }
+            if children > 0 {
+                open.push(children);
+            }
+            if open.len() > SCHEMA_DEPTH_MAX {
+                return Some(true);
+            }
+            while open.pop_if(|left| *left == 0).is_some() {}
+        }
+    }
+    Some(false)
 }
 
 /// Bytes of Thrift's compact protocol; nothing where they end early or are something else.
@@ -97,6 +139,20 @@ impl Thrift<'_> {
             self.skip(of_type, DEPTH_MAX)?;
         }
         Some(false)
+    }
+
+    /// How many children a schema's element has; goes past it.
+    fn children(&mut self) -> Option<u64> {
+        let (mut field, mut children) = (0, 0);
+        while let Some(of_type) = self.field(&mut field)? {
+            if field == CHILDREN && matches!(of_type, 4..=6) {
+                let number = self.varint()?;
+                children = if number & 1 == 0 { number >> 1 } else { 0 };
+            } else {
+                self.skip(of_type, DEPTH_MAX)?;
+            }
+        }
+        Some(children)
     }
 
     /// The length of a list of structs.
@@ -172,5 +228,41 @@ mod tests {
         }
         let nested = [0x1c; 100_000];
         assert!(encrypted_leaves(&nested).is_empty());
+    }
+
+    /// A footer with a schema of so many groups in each other, and a column.
+    fn nested(groups: usize) -> Vec<u8> {
+        let group = [0x48, 0x01, b'g', 0x15, 0x02, 0x00];
+        let mut list = vec![0x19, 0xfc];
+        let mut len = groups + 1;
+        while len > 127 {
+            list.push(len as u8 | 0x80);
+            len >>= 7;
+        }
+        list.push(len as u8);
+        list.extend(group.repeat(groups));
+        [&[0x15, 0x04][..], &list, &[0x15, 0x02, 0x48, 0x01, b'l', 0x00, 0x16, 0x00, 0x19, 0x0c, 0x00]]
+            .concat()
+    }
+
+    #[test]
+    fn deep_schemas_are_errors() {
+        for groups in [1, 2, SCHEMA_DEPTH_MAX] {
+            assert_eq!(is_too_deep(&mut Thrift(&nested(groups))), Some(false), "{groups}");
+        }
+        for groups in [SCHEMA_DEPTH_MAX + 1, 100_000] {
+            assert!(check_depth(&nested(groups)).unwrap_err().contains("256 levels"));
+            // Whatever comes behind it.
+            let cut = nested(groups);
+            assert!(check_depth(&cut[..cut.len() - 9]).is_err());
+        }
+        // Wide is not deep: groups that are closed again.
+        let closed = [0x48, 0x01, b'g', 0x15, 0x02, 0x00, 0x48, 0x01, b'l', 0x00].repeat(400);
+        let wide = [
+            &[0x15, 0x04, 0x19, 0xfc, 0xa1, 0x06, 0x48, 0x01, b'r', 0x15, 0xa0, 0x06, 0x00][..],
+            &closed,
+            &[0x00],
+        ];
+        assert_eq!(is_too_deep(&mut Thrift(&wide.concat())), Some(false));
     }
 }
