@@ -231,7 +231,7 @@ impl Session {
                     tessera_sql::plan(&statement, &self.catalog, &self.registry, &self.values.planning)?;
                 if let Statement::Query(planned) = planned {
                     let runner = self.runner();
-                    runner.for_platform(&runner.optimised(&planned.plan)?)?;
+                    runner.for_platform(&self.optimised(&planned.plan)?)?;
                 }
             }
             Ok(())
