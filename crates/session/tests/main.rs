@@ -8,6 +8,7 @@ mod estimates;
 mod files;
 mod functions;
 mod key_filters;
+mod long_statements;
 mod memory_tables;
 mod mutations;
 mod objects;

@@ -41,6 +41,24 @@ pub(crate) fn in_set(atom: &Atom, constants: &[&ArrayRef]) -> Option<InSet> {
     Some(InSet { atom: atom.clone(), set, null })
 }
 
+/// The same for the items of a constant list, however many: they are hashed.
+pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
+    macro_rules! numbers {
+        ($type:ty) => {{
+            let items = items.as_primitive_opt::<$type>()?;
+            Set::Hashed(items.iter().flatten().map(|number| number as i128).collect())
+        }};
+    }
+    let set = match atom {
+        Atom::String => {
+            let texts = items.as_string_view_opt()?.iter().flatten();
+            Set::Texts(texts.map(|text| text.as_bytes().into()).collect())
+        }
+        whole_number => with_whole_number!(whole_number, numbers, return None),
+    };
+    Some(InSet { atom: atom.clone(), set, null: items.null_count() > 0 })
+}
+
 /// Whether a value is one of a set.
 #[derive(Debug)]
 pub(crate) struct InSet {
@@ -53,6 +71,8 @@ pub(crate) struct InSet {
 #[derive(Debug)]
 enum Set {
     Numbers(Vec<i128>),
+    /// Of a list, which is not compiled: it may be long.
+    Hashed(HashSet<i128>),
     Texts(HashSet<Box<[u8]>>),
 }
 
@@ -63,6 +83,17 @@ impl Kernel for InSet {
             Set::Texts(texts) => {
                 let array = input.array.as_string_view_opt().ok_or_else(|| unexpected(&input.array))?;
                 BooleanBuffer::collect_bool(array.len(), |row| texts.contains(array.value(row).as_bytes()))
+            }
+            Set::Hashed(numbers) => {
+                macro_rules! run {
+                    ($type:ty) => {{
+                        let values = input.primitive::<$type>()?.values();
+                        BooleanBuffer::collect_bool(values.len(), |row| {
+                            numbers.contains(&(values[row] as i128))
+                        })
+                    }};
+                }
+                with_whole_number!(&self.atom, run, return Err(unexpected(&input.array)))
             }
             Set::Numbers(numbers) => {
                 macro_rules! run {
@@ -91,7 +122,7 @@ impl Kernel for InSet {
                     |number: &i128| ValueCode { op: Op::Integer(*number), nullable: false, ..*value };
                 Some(Op::Among { numbers: numbers.iter().map(number).collect(), value, null: self.null })
             }
-            Set::Texts(_) => None,
+            Set::Hashed(_) | Set::Texts(_) => None,
         }
     }
 

@@ -7,6 +7,7 @@ use arrow::compute::take;
 use tessera_types::{Atom, Result, Slot};
 
 use super::compare::{Compare, Comparison};
+use super::in_set::{InSet, in_items};
 use super::kernel::{Argument, Kernel, argument, as_boolean, unexpected};
 use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
 
@@ -52,9 +53,24 @@ fn typed(name: &str, comparison: Comparison, all: bool, args: &[Arg<'_>]) -> Res
     };
     let list = Atom::List(Box::new(Slot { atom: atom.clone(), nullable: true }));
     let casts = vec![atom.clone(), list];
+    if let (Comparison::Eq, false, Some(set)) = (comparison, all, constant_items(&args[1], &atom)) {
+        let mut resolved = Resolved::strict(Atom::Boolean, args, casts, set);
+        resolved.nullable = true;
+        return Ok(resolved.costing(5));
+    }
     let mut resolved = Resolved::strict(Atom::Boolean, args, casts, Quantified { comparison, all, atom });
     resolved.nullable = true;
     Ok(resolved.costing(50))
+}
+
+/// The items of a list that is a constant, to look values up in. An empty list has not even NULL.
+fn constant_items(list: &Arg<'_>, atom: &Atom) -> Option<InSet> {
+    let array = list.value.as_ref()?.as_list_opt::<i32>()?.clone();
+    let is_of_atom = matches!(list.atom, Atom::List(slot) if slot.atom == *atom);
+    if !is_of_atom || array.len() != 1 || array.is_null(0) || array.value_length(0) == 0 {
+        return None;
+    }
+    in_items(atom, &array.value(0))
 }
 
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, ListArray, MapArray, PrimitiveArray,
-    StringViewArray, StructArray,
+    StringViewArray, StringViewBuilder, StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute;
@@ -134,12 +134,48 @@ pub fn scalar_to_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
     Ok(array)
 }
 
-fn concat<'a>(values: impl Iterator<Item = &'a Scalar>, atom: &Atom) -> Result<ArrayRef> {
+fn concat<'a>(values: impl Iterator<Item = &'a Scalar> + Clone, atom: &Atom) -> Result<ArrayRef> {
+    if let Some(array) = of_one_kind(values.clone(), atom) {
+        return Ok(array);
+    }
     let arrays = values.map(|value| scalar_to_array(value, atom)).collect::<Result<Vec<_>>>()?;
     if arrays.is_empty() {
         return Ok(arrow::array::new_empty_array(&atom.arrow()));
     }
     Ok(compute::concat(&arrays.iter().map(|array| array.as_ref()).collect::<Vec<_>>())?)
+}
+
+/// Whole numbers or texts as an array; none where one is something else, or not in the range of the type.
+fn of_one_kind<'a>(mut values: impl Iterator<Item = &'a Scalar>, atom: &Atom) -> Option<ArrayRef> {
+    macro_rules! numbers {
+        ($type:ty) => {{
+            let number = |value: &Scalar| match value {
+                Scalar::Null => Some(None),
+                Scalar::Integer(number) if value.fits(atom) => {
+                    Some(Some(<$type as ArrowPrimitiveType>::Native::try_from(*number).ok()?))
+                }
+                _ => None,
+            };
+            let numbers = values.map(number).collect::<Option<Vec<_>>>()?;
+            let array = numbers.into_iter().collect::<PrimitiveArray<$type>>();
+            Some(Arc::new(array.with_data_type(atom.arrow())) as ArrayRef)
+        }};
+    }
+    match atom {
+        Atom::String => {
+            let mut texts = StringViewBuilder::new();
+            values.try_for_each(|value| {
+                match value {
+                    Scalar::Null => texts.append_null(),
+                    Scalar::String(text) => texts.append_value(&**text),
+                    _ => return None,
+                }
+                Some(())
+            })?;
+            Some(Arc::new(texts.finish()))
+        }
+        whole_number => with_whole_number!(whole_number, numbers, None),
+    }
 }
 
 /// The value at `index` of an array in plain form.

@@ -79,6 +79,17 @@ fn call(function: &str, args: &[Expr], truth: bool, lookup: Lookup<'_>) -> bool 
         // True for no row; false for none either.
         return !matches!(function, "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq");
     }
+    if let ("any_eq", Scalar::Nested(items), Atom::List(slot)) = (function, value, atom) {
+        // NaN is above every bound; it is not looked for in columns of floats.
+        if slot.atom != column.atom || slot.atom.is_float() {
+            return true;
+        }
+        let (min, max) = (column.min.as_ref(), column.max.as_ref());
+        return items.iter().filter(|item| !item.is_null()).any(|item| {
+            min.and_then(|min| compare(min, item)) != Some(Ordering::Greater)
+                && max.and_then(|max| compare(max, item)) != Some(Ordering::Less)
+        });
+    }
     if *atom != column.atom {
         return true;
     }

@@ -250,6 +250,9 @@ impl Binder<'_> {
             if list.len() > 1 {
                 value = self.once(value, place)?;
             }
+            if let Some(found) = self.in_literals(&value, list) {
+                return Ok(found.negated_if(negated));
+            }
             let mut items = Vec::with_capacity(list.len());
             for item in list {
                 items.push(self.expr(item, place)?);

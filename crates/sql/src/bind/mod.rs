@@ -25,6 +25,7 @@ mod from;
 mod function;
 mod group;
 mod grouped;
+mod in_literals;
 mod join;
 mod list;
 mod literal;

@@ -439,6 +439,12 @@ impl Profile {
             "not_eq" | "is_distinct" => 1.0 - equal(),
             "lt" | "lt_eq" => self.below(left, right).unwrap_or(RANGE_SHARE),
             "gt" | "gt_eq" => self.below(left, right).map_or(RANGE_SHARE, |share| 1.0 - share),
+            "any_eq" => match right {
+                Expr::Constant(Scalar::Nested(items), _) => {
+                    (items.len() as f64 / self.column_of(left).distinct).min(1.0)
+                }
+                _ => OTHER_SHARE,
+            },
             "like" | "ilike" => match right {
                 Expr::Constant(Scalar::String(pattern), _) if !pattern.starts_with('%') => PREFIX_SHARE,
                 _ => PATTERN_SHARE,
