@@ -19,8 +19,10 @@ use crate::turns::Turns;
 /// Stack of a worker: expressions are walked recursively, to `EXPR_DEPTH_MAX` levels. Only what is touched becomes memory.
 const WORKER_STACK_BYTES: usize = 256 << 20;
 
-/// How long an idle worker sleeps when a parked lane may become ready without a notice.
+/// How long an idle worker sleeps when a parked lane may become ready without a notice; twice as long each time that it has
+/// not, up to the second.
 const PARKED_WAIT: Duration = Duration::from_micros(200);
+const PARKED_WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// Worker threads. Dropping it ends them.
 #[derive(Debug)]
@@ -205,6 +207,7 @@ impl Shared {
     /// A worker's life.
     fn work(self: Arc<Self>, worker: usize) {
         WORKER.set(Some((Arc::downgrade(&self), Some(worker))));
+        let mut parked_wait = PARKED_WAIT;
         while !self.ending.load(Ordering::Acquire) {
             let seen = self.notices.load(Ordering::Acquire);
             let turns = self.turns.in_order();
@@ -223,8 +226,11 @@ impl Shared {
                 }
             }
             drop(turns);
-            if !worked {
-                self.sleep(seen, parked.then_some(PARKED_WAIT));
+            if worked {
+                parked_wait = PARKED_WAIT;
+            } else {
+                self.sleep(seen, parked.then_some(parked_wait));
+                parked_wait = (parked_wait * 2).min(PARKED_WAIT_MAX);
             }
         }
     }

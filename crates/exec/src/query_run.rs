@@ -48,13 +48,22 @@ impl QueryRun {
     /// The first error of any sub-operator, or the query was cancelled.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         loop {
-            match self.queue.pop()? {
+            match self.pop()? {
                 Step::HasOutput(chunk) => return Ok(Some(chunk)),
                 Step::Blocked(token) => self.go_on(&token)?,
                 _ if self.execution.is_finished() => return Ok(None),
-                _ => self.go_on(&Token::new())?,
+                _ => self.go_on(&self.execution.ended())?,
             }
         }
+    }
+
+    /// What is next in the queue; workers that wait for room hear of it.
+    fn pop(&self) -> Result<Step> {
+        let step = self.queue.pop()?;
+        if matches!(step, Step::HasOutput(_)) {
+            self.shared.notify();
+        }
+        Ok(step)
     }
 
     /// Does a job, or waits for what others do. A run that fails says so in its queue.
@@ -86,7 +95,7 @@ pub(crate) struct RunReader(pub(crate) QueryRun);
 
 impl Reader for RunReader {
     fn step(&mut self) -> Result<Step> {
-        match self.0.queue.pop()? {
+        match self.0.pop()? {
             Step::Done if !self.0.execution.is_finished() => Ok(Step::Blocked(self.0.execution.ended())),
             step => Ok(step),
         }
