@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tessera_exec::{FileCreator, FileOpener};
-use tessera_files::{Compression, FileFormat, InputStream, decompress};
+use tessera_files::{Compression, FileFormat, FileVersion, InputStream, decompress};
 use tessera_objects::{Edges, Objects, SelectRequest, SmartStorage, Totals, is_object, push_selects};
 use tessera_ops::{Interrupt, RangeReader, Read, ReadBuffer, lock};
 use tessera_plan::{Catalogue, Plan, Value};
@@ -30,6 +30,8 @@ struct Unpacked {
     /// Files that are compressed as a whole.
     files: Mutex<HashMap<String, (Option<Stamp>, Arc<dyn RangeReader>)>>,
     streams: Mutex<Spooled>,
+    /// Files that the statement has opened, as they were then.
+    versions: Mutex<HashMap<String, FileVersion>>,
     /// Who may read streams.
     allowed: Streams,
     /// Whether the statement has written to a stream.
@@ -78,6 +80,7 @@ impl Storage {
             directory: Mutex::new(std::env::temp_dir()),
             files: Mutex::default(),
             streams: Mutex::default(),
+            versions: Mutex::default(),
             allowed: streams,
             has_streamed: AtomicBool::new(false),
         };
@@ -89,6 +92,7 @@ impl Storage {
         self.objects.begin(deadline);
         *lock(&self.unpacked.directory) = temp_directory.to_path_buf();
         lock(&self.unpacked.files).clear();
+        lock(&self.unpacked.versions).clear();
         lock(&self.unpacked.streams).readers.clear();
         self.unpacked.has_streamed.store(false, Ordering::Relaxed);
     }
@@ -220,7 +224,7 @@ impl Storage {
             }
             match InputStream::at(path) {
                 Some(stream) => self.spooled(path, &stream),
-                None => tessera_files::open(path),
+                None => self.open_file(path),
             }
         };
         let Some(compression) = Compression::of_path(path) else { return open() };
@@ -238,6 +242,22 @@ impl Storage {
         let reader = decompress(open()?, compression, &directory, &|| interrupt.check())?;
         files.insert(path.to_string(), (stamp, reader.clone()));
         Ok(reader)
+    }
+
+    /// Opens a local file, which is the same each time a statement does so: its morsels are read one by one.
+    fn open_file(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        let (reader, version) = tessera_files::open_version(path)?;
+        let mut versions = lock(&self.unpacked.versions);
+        match versions.get(path) {
+            Some(known) if *known != version => Err(Error::data(format!(
+                "'{path}' was replaced or written to while the statement read it; run the statement again"
+            ))),
+            Some(_) => Ok(reader),
+            None => {
+                versions.insert(path.to_string(), version);
+                Ok(reader)
+            }
+        }
     }
 
     fn directory(&self) -> PathBuf {

@@ -190,3 +190,27 @@ fn long_limits_pass_tuples_on_in_order() {
         }
     }
 }
+
+#[test]
+fn a_file_that_is_replaced_meanwhile_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, other] = ["file", "other"].map(|name| folder.path().join(name).display().to_string());
+    let mut session = session(1);
+    for (format, numbers) in [("csv", "n"), ("csv", "n + 1000000"), ("parquet", "n + 1000000")] {
+        let (file, other) = (format!("{file}.{format}"), format!("{other}.{format}"));
+        set(&mut session, "memory", "16MB");
+        session
+            .execute(&format!("copy (select n + 1000000 as n, t from ({MANY}) as s) to '{file}'"))
+            .unwrap();
+        session.execute(&format!("copy (select {numbers} as n, t from ({MANY}) as s) to '{other}'")).unwrap();
+        set(&mut session, "memory", "2MB");
+        let mut rows = session.query(&format!("select * from '{file}'")).unwrap();
+        rows.next().unwrap().unwrap();
+        std::fs::rename(&other, &file).unwrap();
+        let error = rows.find_map(Result::err).unwrap();
+        assert!(error.message().contains("was replaced or written to"), "{error}");
+        // It is another file to the next statement.
+        let rows = session.query(&format!("select count(*) from '{file}'")).unwrap();
+        assert_eq!(texts(rows), ["2000000"]);
+    }
+}

@@ -37,7 +37,7 @@ pub use format::FileFormat;
 pub use listing::{expand, is_pattern, list};
 pub use own::{read_own, write_own};
 pub use partitions::{HIVE_NULL, Partitions};
-pub use reader::{FileReader, open};
+pub use reader::{FileReader, FileVersion, open, open_version};
 pub use scratch::ScratchFile;
 pub use stream::{InputStream, create, is_standard_output_closed};
 pub use target::is_standard_output;

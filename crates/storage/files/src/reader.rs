@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 
 use rustix::fs::OFlags;
@@ -19,11 +19,29 @@ pub struct FileReader {
     pub(crate) len: u64,
 }
 
+/// What tells a file from one that takes its place, and from itself when it was written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileVersion {
+    device: u64,
+    inode: u64,
+    len: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
 /// Opens a local file.
 ///
 /// # Errors
 /// It does not exist, is a directory, or may not be read; the message says which and names the path.
 pub fn open(path: &str) -> Result<Arc<dyn RangeReader>> {
+    open_version(path).map(|(reader, _)| reader)
+}
+
+/// As [`open`], with the version of the file that was opened.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_version(path: &str) -> Result<(Arc<dyn RangeReader>, FileVersion)> {
     // What is no file must not be waited for.
     let flags = OFlags::NONBLOCK.bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path);
@@ -36,7 +54,13 @@ pub fn open(path: &str) -> Result<Arc<dyn RangeReader>> {
     if !metadata.is_file() {
         return Err(Error::io(format!("cannot open '{path}': it is not a regular file")));
     }
-    Ok(Arc::new(FileReader { path: path.to_string(), file, len: metadata.len() }))
+    let version = FileVersion {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        len: metadata.len(),
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
+    };
+    Ok((Arc::new(FileReader { path: path.to_string(), file, len: metadata.len() }), version))
 }
 
 impl FileReader {
