@@ -463,6 +463,8 @@ impl Execution {
                 }
             },
         };
+        // Asked first: it decides in which order the sink wants its input.
+        let early = sink.early_output(self.has_one_reader(index));
         for chain in &pipeline.chains {
             let (source, node) = match chain.start {
                 Start::Node(node) => match &self.program.operators[node.index()] {
@@ -493,7 +495,6 @@ impl Execution {
         }
         let mut ordered: Vec<_> = streams.into_iter().collect();
         ordered.sort_by_key(|(node, _)| *node);
-        let early = sink.early_output(self.has_one_reader(index));
         let mut state = lock(&self.state);
         let pipeline = &mut state.pipelines[index];
         pipeline.streams = ordered;

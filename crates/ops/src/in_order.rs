@@ -23,6 +23,8 @@ struct State<T> {
     is_taken: bool,
     /// Who puts parts of a later piece.
     blocked: Vec<(u64, Token)>,
+    /// Nothing is taken any more.
+    is_released: bool,
 }
 
 #[derive(Debug)]
@@ -34,9 +36,16 @@ struct Piece<T> {
 
 impl<T> Default for InOrder<T> {
     fn default() -> Self {
-        let state =
-            State { next: 0, pieces: BTreeMap::new(), bytes: 0, is_taken: false, blocked: Vec::new() };
-        InOrder { state: Mutex::new(state) }
+        InOrder {
+            state: Mutex::new(State {
+                next: 0,
+                pieces: BTreeMap::new(),
+                bytes: 0,
+                is_taken: false,
+                blocked: Vec::new(),
+                is_released: false,
+            }),
+        }
     }
 }
 
@@ -44,6 +53,9 @@ impl<T> InOrder<T> {
     /// Another part of the piece at this position, of so many bytes.
     pub fn put(&self, position: u64, part: T, bytes: usize) {
         let mut state = self.lock();
+        if state.is_released {
+            return;
+        }
         state.bytes += bytes;
         let piece = state.piece(position);
         piece.parts.push(part);
@@ -52,7 +64,10 @@ impl<T> InOrder<T> {
 
     /// The piece has no more parts.
     pub fn end(&self, position: u64) {
-        self.lock().piece(position).is_whole = true;
+        let mut state = self.lock();
+        if !state.is_released {
+            state.piece(position).is_whole = true;
+        }
     }
 
     /// Has all parts that are next dealt with, if there are any and nobody is at those before; to be asked again after that.
@@ -93,6 +108,18 @@ impl<T> InOrder<T> {
         state.wake();
     }
 
+    /// Nothing is taken any more: what is there and what comes is dropped, and nobody waits.
+    pub fn release(&self) {
+        let mut state = self.lock();
+        if !std::mem::replace(&mut state.is_released, true) {
+            state.bytes = 0;
+            let pieces = std::mem::take(&mut state.pieces);
+            state.blocked.drain(..).for_each(|(_, token)| token.set_ready());
+            drop(state);
+            drop(pieces);
+        }
+    }
+
     /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
         self.lock().pieces.is_empty()
@@ -103,7 +130,7 @@ impl<T> InOrder<T> {
     pub fn blocked(&self, position: u64, bytes_max: usize) -> Option<Token> {
         let mut state = self.lock();
         let is_next = position <= state.next && !state.is_taken;
-        if is_next || state.bytes <= bytes_max {
+        if state.is_released || is_next || state.bytes <= bytes_max {
             return None;
         }
         let token = Token::new();
@@ -154,6 +181,18 @@ mod tests {
         pieces.end(2);
         assert_eq!(pieces.take(), None);
         assert!(pieces.is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_when_nothing_is_taken_any_more() {
+        let pieces = InOrder::default();
+        pieces.put(1, 'b', 60);
+        let token = pieces.blocked(1, 0).unwrap();
+        pieces.release();
+        assert!(token.is_ready());
+        pieces.put(0, 'a', 60);
+        pieces.end(0);
+        assert!(pieces.blocked(2, 0).is_none() && pieces.take().is_none() && pieces.is_empty());
     }
 
     #[test]

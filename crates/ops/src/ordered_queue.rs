@@ -82,9 +82,13 @@ impl OrderedQueue {
         self.ahead.blocked(position, ahead_bytes_max).or_else(|| self.queue.full())
     }
 
-    /// Whether nothing more is wanted.
+    /// Whether nothing more is wanted; those who wait for their turn then go on.
     pub fn is_satisfied(&self) -> bool {
-        self.queue.is_stopped() || lock(&self.window).take == 0
+        let satisfied = self.queue.is_stopped() || lock(&self.window).take == 0;
+        if satisfied {
+            self.ahead.release();
+        }
+        satisfied
     }
 
     fn pass_on(&self) {

@@ -192,6 +192,32 @@ fn long_limits_pass_tuples_on_in_order() {
 }
 
 #[test]
+fn long_limits_of_files_end_when_they_are_met() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["parquet", "csv"] {
+        let file = folder.path().join(format!("file.{format}")).display().to_string();
+        session(2).execute(&format!("copy (select n, t from ({MANY}) as s order by n) to '{file}'")).unwrap();
+        for threads in [1, 2, 4] {
+            let mut session = session(threads);
+            set(&mut session, "memory", "32MB");
+            for (limit, offset) in [(400_000, 1), (400_000, 200_000), (1_700_000, 250_000)] {
+                let sql = format!("select n, t from '{file}' limit {limit} offset {offset}");
+                let mut next = offset;
+                for batch in session.query(&sql).unwrap() {
+                    for n in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
+                        assert_eq!(*n, next, "{sql}");
+                        next += 1;
+                    }
+                }
+                assert_eq!(next, offset + limit, "{sql}");
+                let counted = format!("select count(t) from ({sql}) as s where n % 2 = 0");
+                assert_eq!(texts(session.query(&counted).unwrap()), [(limit / 2).to_string()], "{sql}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_file_that_is_replaced_meanwhile_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let [file, other] = ["file", "other"].map(|name| folder.path().join(name).display().to_string());
