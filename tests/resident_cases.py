@@ -70,6 +70,11 @@ PLANS = {
 # Files of plans/.
 PLAN_FILES = ["join-radix", "group-by-radix", "join-filtered"]
 
+# What must all be in memory at once, and does not fit: these end with the error that says so; the others give their rows.
+TOO_LARGE = {
+    "repeat a constant", "mode", "plan group_by", "plan partition", "plan round_robin", "plan remember", "plan merge_join",
+}
+
 # Sub-operators without a case, and why.
 ELSEWHERE = {
     "parameter_lookup": "one tuple",
