@@ -1,19 +1,18 @@
 //! Rows as people and programs read them.
 
+mod lines;
 mod table;
 mod writer;
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
 
+use arrow::array::RecordBatch;
 use tessera_session::{Error, ResultStream};
 
+use self::lines::Lines;
 pub(crate) use self::table::TableLimits;
 use self::writer::RowWriter;
 use crate::arguments::Format;
-
-/// Rows do not stay in a buffer for longer than about this.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why rows were not written, or not all.
 #[derive(Debug)]
@@ -96,8 +95,21 @@ impl<W: Write + Send> Printer<W> {
         // Nothing is written before the first rows are there: a query that fails until then leaves nothing.
         let first = rows.next().transpose().map_err(|error| Failure::Query(error, 0))?;
         begins();
-        let mut writer = RowWriter::new(&mut self.out, self.format, &rows)?;
-        let (mut written, mut flushed) = (0, None::<Instant>);
+        let lines = match self.format {
+            Format::Json => Some(Lines::json(&rows)),
+            Format::Csv | Format::Table => Some(Lines::Csv),
+            Format::Arrow | Format::Parquet => None,
+        };
+        match lines {
+            Some(lines) => lines::write(&mut self.out, &lines, first, rows)?,
+            None => self.binary_rows(first, rows)?,
+        }
+        Ok(self.out.flush()?)
+    }
+
+    fn binary_rows(&mut self, first: Option<RecordBatch>, rows: ResultStream) -> Result<(), Failure> {
+        let mut writer = RowWriter::new(&mut self.out, self.format == Format::Parquet, &rows)?;
+        let mut written = 0;
         for batch in first.map(Ok).into_iter().chain(rows) {
             let batch = match batch {
                 Ok(batch) => batch,
@@ -108,13 +120,9 @@ impl<W: Write + Send> Printer<W> {
             };
             written += batch.num_rows();
             writer.write(batch)?;
-            if flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_INTERVAL) {
-                writer.flush()?;
-                flushed = Some(Instant::now());
-            }
+            writer.flush()?;
         }
-        writer.finish()?;
-        Ok(self.out.flush()?)
+        writer.finish()
     }
 
     /// Writes text for people; programs that read rows see it too, as there is nothing else to see.

@@ -33,6 +33,7 @@ mod computed;
 mod datetime;
 mod decimal;
 mod degrees;
+pub(crate) mod digits;
 mod evaluate;
 pub(crate) mod exact;
 mod extremes;

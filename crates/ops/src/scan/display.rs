@@ -3,14 +3,17 @@
 use std::fmt::{self, Write};
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, TimeUnit};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int64Type, TimeUnit,
+};
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 use tessera_types::{Atom, Error, Result};
 
-use crate::expression::format::{Whole, quote_element, write_double, write_single};
+use crate::expression::digits::{push_decimal, push_whole};
+use crate::expression::format::{Whole, decimal_text, quote_element, write_date, write_double, write_single};
 use crate::expression::format_array;
 
 const OPTIONS: FormatOptions<'static> = FormatOptions::new()
@@ -24,10 +27,17 @@ const OPTIONS: FormatOptions<'static> = FormatOptions::new()
 pub struct Texts<'a> {
     array: &'a ArrayRef,
     form: Form<'a>,
+    nulls: Option<NullBuffer>,
 }
 
 enum Form<'a> {
     Strings,
+    /// Whole numbers, as 64 bits.
+    Wholes(ArrayRef),
+    Dates,
+    /// Decimals with digits behind the point.
+    Decimals64(u32),
+    Decimals128(u32),
     Bytes,
     /// As casts to string write them.
     Cast(ArrayRef),
@@ -63,7 +73,17 @@ impl<'a> Texts<'a> {
         let form = match array.data_type() {
             DataType::Utf8View => Form::Strings,
             DataType::BinaryView => Form::Bytes,
-            DataType::Interval(_) | DataType::Duration(_) | DataType::Date32 => {
+            DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32 => Form::Wholes(cast(array, &DataType::Int64)?),
+            DataType::Date32 => Form::Dates,
+            DataType::Decimal64(_, scale @ 1..=19) => Form::Decimals64(*scale as u32),
+            DataType::Decimal128(_, scale @ 1..=19) => Form::Decimals128(*scale as u32),
+            DataType::Interval(_) | DataType::Duration(_) => {
                 Form::Cast(format_array(array, &Atom::from_arrow(array.data_type())?)?)
             }
             DataType::Float32 => Form::Singles,
@@ -92,12 +112,26 @@ impl<'a> Texts<'a> {
                 }
             }
         };
-        Ok(Texts { array, form })
+        let nulls = array.logical_nulls();
+        Ok(Texts { array, form, nulls })
     }
 
     /// Whether the value is NULL.
     pub fn is_null(&self, row: usize) -> bool {
-        self.array.is_null(row) || *self.array.data_type() == DataType::Null
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// The value, which is not NULL, where it is a string.
+    pub(crate) fn string(&self, row: usize) -> Option<&str> {
+        match self.form {
+            Form::Strings => Some(self.array.as_string_view().value(row)),
+            _ => None,
+        }
+    }
+
+    /// Whether values are made of digits, letters, signs, points, colons and blanks.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.form, Form::Wholes(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_))
     }
 
     /// Appends the value as part of a list, struct or map.
@@ -121,6 +155,15 @@ impl<'a> Texts<'a> {
     pub fn append(&self, row: usize, out: &mut String) -> Result<()> {
         match &self.form {
             Form::Strings => out.push_str(self.array.as_string_view().value(row)),
+            Form::Wholes(numbers) => push_whole(out, numbers.as_primitive::<Int64Type>().value(row)),
+            Form::Dates => write_date(out, self.array.as_primitive::<Date32Type>().value(row).into()),
+            Form::Decimals64(scale) => {
+                let unscaled = self.array.as_primitive::<Decimal64Type>().value(row).into();
+                write_decimal(out, unscaled, *scale);
+            }
+            Form::Decimals128(scale) => {
+                write_decimal(out, self.array.as_primitive::<Decimal128Type>().value(row), *scale);
+            }
             Form::Cast(texts) => out.push_str(texts.as_string_view().value(row)),
             Form::Bytes => {
                 out.push_str("\\x");
@@ -175,6 +218,12 @@ impl<'a> Texts<'a> {
             }
         }
         Ok(())
+    }
+}
+
+fn write_decimal(out: &mut String, unscaled: i128, scale: u32) {
+    if !push_decimal(out, unscaled, scale) {
+        out.push_str(&decimal_text(unscaled, scale as i8));
     }
 }
 

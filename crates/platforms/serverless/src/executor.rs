@@ -87,7 +87,9 @@ impl Reader for ExecutorReader {
     fn step(&mut self) -> Result<Step> {
         loop {
             match &mut self.state {
-                State::New => self.state = State::Running(self.begin()?, Box::new(Encoder::new(&self.lowered.tuple)?)),
+                State::New => {
+                    self.state = State::Running(self.begin()?, Box::new(Encoder::new(&self.lowered.tuple)?))
+                }
                 State::Running(running, encoder) => match running.step()? {
                     Step::HasOutput(chunk) if self.task.order.index == 0 => encoder.add(&chunk)?,
                     Step::HasOutput(_) => {}

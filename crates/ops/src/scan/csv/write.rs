@@ -113,6 +113,7 @@ fn default_options() -> CsvOptions {
 }
 
 fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) -> Result<()> {
+    let special = specials(options);
     for (position, field) in schema.fields().iter().enumerate() {
         if position > 0 {
             out.push(options.delimiter);
@@ -122,7 +123,7 @@ fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) -> Resu
         let sniffed = name.bytes().any(|byte| super::sniff::DELIMITERS.contains(&byte));
         match options.quote {
             Some(quote) if sniffed || name.trim() != name => write_quoted(name, quote, options, out),
-            _ => write_field(name, options, out)?,
+            _ => write_field(name, options, &special, out)?,
         }
     }
     out.push(b'\n');
@@ -142,6 +143,9 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &m
             _ => Texts::new(array).map(Source::Texts),
         })
         .collect::<Result<Vec<_>>>()?;
+    let special = specials(options);
+    let digits_are_special = options.nulls.iter().any(|null| !null.is_empty())
+        || special.iter().enumerate().any(|(byte, special)| *special && is_plain(byte as u8));
     let null = options.nulls.first().map(AsRef::as_ref).unwrap_or_default().as_bytes();
     let mut text = String::new();
     for row in 0..batch.num_rows() {
@@ -151,14 +155,21 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &m
             }
             match column {
                 Source::Json(texts) => match texts.get(row).and_then(Option::as_ref) {
-                    Some(text) => write_field(text, options, out)?,
+                    Some(text) => write_field(text, options, &special, out)?,
                     None => out.extend_from_slice(null),
                 },
                 Source::Texts(texts) if texts.is_null(row) => out.extend_from_slice(null),
                 Source::Texts(texts) => {
+                    if let Some(string) = texts.string(row) {
+                        write_field(string, options, &special, out)?;
+                        continue;
+                    }
                     text.clear();
                     texts.append(row, &mut text)?;
-                    write_field(&text, options, out)?;
+                    match texts.is_plain() && !digits_are_special {
+                        true => out.extend_from_slice(text.as_bytes()),
+                        false => write_field(&text, options, &special, out)?,
+                    }
                 }
             }
         }
@@ -167,12 +178,24 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &m
     Ok(())
 }
 
+/// The bytes that make quotes needed.
+fn specials(options: &CsvOptions) -> [bool; 256] {
+    let mut special = [false; 256];
+    for byte in [b'\n', b'\r', options.delimiter].into_iter().chain(options.quote) {
+        special[usize::from(byte)] = true;
+    }
+    special
+}
+
+/// Whether numbers and dates are written with this byte.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b' ')
+}
+
 /// Quotes where the text would otherwise read as something else.
-fn write_field(text: &str, options: &CsvOptions, out: &mut Vec<u8>) -> Result<()> {
-    let special =
-        |byte: u8| byte == options.delimiter || options.quote == Some(byte) || matches!(byte, b'\n' | b'\r');
+fn write_field(text: &str, options: &CsvOptions, special: &[bool; 256], out: &mut Vec<u8>) -> Result<()> {
     match options.quote {
-        _ if !options.is_null(text.as_bytes()) && !text.bytes().any(special) => {
+        _ if !options.is_null(text.as_bytes()) && !text.bytes().any(|byte| special[usize::from(byte)]) => {
             out.extend_from_slice(text.as_bytes());
         }
         Some(quote) => write_quoted(text, quote, options, out),
@@ -210,7 +233,7 @@ mod tests {
     fn quotes_only_where_needed() {
         let written = |text: &str| {
             let mut out = Vec::new();
-            write_field(text, &default_options(), &mut out).unwrap();
+            write_field(text, &default_options(), &specials(&default_options()), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written("a b"), "a b");
@@ -233,10 +256,10 @@ mod tests {
     fn without_quotes_some_texts_cannot_be_written() {
         let options = CsvOptions { quote: None, escape: None, ..default_options() };
         for text in ["a,b", "a\nb", "a\rb", ""] {
-            let error = write_field(text, &options, &mut Vec::new()).unwrap_err();
+            let error = write_field(text, &options, &specials(&options), &mut Vec::new()).unwrap_err();
             assert!(error.message().contains("without quotes"), "{error}");
         }
-        assert!(write_field("5\" pipe", &options, &mut Vec::new()).is_ok());
+        assert!(write_field("5\" pipe", &options, &specials(&options), &mut Vec::new()).is_ok());
     }
 
     #[test]
