@@ -60,7 +60,7 @@ fn a_reader_that_takes_its_time_holds_the_run_back() {
     assert_eq!(read(&mut run, 1).unwrap().len(), ROWS);
     std::thread::sleep(Duration::from_millis(100));
     let (done, _) = program.progress();
-    assert!(done < MORSELS as u64 / 2, "{done} morsels are done though nobody reads");
+    assert!(done < MORSELS as u64 / 2, "{done} morsels are done without a reader");
     assert_eq!(read(&mut run, usize::MAX).unwrap(), all()[ROWS..]);
 }
 

@@ -11,7 +11,7 @@ use crate::operator::Step;
 
 /// A queue of chunks, bounded in bytes, with any number of producers and consumers.
 ///
-/// Nobody waits in it: who finds it full or empty gets a token. Its chunks are counted against their query's budget by the
+/// Its calls never block: if the queue is full or empty, the caller gets a token to wait for. Its chunks are counted against their query's budget by the
 /// reservations that come with them.
 ///
 /// ```
@@ -52,8 +52,9 @@ impl ByteQueue {
         ByteQueue { capacity_bytes, state: Arc::default() }
     }
 
-    /// Takes a chunk, and says what to wait for before the next one, where the queue is full now. A chunk that comes
-    /// before that is taken, too: each producer puts one chunk at most into a full queue. What is not wanted is dropped.
+    /// Takes a chunk. If the queue is full then, it gives a token that is ready when there is room for the next chunk. A
+    /// chunk that comes earlier is taken, too, so a full queue takes one more chunk of each producer. A stopped or failed
+    /// queue drops it.
     pub fn try_push(&self, chunk: Chunk, memory: Option<Reservation>) -> Option<Token> {
         let mut state = lock(&self.state);
         if state.is_stopped || state.failure.is_some() {
@@ -66,7 +67,7 @@ impl ByteQueue {
         self.room(&mut state)
     }
 
-    /// What a producer waits for where the queue is full.
+    /// A token that is ready when there is room, if the queue is full.
     pub fn full(&self) -> Option<Token> {
         self.room(&mut lock(&self.state))
     }

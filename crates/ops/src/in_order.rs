@@ -19,9 +19,9 @@ struct State<T> {
     pieces: BTreeMap<u64, Piece<T>>,
     /// Bytes of all parts.
     bytes: usize,
-    /// Whether somebody is at what was taken.
+    /// Whether parts that were taken are being dealt with.
     is_taken: bool,
-    /// Who puts parts of a later piece.
+    /// Tokens of workers that have parts of a later piece, with its position.
     blocked: Vec<(u64, Token)>,
     /// Nothing is taken any more.
     is_released: bool,
@@ -70,14 +70,15 @@ impl<T> InOrder<T> {
         }
     }
 
-    /// Has all parts that are next dealt with, if there are any and nobody is at those before; to be asked again after that.
+    /// Calls `deal` with all parts that are next, if there are any and no other call deals with those before. The caller
+    /// asks again after that.
     pub fn next<R>(&self, deal: impl FnOnce(Vec<T>) -> R) -> Option<R> {
         let dealt = deal(self.take()?);
         self.done();
         Some(dealt)
     }
 
-    /// The parts that are next. Who gets some calls [`InOrder::done`] when others may go on.
+    /// The parts that are next. The caller calls [`InOrder::done`] when it has dealt with them.
     fn take(&self) -> Option<Vec<T>> {
         let mut state = self.lock();
         if state.is_taken {
@@ -108,7 +109,7 @@ impl<T> InOrder<T> {
         state.wake();
     }
 
-    /// Nothing is taken any more: what is there and what comes is dropped, and nobody waits.
+    /// Ends it: all parts are dropped from now on, and no worker waits.
     pub fn release(&self) {
         let mut state = self.lock();
         if !std::mem::replace(&mut state.is_released, true) {
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(pieces.take(), Some(vec!["a"]));
         pieces.put(0, "b", 10);
         pieces.end(0);
-        assert_eq!(pieces.take(), None, "somebody is at those before");
+        assert_eq!(pieces.take(), None, "those before are being dealt with");
         pieces.done();
         assert_eq!(pieces.take(), Some(vec!["b", "c", "d"]));
         pieces.done();
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_when_nothing_is_taken_any_more() {
+    fn no_worker_waits_after_the_end() {
         let pieces = InOrder::default();
         pieces.put(1, 'b', 60);
         let token = pieces.blocked(1, 0).unwrap();

@@ -76,13 +76,13 @@ impl OrderedQueue {
         self.pass_on();
     }
 
-    /// What the morsel at this position waits for before more of it comes.
+    /// The token that the morsel at this position waits for before its next chunk, if it must wait.
     pub fn blocked(&self, position: u64) -> Option<Token> {
         let ahead_bytes_max = self.context.memory_bytes() / WAITING_SHARE;
         self.ahead.blocked(position, ahead_bytes_max).or_else(|| self.queue.full())
     }
 
-    /// Whether nothing more is wanted; those who wait for their turn then go on.
+    /// Whether no more chunks are wanted. If so, morsels that wait for their turn go on.
     pub fn is_satisfied(&self) -> bool {
         let satisfied = self.queue.is_stopped() || lock(&self.window).take == 0;
         if satisfied {

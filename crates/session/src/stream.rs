@@ -198,7 +198,7 @@ impl Running {
         self.noted(next)
     }
 
-    /// A result that is kept for those who ask how the run ended, when all that it held was given back.
+    /// Notes how a failed run ended; by now it has given back all memory.
     fn noted<T>(&mut self, ran: Result<T>) -> Result<T> {
         match (ran, self.failed.take()) {
             (Err(error), Some(ready)) => Err(self.runner.stopped(&ready, error)),
@@ -233,7 +233,7 @@ impl Running {
         Ok(true)
     }
 
-    /// All rows. Nobody has seen any before, so that another plan can take over at any time.
+    /// All rows. The caller has seen none before, so another plan can take over at any time.
     fn collect(&mut self) -> Result<Vec<Chunk>> {
         self.runner.cancel.interrupt.resume();
         let collected = self.collect_once();

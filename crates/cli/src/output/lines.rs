@@ -97,7 +97,7 @@ pub(super) fn write(
                 loop {
                     let next = todo.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((batch, done)) = next else { break };
-                    // Who does not want it any more has gone.
+                    // The writer may have stopped because of an error.
                     drop(done.send(lines.text(batch)));
                 }
             });
