@@ -16,7 +16,7 @@ use super::Failure;
 /// Writes the batches of one result in a binary format. The schema has a number behind names that repeat: readers look
 /// columns up by name.
 pub(super) enum RowWriter<'a, W: Write + Send> {
-    Arrow(StreamWriter<&'a mut W>, SchemaRef),
+    Arrow(Box<StreamWriter<&'a mut W>>, SchemaRef),
     Parquet(Box<ArrowWriter<&'a mut W>>, Written, SchemaRef),
 }
 
@@ -25,7 +25,7 @@ impl<'a, W: Write + Send> RowWriter<'a, W> {
     pub(super) fn new(out: &'a mut W, is_parquet: bool, rows: &ResultStream) -> Result<Self, Failure> {
         let schema = distinct(rows);
         if !is_parquet {
-            return Ok(RowWriter::Arrow(StreamWriter::try_new(out, &schema)?, schema));
+            return Ok(RowWriter::Arrow(Box::new(StreamWriter::try_new(out, &schema)?), schema));
         }
         let written = Written::new(schema.clone());
         let writer = ArrowWriter::try_new_with_options(out, written.schema().clone(), written.options()?)?;
