@@ -34,7 +34,7 @@ fn a_panic_while_planning_ends_its_statement_only() {
     session.execute("CREATE TABLE t AS SELECT 1 AS a").unwrap();
     for sql in [
         "SELECT 'on purpose' AS a",
-        "EXPLAIN SELECT 'on purpose' AS a",
+        "EXPLAIN ANALYZE SELECT 'on purpose' AS a",
         "CREATE TABLE u AS SELECT 'on purpose' AS a",
         "COPY (SELECT 'on purpose' AS a) TO 'never.csv'",
     ] {
@@ -44,7 +44,7 @@ fn a_panic_while_planning_ends_its_statement_only() {
         let results = session.execute("SELECT a FROM t").unwrap();
         assert!(matches!(&results[..], [StatementResult::Rows(rows)] if rows.row_count() == 1));
     }
-    let plan = "plan { %0 = values() {tuple = <a: string>, rows = [['on purpose']]} return %0 }";
+    let plan = "plan { %0 = values() {columns = <a: string>, rows = [['on purpose']]} return %0 }";
     assert_eq!(session.run_plan(plan).unwrap_err().code(), Code::Internal);
     session.execute("SELECT 1").unwrap();
 }
