@@ -53,6 +53,8 @@ pub(crate) struct Node {
     /// Rough cost of a value with everything below.
     pub(crate) cost: u32,
     pub(crate) reads: Reads,
+    /// Whether it reads a parameter, which has another value in each run of a nested plan.
+    pub(crate) reads_parameter: bool,
     pub(crate) dictionaries: Mutex<DictionaryResults>,
 }
 
@@ -82,6 +84,7 @@ impl Node {
             is_long: false,
             cost: 0,
             reads: Reads::Nothing,
+            reads_parameter: false,
             dictionaries: Mutex::default(),
         }
     }
@@ -97,12 +100,14 @@ impl Node {
     /// Takes cost, fields and failures over from the children.
     fn over(mut self, cost: u32) -> Node {
         let (mut total, mut raises, mut reads) = (cost, self.raises, self.reads);
+        let mut reads_parameter = self.reads_parameter;
         self.each_child(&mut |child| {
             total = total.saturating_add(child.cost);
             raises |= child.raises;
             reads = reads.and(child.reads);
+            reads_parameter |= child.reads_parameter;
         });
-        (self.cost, self.raises, self.reads) = (total, raises, reads);
+        (self.cost, self.raises, self.reads, self.reads_parameter) = (total, raises, reads, reads_parameter);
         self
     }
 
@@ -165,7 +170,9 @@ impl Binder<'_> {
             Expr::Parameter(name) => {
                 let index = position(self.parameters, name)?;
                 let (atom, nullable) = item(self.parameters, index)?;
-                Node::new(Kind::Parameter(index), atom, nullable)
+                let mut node = Node::new(Kind::Parameter(index), atom, nullable);
+                node.reads_parameter = true;
+                node
             }
             Expr::Constant(scalar, atom) => {
                 let value = scalar_to_array(scalar, atom)?;

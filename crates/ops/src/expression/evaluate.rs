@@ -122,7 +122,9 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
         }
         _ => {}
     }
+    // Results on a dictionary are kept for later chunks, which a run with other parameters may read, too.
     if let Reads::One(index) = node.reads
+        && !node.reads_parameter
         && let Column::Dictionary(_) = view.stored(index)?
         && let Some(column) = by_dictionary(node, index, view)?
     {

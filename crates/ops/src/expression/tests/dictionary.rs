@@ -76,3 +76,17 @@ fn an_entry_that_no_row_has_does_not_raise() {
     let (column, _) = both(&[Some(0), Some(1), Some(0)], &[Some("1"), Some("x"), Some("3")]);
     assert_eq!(code(bound.evaluate(&Chunk::new(vec![column], 3), &run())), Code::Data);
 }
+
+#[test]
+fn results_on_a_dictionary_are_not_kept_for_other_parameters() {
+    let (dictionary, _) = both(&[Some(0), Some(1), Some(0)], &[Some("x"), Some("y")]);
+    let parameters: Tuple = "<p: string>".parse().unwrap();
+    let expr = call("eq", [Expr::field("a"), Expr::Parameter("p".into())]);
+    let bound = Bound::new(&expr, &"<a: string?>".parse().unwrap(), &parameters, &library()).unwrap();
+    for (parameter, expected) in [("x", [true, false, true]), ("y", [false, true, false])] {
+        let given = Chunk::from_arrays(vec![strings(&[Some(parameter)])]);
+        let run = Run { parameters: given, parameter_tuple: parameters.clone(), ..run() };
+        let found = bound.evaluate(&Chunk::new(vec![dictionary.clone()], 3), &run).unwrap();
+        assert_eq!(values(&found), expected.map(Scalar::Boolean), "{parameter}");
+    }
+}
