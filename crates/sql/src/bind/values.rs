@@ -12,7 +12,7 @@ use super::scope::{Output, Scope};
 use super::steps::apply;
 use super::typed::Typed;
 use super::{Binder, Bound, Place, placed};
-use crate::relation::{Name, Relation};
+use crate::relation::{Name, Relation, parameters};
 
 impl Binder<'_> {
     /// Rows that are written out; each column has the type that its values have in common.
@@ -54,8 +54,12 @@ impl Binder<'_> {
         let rows: Vec<Vec<Expr>> = (0..rows.len())
             .map(|_| made.iter_mut().filter_map(|values| values.next()).map(|value| value.expr).collect())
             .collect();
-        let constant = rows.iter().flatten().all(|value| matches!(value, Expr::Constant(..)));
-        let relation = match constant && steps.iter().all(Vec::is_empty) {
+        // A value that may raise is computed where it is read.
+        let types = self.fields.types();
+        let reads_nothing = |value: &Expr| value.fields().is_empty() && parameters(value).is_empty();
+        let written =
+            |value: &Expr| matches!(value, Expr::Constant(..)) || reads_nothing(value) && !types.stays(value);
+        let relation = match rows.iter().flatten().all(written) && steps.iter().all(Vec::is_empty) {
             true => {
                 let field = |output: &Output| Field::nullable(output.field.clone(), output.atom.clone());
                 Relation::Values { tuple: Tuple::new(outputs.iter().map(field).collect::<Vec<_>>()), rows }
@@ -65,7 +69,7 @@ impl Binder<'_> {
         Ok(Bound { relation, columns: outputs })
     }
 
-    /// Rows that are no constants, each computed from one tuple.
+    /// Rows that read something or may raise, each computed from one tuple.
     fn computed_rows(
         &mut self,
         rows: Vec<Vec<Expr>>,
