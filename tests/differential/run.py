@@ -16,6 +16,7 @@ import argparse
 import collections
 import datetime
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,8 @@ class Engine:
 
     def answers(self, queries: list[str]) -> list[str | Exception]:
         """What it prints for each query (CSV), or how it failed."""
-        script = "".join(f"{sql};\nselect '#{i}#' as marker;\n" for i, sql in enumerate(queries))
+        # Marks on both outputs: a query may fail after its first rows. On the standard error they are errors.
+        script = "".join(f"{sql};\nselect '#{i}#' as marker;\nselect marker_{i}_;\n" for i, sql in enumerate(queries))
         command = [str(self.binary), str(self.directory), "--format", "csv", "--threads", str(self.threads)]
         command += ["--chunk-rows", str(self.chunk), *self.place, "-f", "-"]
         try:
@@ -67,15 +69,19 @@ class Engine:
                 return [TooLong(f"no answer within {self.limit_s} s"), *(self.answers(queries[1:]) if queries[1:] else [])]
             return self.answers(queries[:finished]) + self.answers(queries[finished:])
         answers: list[str | Exception] = []
-        rest = done.stdout
-        errors = [line for line in done.stderr.splitlines() if line.startswith("error")]
+        rest, said = done.stdout, done.stderr
         for i in range(len(queries)):
             marker = f"marker\n#{i}#\n"
             if marker not in rest:
                 answers.append(RuntimeError(f"the program ended early (exit code {done.returncode}): {done.stderr[-2000:]}"))
                 continue
             answer, rest = rest.split(marker, 1)
-            answers.append(answer if answer else RuntimeError(errors.pop(0) if errors else "no answer, no error"))
+            own, said = re.split(rf"error: [^\n]*\bmarker_{i}_[^\n]*\n", said, maxsplit=1)
+            errors = [line for line in own.splitlines() if line.startswith("error")]
+            if errors or not answer:
+                answers.append(RuntimeError(errors[0] if errors else "no answer, no error"))
+            else:
+                answers.append(answer)
         return answers
 
     def problem(self, oracle, case: Case) -> str | None:
