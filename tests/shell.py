@@ -41,7 +41,12 @@ class Shell:
         self.master, slave = pty.openpty()
         self.resize(columns)
         environment = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm"}
-        own = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # noqa: E731
+
+        def own() -> None:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            # As a login leaves it, whatever has started the tests.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
         self.process = subprocess.Popen(
             [program], stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=home, start_new_session=True, preexec_fn=own
         )
