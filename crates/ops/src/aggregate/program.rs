@@ -23,6 +23,7 @@ use super::regression::Regression;
 use super::share::share;
 use super::{Aggregate, Function, Output, OutputKind, is_summable};
 use crate::Run;
+use crate::expression::growth::{in_piece, piece_rows};
 use crate::expression::{Bound, Library};
 use crate::interrupt::check_here;
 
@@ -37,6 +38,12 @@ pub(crate) type States = Vec<Box<dyn Aggregate>>;
 pub(super) struct Stage {
     pub(super) filter: Option<Bound>,
     pub(super) args: Vec<Bound>,
+}
+
+impl Stage {
+    fn exprs(&self) -> impl Iterator<Item = &Bound> {
+        self.filter.iter().chain(&self.args)
+    }
 }
 
 /// One state: a function, and where its arguments come from.
@@ -263,8 +270,29 @@ impl Program {
         self.update_left(None, states, area, &chunk, &groups, run)
     }
 
-    /// Takes a chunk without selection into the states that are not done with.
+    /// Takes a chunk without selection into the states that are not done with; in pieces where arguments on the way are long.
     fn update_left(
+        &self,
+        done: Option<&[bool]>,
+        states: &mut States,
+        area: &mut Area,
+        chunk: &Chunk,
+        groups: &Groups<'_>,
+        run: &Run,
+    ) -> Result<()> {
+        let grows = self.shared.iter().chain(self.stages.iter().flat_map(Stage::exprs)).any(Bound::grows);
+        let evaluate = |sample: &Chunk| self.evaluate(&sample.clone().compact()?, run);
+        let piece = if grows { piece_rows(chunk, run, evaluate) } else { None };
+        let Some(piece) = piece else { return self.update_at_once(done, states, area, chunk, groups, run) };
+        for start in (0..chunk.rows()).step_by(piece) {
+            let rows = piece.min(chunk.rows() - start);
+            let (chunk, groups) = (chunk.slice(start, rows), groups.slice(start, rows));
+            in_piece(|| self.update_at_once(done, states, area, &chunk, &groups, run))?;
+        }
+        Ok(())
+    }
+
+    fn update_at_once(
         &self,
         done: Option<&[bool]>,
         states: &mut States,
