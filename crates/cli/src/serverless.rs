@@ -145,9 +145,7 @@ fn cache() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
     let caches = caches.filter(|folder| folder.is_absolute()).ok_or_else(|| {
-        Error::semantic(
-            "there is no home directory to keep uploads in; set XDG_CACHE_HOME to a directory of yours",
-        )
+        Error::semantic("there is no directory for uploads; set XDG_CACHE_HOME to an absolute path")
     })?;
     Ok(caches.join("tessera/serverless"))
 }

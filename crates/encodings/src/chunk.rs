@@ -176,6 +176,16 @@ impl Chunk {
         self.with_stored(self.stored().iter().map(Column::with_own_strings).collect())
     }
 
+    /// The same tuples, to be held: where they are few of the tuples that their buffers hold (of those stored, and of at
+    /// least `rows_before`), they are copied, so that they do not keep the buffers of all of them alive.
+    ///
+    /// # Errors
+    /// As [`Chunk::compact`].
+    pub fn without_much_else(self, rows_before: usize) -> Result<Chunk> {
+        let is_few = self.rows() < self.rows_stored.max(rows_before) / 2;
+        if is_few { Ok(self.compact()?.with_own_strings()) } else { Ok(self) }
+    }
+
     /// Keeps the tuples (of those that count) for which `mask` is true and not NULL.
     pub fn filter(mut self, mask: &BooleanArray) -> Chunk {
         debug_assert_eq!(mask.len(), self.rows());

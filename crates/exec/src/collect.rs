@@ -62,9 +62,7 @@ impl SinkWorker for CollectWorker {
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        // Few of the tuples that are stored, or were, would keep the buffers of all of them alive.
-        let few = chunk.rows() < chunk.rows_stored().max(self.chunk_rows) / 2;
-        let chunk = if few { chunk.compact()?.with_own_strings() } else { chunk };
+        let chunk = chunk.without_much_else(self.chunk_rows)?;
         self.held.grow(chunk.value_bytes())?;
         if self.morsels.is_empty() {
             self.morsels.push((0, Vec::new()));

@@ -8,7 +8,8 @@ use tessera_types::Result;
 use crate::byte_queue::ByteQueue;
 use crate::context::{Context, Reservation, Token, lock};
 use crate::in_order::InOrder;
-use crate::operator::{Reader, SourceRun, Step};
+use crate::operator::{Finish, Reader, SinkWorker, SourceRun, Step};
+use crate::stream_util::chunks_source;
 
 /// The most bytes that wait for a reader, however large the budget is.
 const WAITING_BYTES_MAX: usize = 8 << 20;
@@ -59,9 +60,7 @@ impl OrderedQueue {
     /// # Errors
     /// The budget has no room for it.
     pub fn push(&self, position: u64, chunk: Chunk) -> Result<()> {
-        // Few of the tuples that are stored would keep the buffers of all of them alive.
-        let few = chunk.rows() < chunk.rows_stored() / 2;
-        let chunk = if few { chunk.compact()?.with_own_strings() } else { chunk };
+        let chunk = chunk.without_much_else(0)?;
         let mut memory = Reservation::new(self.context.clone());
         memory.grow(chunk.value_bytes())?;
         let bytes = memory.bytes();
@@ -80,6 +79,17 @@ impl OrderedQueue {
     pub fn blocked(&self, position: u64) -> Option<Token> {
         let ahead_bytes_max = self.context.memory_bytes() / WAITING_SHARE;
         self.ahead.blocked(position, ahead_bytes_max).or_else(|| self.queue.full())
+    }
+
+    /// A worker of a sink that passes its morsels on to this queue.
+    pub fn worker(self: &Arc<Self>) -> Box<dyn SinkWorker> {
+        Box::new(OrderedWorker { passed: self.clone(), position: 0 })
+    }
+
+    /// Ends a sink whose workers passed everything on: the reader of the queue has its output.
+    pub fn finish(&self) -> Finish {
+        self.queue.close();
+        Finish { tasks: Vec::new(), output: chunks_source(Vec::new(), self.context.chunk_rows()) }
     }
 
     /// Whether no more chunks are wanted. If so, morsels that wait for their turn go on.
@@ -112,6 +122,32 @@ impl OrderedQueue {
         if is_last {
             self.queue.close();
         }
+    }
+}
+
+/// A worker of a sink over an [`OrderedQueue`].
+struct OrderedWorker {
+    passed: Arc<OrderedQueue>,
+    position: u64,
+}
+
+impl SinkWorker for OrderedWorker {
+    fn begin(&mut self, position: u64) -> Result<()> {
+        self.position = position;
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.passed.push(self.position, chunk)
+    }
+
+    fn blocked(&self) -> Option<Token> {
+        self.passed.blocked(self.position)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.passed.end(self.position);
+        Ok(())
     }
 }
 

@@ -67,11 +67,6 @@ pub fn set_kept_bytes_max(bytes: usize) {
     KEPT_BYTES_MAX.store(bytes, Ordering::Relaxed);
 }
 
-/// Bytes that threads keep for later reads.
-pub fn kept_bytes() -> usize {
-    KEPT_BYTES.load(Ordering::Relaxed)
-}
-
 /// Bytes that were read, or are to be.
 ///
 /// ```

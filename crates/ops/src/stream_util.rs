@@ -22,7 +22,7 @@ pub trait Transform: Send + Sync + Debug {
     /// The output for a chunk; an empty one is dropped.
     fn apply(&self, chunk: Chunk) -> Result<Chunk>;
 
-    /// Of how many tuples at once, where the output for a whole chunk would take too much memory.
+    /// Of how many tuples at once, where the output for a whole chunk may take too much memory.
     fn piece_rows(&self, _chunk: &Chunk) -> Option<usize> {
         None
     }

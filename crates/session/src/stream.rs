@@ -247,9 +247,7 @@ impl Running {
         let mut held = Reservation::new(ready.query.clone());
         let chunk_rows = ready.query.chunk_rows();
         while let Some(chunk) = self.step()? {
-            // Few of the tuples that are stored, or were, would keep the buffers of all of them alive.
-            let few = chunk.rows() < chunk.rows_stored().max(chunk_rows) / 2;
-            let chunk = if few { chunk.compact()?.with_own_strings() } else { chunk };
+            let chunk = chunk.without_much_else(chunk_rows)?;
             held.grow(chunk.value_bytes())?;
             chunks.push(chunk);
         }

@@ -23,7 +23,7 @@ use super::regression::Regression;
 use super::share::share;
 use super::{Aggregate, Function, Output, OutputKind, is_summable};
 use crate::Run;
-use crate::expression::growth::{in_piece, piece_rows};
+use crate::expression::growth::each_piece;
 use crate::expression::{Bound, Library};
 use crate::interrupt::check_here;
 
@@ -63,6 +63,8 @@ pub(crate) struct Program {
     pub(super) states: Vec<State>,
     outputs: Vec<(usize, Output)>,
     stride: usize,
+    /// Whether values on the way may be far longer than those of the fields.
+    grows: bool,
     /// What was asked of a compiler, by the first run.
     pub(super) asked: OnceLock<Option<Arc<Asked>>>,
 }
@@ -106,6 +108,7 @@ impl Program {
             states: Vec::new(),
             outputs: Vec::new(),
             stride: base,
+            grows: false,
             asked: OnceLock::new(),
         }
     }
@@ -207,7 +210,8 @@ impl Program {
                 Ok((state, Output { kind, data_type: atom.arrow() }))
             })
             .collect::<Result<_>>()?;
-        Ok(Program { shared, stages, states, outputs, stride, asked: OnceLock::new() })
+        let grows = shared.iter().chain(stages.iter().flat_map(Stage::exprs)).any(Bound::grows);
+        Ok(Program { shared, stages, states, outputs, stride, grows, asked: OnceLock::new() })
     }
 
     /// Words of a group's record, `base` included.
@@ -280,16 +284,16 @@ impl Program {
         groups: &Groups<'_>,
         run: &Run,
     ) -> Result<()> {
-        let grows = self.shared.iter().chain(self.stages.iter().flat_map(Stage::exprs)).any(Bound::grows);
-        let evaluate = |sample: &Chunk| self.evaluate(&sample.clone().compact()?, run);
-        let piece = if grows { piece_rows(chunk, run, evaluate) } else { None };
-        let Some(piece) = piece else { return self.update_at_once(done, states, area, chunk, groups, run) };
-        for start in (0..chunk.rows()).step_by(piece) {
-            let rows = piece.min(chunk.rows() - start);
-            let (chunk, groups) = (chunk.slice(start, rows), groups.slice(start, rows));
-            in_piece(|| self.update_at_once(done, states, area, &chunk, &groups, run))?;
+        if !self.grows {
+            return self.update_at_once(done, states, area, chunk, groups, run);
         }
-        Ok(())
+        let evaluate = |sample: &Chunk| self.evaluate(&sample.clone().compact()?, run);
+        let update = |start: usize, piece: &Chunk| {
+            let all = piece.rows() == groups.rows;
+            let groups = if all { *groups } else { groups.slice(start, piece.rows()) };
+            self.update_at_once(done, states, area, piece, &groups, run)
+        };
+        each_piece(chunk, run, evaluate, update).map(drop)
     }
 
     fn update_at_once(

@@ -14,7 +14,7 @@ use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SourceRun, SubOperator,
 };
 use crate::stream_util::chunks_source;
-use crate::{OrderedQueue, QueueSource, Reservation, Run, Token, describe};
+use crate::{OrderedQueue, QueueSource, Reservation, Run, describe};
 
 /// More tuples than these are passed on while they come.
 const HELD_ROWS_MAX: usize = 20_000;
@@ -126,7 +126,7 @@ impl Shared {
 impl SinkRun for LimitRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         if let Some(passed) = self.passed.get() {
-            return Ok(Box::new(PassingWorker { passed: passed.clone(), position: 0 }));
+            return Ok(passed.worker());
         }
         Ok(Box::new(LimitWorker { shared: self.shared.clone(), position: 0, before: None, morsel: None }))
     }
@@ -154,9 +154,7 @@ impl SinkRun for LimitRun {
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         if let Some(passed) = self.passed.get() {
-            passed.queue().close();
-            let output = chunks_source(Vec::new(), self.shared.run.context.chunk_rows());
-            return Ok(Finish { tasks: Vec::new(), output });
+            return Ok(passed.finish());
         }
         // A morsel that was left when there was enough counts with what it had given until then.
         for mut worker in workers {
@@ -227,31 +225,6 @@ impl SinkWorker for LimitWorker {
             let complete = progress.complete;
             drop(progress.morsels.split_off(&complete));
         }
-        Ok(())
-    }
-}
-
-struct PassingWorker {
-    passed: Arc<OrderedQueue>,
-    position: u64,
-}
-
-impl SinkWorker for PassingWorker {
-    fn begin(&mut self, position: u64) -> Result<()> {
-        self.position = position;
-        Ok(())
-    }
-
-    fn push(&mut self, chunk: Chunk) -> Result<()> {
-        self.passed.push(self.position, chunk)
-    }
-
-    fn blocked(&self) -> Option<Token> {
-        self.passed.blocked(self.position)
-    }
-
-    fn end(&mut self) -> Result<()> {
-        self.passed.end(self.position);
         Ok(())
     }
 }

@@ -69,7 +69,7 @@ struct MapRun {
 
 impl Transform for MapRun {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
-        self.projection.apply(&chunk)
+        self.projection.apply_at_once(&chunk)
     }
 
     fn piece_rows(&self, chunk: &Chunk) -> Option<usize> {

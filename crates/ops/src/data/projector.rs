@@ -8,7 +8,7 @@ use tessera_plan::{Expr, Functions};
 use tessera_types::{Field, Item, Result, Tuple};
 
 use crate::Run;
-use crate::expression::growth::{grows_in, in_piece, piece_rows};
+use crate::expression::growth::{each_piece, grows_in, piece_rows};
 use crate::expression::{Bound, Computation, Library, is_written_null};
 
 /// The most sub-expressions that are shared between the fields of one map.
@@ -95,25 +95,22 @@ impl Projector {
 }
 
 impl Projection {
-    /// Of how many tuples at once the fields are to be computed, where that is less than the whole chunk.
+    /// Of how many tuples at once the fields are to be computed, where values may be long.
     pub(crate) fn piece_rows(&self, chunk: &Chunk) -> Option<usize> {
         let run = self.run.as_ref()?;
-        piece_rows(chunk, run, |sample| self.apply_at_once(sample).map(|_| ()))
+        piece_rows(chunk, run, |sample| self.apply_at_once(sample).map(drop))
     }
 
     /// The fields computed from a chunk. The selection stays where every field is passed on; otherwise the tuples
     /// that count are gathered once, so that no expression sees the others.
     pub(crate) fn apply(&self, chunk: &Chunk) -> Result<Chunk> {
-        let Some(piece) = self.piece_rows(chunk) else { return self.apply_at_once(chunk) };
-        let starts = (0..chunk.rows()).step_by(piece);
-        let of_piece = |start: usize| {
-            let piece = chunk.slice(start, piece.min(chunk.rows() - start));
-            in_piece(|| self.apply_at_once(&piece))
-        };
-        concat_chunks(&starts.map(of_piece).collect::<Result<Vec<_>>>()?)
+        let Some(run) = &self.run else { return self.apply_at_once(chunk) };
+        let apply = |piece: &Chunk| self.apply_at_once(piece);
+        concat_chunks(&each_piece(chunk, run, |sample| apply(sample).map(drop), |_, piece| apply(piece))?)
     }
 
-    fn apply_at_once(&self, chunk: &Chunk) -> Result<Chunk> {
+    /// As [`Projection::apply`], without asking whether values are long.
+    pub(crate) fn apply_at_once(&self, chunk: &Chunk) -> Result<Chunk> {
         let stored = chunk.stored();
         let mut chunk = chunk.with_stored(self.used.iter().map(|&field| stored[field].clone()).collect());
         let passed_only = self.outputs.iter().all(|output| matches!(output, Output::Passed(_)));

@@ -1,7 +1,8 @@
 //! Functions whose value may be far longer than their arguments: how long, before they are called.
 //!
-//! The binder does not fold a call whose value would be long, and the evaluator asks the query's budget for it first. Where
-//! the values of a whole chunk would be too long together, its tuples are taken in pieces: a few of them are tried first.
+//! The binder does not fold a call whose value would be long, and the evaluator asks the query's budget for it first.
+//! Where the values of a whole chunk would be too long together, its tuples are taken in pieces: a few of them are
+//! tried first.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -76,7 +77,27 @@ pub(crate) fn note(column: &Column) {
     }
 }
 
-/// Of how many tuples at once expressions that grow are to be evaluated, where that is less than the whole chunk.
+/// Does something for the tuples of a chunk whose expressions grow: for all at once, or for one piece after the other.
+/// `evaluate` evaluates the expressions; `work` gets the number of the piece's first tuple, and the piece.
+///
+/// # Errors
+/// Those of `work`.
+pub(crate) fn each_piece<T>(
+    chunk: &Chunk,
+    run: &Run,
+    evaluate: impl Fn(&Chunk) -> Result<()>,
+    mut work: impl FnMut(usize, &Chunk) -> Result<T>,
+) -> Result<Vec<T>> {
+    let Some(piece) = piece_rows(chunk, run, evaluate) else { return Ok(vec![work(0, chunk)?]) };
+    let mut of_piece = |start: usize| {
+        let rows = piece.min(chunk.rows() - start);
+        in_piece(|| work(start, &chunk.slice(start, rows)))
+    };
+    (0..chunk.rows()).step_by(piece).map(&mut of_piece).collect()
+}
+
+/// Of how many tuples at once expressions that grow are to be evaluated; all of the chunk are a piece, too. Nothing
+/// where the thread is at a piece already, and where an error is to come from the chunk as a whole.
 pub(crate) fn piece_rows(chunk: &Chunk, run: &Run, evaluate: impl Fn(&Chunk) -> Result<()>) -> Option<usize> {
     let rows = chunk.rows();
     if rows < 2 || IN_PIECE.get() {
@@ -100,7 +121,7 @@ pub(crate) fn piece_rows(chunk: &Chunk, run: &Run, evaluate: impl Fn(&Chunk) -> 
             Ok(()) => {}
         }
     }
-    None
+    Some(rows)
 }
 
 /// So many tuples from all over a chunk.

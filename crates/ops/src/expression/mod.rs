@@ -174,25 +174,24 @@ impl Bound {
     /// A value that overflows, divides by zero or does not convert; but never for a tuple that does not count, that an
     /// earlier conjunct rejected, or whose CASE branch is not taken.
     pub fn evaluate(&self, chunk: &Chunk, run: &Run) -> Result<Column> {
-        match self.piece_rows(chunk, run) {
-            None => self.evaluate_at_once(chunk, run),
-            Some(piece) => {
-                let starts = (0..chunk.rows()).step_by(piece);
-                let values = starts.map(|start| {
-                    let piece = chunk.slice(start, piece.min(chunk.rows() - start));
-                    growth::in_piece(|| self.evaluate_at_once(&piece, run))?.plain()
-                });
-                let values = values.collect::<Result<Vec<_>>>()?;
-                let values: Vec<&dyn Array> = values.iter().map(|array| array.as_ref()).collect();
-                Ok(Column::Plain(concat(&values)?))
-            }
+        if !self.grows {
+            return self.evaluate_at_once(chunk, run);
         }
+        let evaluate = |piece: &Chunk| self.evaluate_at_once(piece, run);
+        let values =
+            growth::each_piece(chunk, run, |sample| evaluate(sample).map(drop), |_, piece| evaluate(piece))?;
+        if let [only] = &values[..] {
+            return Ok(only.clone());
+        }
+        let values = values.iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
+        let values: Vec<&dyn Array> = values.iter().map(|array| array.as_ref()).collect();
+        Ok(Column::Plain(concat(&values)?))
     }
 
-    /// Of how many tuples at once it is to be evaluated, where that is less than the whole chunk.
-    pub(crate) fn piece_rows(&self, chunk: &Chunk, run: &Run) -> Option<usize> {
-        let evaluate = |sample: &Chunk| self.evaluate_at_once(sample, run).map(|_| ());
-        if self.grows { growth::piece_rows(chunk, run, evaluate) } else { None }
+    /// Whether a whole chunk is too much for it at once.
+    fn is_cut(&self, chunk: &Chunk, run: &Run) -> bool {
+        let evaluate = |sample: &Chunk| self.evaluate_at_once(sample, run).map(drop);
+        self.grows && growth::piece_rows(chunk, run, evaluate).is_some_and(|piece| piece < chunk.rows())
     }
 
     fn evaluate_at_once(&self, chunk: &Chunk, run: &Run) -> Result<Column> {
@@ -217,12 +216,10 @@ impl Bound {
                 format!("a predicate must be boolean, not {}", self.atom),
             ));
         }
-        match self.piece_rows(&chunk, run) {
-            None => select::select(&self.nodes, chunk, &run.parameters),
-            Some(_) => {
-                let is_true = self.evaluate(&chunk, run)?.plain()?;
-                Ok(chunk.filter(as_boolean(&is_true)?))
-            }
+        if self.is_cut(&chunk, run) {
+            let is_true = self.evaluate(&chunk, run)?.plain()?;
+            return Ok(chunk.filter(as_boolean(&is_true)?));
         }
+        select::select(&self.nodes, chunk, &run.parameters)
     }
 }

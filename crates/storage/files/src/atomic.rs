@@ -23,7 +23,7 @@ const RANDOM_LETTERS: usize = 12;
 const NAME_BYTES_MAX: usize = 200;
 /// How often another name is tried where a cleaner has taken the file for an abandoned one.
 const ATTEMPTS_MAX: usize = 100;
-/// Of a mode, what a new version of a file keeps: who may read, write and execute it.
+/// The bits of a mode that a new version of a file keeps: the permissions to read, write and execute.
 const MODE_KEPT: u32 = 0o777;
 
 /// A file that is written beside its place and moved there when complete; dropped before that, it leaves nothing.
@@ -114,7 +114,7 @@ impl AtomicFile {
     }
 }
 
-/// A user who may not write a file may not replace it either, though its directory would let him.
+/// A file that the user may not write is not replaced either, even where its directory permits it.
 fn may_be_written(target: &Path) -> io::Result<()> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     match File::options().write(true).custom_flags(flags.bits() as i32).open(target) {
@@ -139,7 +139,7 @@ fn begin(target: &Path, replaces: bool) -> io::Result<(File, TempPath)> {
             .tempfile_in(&folder)
             .map(NamedTempFile::into_parts)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Some file systems have no locks: then nobody can take it for abandoned.
+            // Some file systems have no locks: then no cleaner removes the file either.
             Ok(()) if file.metadata()?.nlink() == 0 => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {}
             _ => return Ok((file, temporary)),

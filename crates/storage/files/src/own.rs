@@ -1,7 +1,7 @@
 //! Files that this program keeps for itself: samples, and what else can be made again.
 //!
-//! They are for their owner alone. Whoever else can write to their directory may put there what he likes, so a file is opened first, never
-//! through a link, and then it is asked whose it is.
+//! They are for their owner alone. Another user who can write to their directory can put any file there. So a file is
+//! opened first, never through a link, and its owner and mode are checked on the open file.
 
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};

@@ -51,13 +51,13 @@ pub fn create(path: &str, interrupt: &Arc<Interrupt>) -> Result<Box<dyn Output>>
     Ok(Box::new(StreamFile::new(path, target.map_err(failed)?)))
 }
 
-/// Whether writing has failed because nobody reads this program's standard output any more.
+/// Whether writing has failed because the reader of this program's standard output has gone.
 pub fn is_standard_output_closed(error: &Error) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     source.and_then(io::Error::get_ref).is_some_and(|inner| inner.is::<Closed>())
 }
 
-/// Nobody reads the standard output any more.
+/// The reader of the standard output has gone.
 #[derive(Debug, thiserror::Error)]
 #[error("its reader has gone")]
 struct Closed;

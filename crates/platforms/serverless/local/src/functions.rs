@@ -70,7 +70,7 @@ enum Outcome {
     Failed { kind: &'static str, message: String },
 }
 
-/// Whether nobody waits for the answer of an invocation.
+/// Whether an invocation is asynchronous: its caller does not read the answer.
 fn is_event(request: &Request) -> bool {
     request.header("x-amz-invocation-type") == Some("Event")
 }
