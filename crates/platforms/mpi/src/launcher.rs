@@ -4,11 +4,10 @@
 //! lost when one is, whichever MPI started them; a rank knows when the launcher is gone; and neither is left behind.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::fs::Permissions;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use tempfile::TempDir;
 use tessera_ops::lock;
 use tessera_types::{Code, Error, Result};
 
@@ -473,27 +473,18 @@ fn signal(pid: i32, signal: i32) {
 /// Where ranks find the launcher: in a directory for this user alone, which goes with it.
 #[derive(Debug)]
 struct Socket {
-    directory: PathBuf,
+    directory: TempDir,
 }
 
 impl Socket {
     fn new() -> std::io::Result<Socket> {
-        let random = RandomState::new().build_hasher().finish();
-        let directory = std::env::temp_dir().join(format!("tessera-mpi-{random:016x}"));
-        // Fails where there is one: it is not ours.
-        DirBuilder::new().mode(0o700).create(&directory)?;
+        let for_owner = Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new().prefix("tessera-mpi-").permissions(for_owner).tempdir()?;
         Ok(Socket { directory })
     }
 
     fn path(&self) -> PathBuf {
-        self.directory.join("socket")
-    }
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(self.path()));
-        drop(std::fs::remove_dir(&self.directory));
+        self.directory.path().join("socket")
     }
 }
 
@@ -505,7 +496,7 @@ mod tests {
     fn the_socket_is_for_this_user_alone_and_goes() {
         use std::os::unix::fs::MetadataExt;
         let socket = Socket::new().unwrap();
-        let directory = socket.directory.clone();
+        let directory = socket.directory.path().to_path_buf();
         let _listener = UnixListener::bind(socket.path()).unwrap();
         assert_eq!(std::fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
         drop(socket);
