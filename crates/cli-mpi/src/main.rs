@@ -46,7 +46,7 @@ fn with(running: &Mutex<Running>, act: impl FnOnce(&mut Running)) {
 impl Running {
     fn begin(&mut self, session: Cancel) {
         if self.cancelled {
-            session.cancel_next();
+            session.cancel_all();
         }
         self.session = Some(session);
     }
@@ -54,7 +54,7 @@ impl Running {
     fn cancel(&mut self) {
         self.cancelled = true;
         if let Some(session) = &self.session {
-            session.cancel_next();
+            session.cancel_all();
         }
     }
 }

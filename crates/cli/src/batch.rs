@@ -130,6 +130,9 @@ fn standard_input<W: Write + Send>(runner: &mut Runner<W>) -> Outcome {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     loop {
+        if runner.interrupt.is_to_end() {
+            return Outcome::Interrupted;
+        }
         line.clear();
         let read = input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
         match read {

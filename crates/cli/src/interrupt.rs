@@ -22,7 +22,7 @@ struct State {
     count: AtomicUsize,
     /// A shell stays, whatever Ctrl-C does.
     stays: AtomicBool,
-    /// The program was asked to end, which it does when the statement has.
+    /// The program was asked to end, which it does when the statement has ended.
     ends: AtomicBool,
 }
 
@@ -37,14 +37,16 @@ impl Interrupt {
             let listen = move || {
                 for signal in signals.forever() {
                     let before = state.count.fetch_add(1, Ordering::AcqRel);
+                    let stays = signal == SIGINT && state.stays.load(Ordering::Acquire);
+                    // Before the cancellation: where that comes too late for one statement, the next does not begin.
+                    state.ends.fetch_or(!stays, Ordering::AcqRel);
                     let cancelled = cancel();
-                    if signal == SIGINT && state.stays.load(Ordering::Acquire) {
+                    if stays {
                         if cancelled && before == 1 {
                             complain("(the statement is ending; Ctrl-\\ ends the program)");
                         }
                         continue;
                     }
-                    state.ends.store(true, Ordering::Release);
                     if before > 0 || !cancelled {
                         // At once: other threads are at work, perhaps in a library whose data an orderly end would take away.
                         // SAFETY: ends the process, whatever its state.
@@ -73,10 +75,10 @@ impl Interrupt {
 
     /// Whether there has been an interruption since.
     pub(crate) fn happened(&self) -> bool {
-        self.state.count.load(Ordering::Acquire) > 0
+        self.state.count.load(Ordering::Acquire) > 0 || self.is_to_end()
     }
 
-    /// Whether the program is to end after the statement that was cancelled.
+    /// Whether the program is to end: no other statement begins.
     pub(crate) fn is_to_end(&self) -> bool {
         self.state.ends.load(Ordering::Acquire)
     }

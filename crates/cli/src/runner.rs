@@ -85,6 +85,9 @@ impl<W: Write + Send> Runner<W> {
 
     /// Runs the statement and prints its result, or its error.
     pub(crate) fn statement(&mut self, piece: &Piece) -> Outcome {
+        if self.interrupt.is_to_end() {
+            return Outcome::Interrupted;
+        }
         self.interrupt.reset();
         let started = Instant::now();
         let output = match self.session.statement(&piece.text) {

@@ -23,8 +23,8 @@ pub(crate) struct Running {
     pub(crate) program: Option<Arc<Program>>,
     /// For memory.
     pub(crate) waiting: bool,
-    /// The next statement ends as soon as it has begun.
-    next_ends: bool,
+    /// Each statement ends as soon as it has begun.
+    all_end: bool,
     pub(crate) stopped: Option<Stopped>,
 }
 
@@ -51,19 +51,19 @@ pub struct Progress {
 }
 
 impl Cancel {
-    /// Ends the running statement; whether there is one.
+    /// Ends the running statement; whether there is one. One whose last row is there, but not read, ends as it would have.
     pub fn cancel(&self) -> bool {
+        // The lock is held meanwhile: a statement that begins cannot forget it.
+        let running = lock(&self.running);
         self.interrupt.cancel();
-        lock(&self.running).since.is_some()
+        running.since.is_some()
     }
 
-    /// Ends the running statement, or the next one where none runs.
-    pub fn cancel_next(&self) {
+    /// Ends the running statement and each that begins after it.
+    pub fn cancel_all(&self) {
         let mut running = lock(&self.running);
-        match running.since {
-            Some(_) => self.interrupt.cancel(),
-            None => running.next_ends = true,
-        }
+        running.all_end = true;
+        self.interrupt.cancel();
     }
 
     /// How the last statement ended, where it did before its time.
@@ -98,10 +98,10 @@ impl Cancel {
     ) -> Registered {
         self.set(|running| {
             storage.begin(deadline, temp_directory);
-            if running.next_ends {
+            if running.all_end {
                 self.interrupt.cancel();
             }
-            *running = Running { since: Some(since), ..Running::default() };
+            *running = Running { since: Some(since), all_end: running.all_end, ..Running::default() };
         });
         Registered(self.clone())
     }
@@ -117,6 +117,9 @@ pub(crate) struct Registered(Cancel);
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.0.set(|running| *running = Running { stopped: running.stopped.take(), ..Running::default() });
+        self.0.set(|running| {
+            let (stopped, all_end) = (running.stopped.take(), running.all_end);
+            *running = Running { stopped, all_end, ..Running::default() };
+        });
     }
 }

@@ -119,6 +119,22 @@ fn an_interrupt_cancels_and_is_130() {
     assert_eq!(ran.code, Some(130), "{} {}", ran.out, ran.err);
 }
 
+/// Wherever it comes: also behind the last row of a statement and before the next.
+#[test]
+fn an_interrupt_between_statements_ends_the_script() {
+    let folder = folder();
+    let script = file(&folder, "many.sql", "select 1;".repeat(4_000));
+    for wait_ms in 0..40 {
+        let child = program(&["--threads", "1", "-f", &script]).spawn().unwrap();
+        wait_for_handler(child.id());
+        std::thread::sleep(Duration::from_micros(100 * 37 * wait_ms % 101_000));
+        let interrupted = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(interrupted.unwrap().success());
+        let ran = finish(child, "");
+        assert_eq!(ran.code, Some(130), "{}", ran.err);
+    }
+}
+
 #[test]
 fn a_deadline_ends_a_statement() {
     let database = tpch().to_str().unwrap();
