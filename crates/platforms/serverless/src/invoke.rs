@@ -91,6 +91,8 @@ impl std::fmt::Debug for Function {
 
 /// A client without a limit on how long an answer takes, other than this.
 pub(crate) fn client(timeout: Duration) -> Result<HttpClient> {
+    // For TLS; an error says that the process has a provider already.
+    drop(rustls::crypto::ring::default_provider().install_default());
     let options = ClientOptions::new().with_allow_http(true).with_timeout(timeout);
     ReqwestConnector::default()
         .connect(&options)
@@ -209,8 +211,9 @@ impl Function {
         let credential = self.credentials.get_credential().await;
         let credential =
             credential.map_err(|error| Error::io(format!("cannot find credentials of AWS: {error}")))?;
-        AwsAuthorizer::new(&credential, "lambda", &self.region).authorize(request, None);
-        Ok(())
+        AwsAuthorizer::new(&credential, "lambda", &self.region)
+            .try_authorize(request, None)
+            .map_err(|error| Error::io(format!("cannot sign a request: {error}")))
     }
 
     async fn attempt(&self, order: &Order) -> Attempt {

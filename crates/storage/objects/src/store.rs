@@ -165,6 +165,8 @@ pub(crate) struct Counting {
 
 impl HttpConnector for Counting {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        // For TLS; an error says that the process has a provider already.
+        drop(rustls::crypto::ring::default_provider().install_default());
         let client = object_store::client::ReqwestConnector::default().connect(options)?;
         Ok(HttpClient::new(Counted { client, server: self.server.clone() }))
     }

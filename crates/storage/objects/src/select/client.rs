@@ -80,7 +80,8 @@ impl SelectClient {
         *request.uri_mut() = url.as_str().parse().map_err(bad)?;
         if self.signed {
             let credential = self.store.credentials().get_credential().await.map_err(failed)?;
-            AwsAuthorizer::new(&credential, "s3", &self.region).authorize(&mut request, None);
+            let authorizer = AwsAuthorizer::new(&credential, "s3", &self.region);
+            authorizer.try_authorize(&mut request, None).map_err(failed)?;
         }
         let answer = match self.http.execute(request).await {
             Ok(answer) => answer,
