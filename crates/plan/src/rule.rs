@@ -154,6 +154,9 @@ rules! {
     Relation UnnestLateral "unnest_lateral" "crates/sql/src/lateral_unnest.rs"
         "`FROM t, unnest(t.l)` unnests beside the row, without a nested plan"
         if "the lateral side is lists of one row with computed columns and filters; of LEFT JOIN, neither of these nor a condition";
+    Relation LateralLimit "lateral_limit" "crates/sql/src/lateral_limit.rs"
+        "a correlated subquery with a LIMIT is a join: the first rows for each combination of the outer values that it reads"
+        if "an equality with outer values finds its rows, nothing in it is volatile, and the outer rows can be computed twice or kept";
     Relation SingleRowSubquery "single_row_subquery" "crates/sql/src/decorrelate.rs"
         "the join with a scalar subquery does not watch for a second row"
         if "the subquery always has exactly one";

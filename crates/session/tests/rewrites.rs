@@ -196,6 +196,24 @@ fn query(rule: Rule, random: &mut Random) -> String {
             ),
             _ => format!("select x.a, m from q x, unnest(x.l) as n(m) where {}", r.test(&["x"])),
         },
+        Rule::LateralLimit => {
+            let (limit, offset, on) =
+                (1 + r.below(3), r.below(2), r.pick(&["y.a = x.a", "y.a = x.a and y.b <= x.b"]));
+            let inner = format!(
+                "select y.a, y.b, y.c, {} as s from w y where {on} and {} \
+                 order by y.b {}, y.c, y.a, y.d, y.e limit {limit} offset {offset}",
+                r.pick(&["y.b", "x.c", "y.d"]),
+                r.safe(&["y"]),
+                r.pick(&["", "desc", "nulls first"])
+            );
+            match r.below(3) {
+                0 => format!("select x.a, x.b, k.* from u x, lateral ({inner}) k where {}", r.test(&["x"])),
+                1 => format!("select x.a, x.b, k.* from u x left join lateral ({inner}) k on k.b = x.b"),
+                _ => format!(
+                    "select x.a, x.b from u x where exists (select 1 from ({inner}) k where k.c = x.c)"
+                ),
+            }
+        }
         Rule::SingleRowSubquery => {
             let value = format!("(select {} from u y where {})", r.aggregate(&["y"], ""), r.test(&["y"]));
             format!("select x.a, {value} from t x where {}", r.test(&["x"]))

@@ -9,6 +9,7 @@ use tessera_plan::{Expr, Rule, Scalar};
 use tessera_types::Atom;
 
 use crate::bind::Fields;
+use crate::lateral_limit::sink;
 use crate::lateral_unnest::unnested;
 use crate::relation::{
     Aggregate, Join, Kind, Name, Relation, inline, parameters, parameters_to_fields, substitute,
@@ -24,17 +25,34 @@ struct Pulled {
 
 impl Fields<'_> {
     /// The relation with as few correlated joins as can be.
-    pub(crate) fn decorrelate(&mut self, mut relation: Relation) -> Relation {
-        for input in relation.inputs_mut() {
+    pub(crate) fn decorrelate(&mut self, relation: Relation) -> Relation {
+        self.decorrelate_within(relation, false)
+    }
+
+    /// `nested`: in a part that may become a nested plan.
+    fn decorrelate_within(&mut self, mut relation: Relation, nested: bool) -> Relation {
+        if let Relation::Filter { input, predicates } = relation {
+            let types = self.types();
+            relation = match types.uses(Rule::LateralLimit) {
+                true => sink(*input, predicates, &|predicate| types.stays(predicate)),
+                false => Relation::Filter { input, predicates },
+            };
+        }
+        let inside = match &relation {
+            Relation::Join(join) => join.correlated,
+            Relation::Recursive(_) => true,
+            _ => false,
+        };
+        for (position, input) in relation.inputs_mut().into_iter().enumerate() {
             let taken = std::mem::replace(input, Relation::nothing());
-            *input = self.decorrelate(taken);
+            *input = self.decorrelate_within(taken, nested || inside && position > 0);
         }
         match relation {
             Relation::Join(join) if join.correlated => {
                 let lateral = self.types().uses(Rule::UnnestLateral);
                 match if lateral { unnested(*join) } else { Err(join) } {
                     Ok(relation) => relation,
-                    Err(join) => self.decorrelate_join(*join),
+                    Err(join) => self.decorrelate_join(*join, nested),
                 }
             }
             Relation::Join(mut join) => {
@@ -52,7 +70,7 @@ impl Fields<'_> {
         }
     }
 
-    fn decorrelate_join(&mut self, join: Join) -> Relation {
+    fn decorrelate_join(&mut self, join: Join, nested: bool) -> Relation {
         // What is volatile is computed for each row of the left side.
         if self.types().is_volatile(&join.right) {
             return Relation::Join(Box::new(join));
@@ -61,10 +79,11 @@ impl Fields<'_> {
         let exists = matches!(join.kind, Kind::Semi | Kind::Anti | Kind::Mark);
         let mut conditions = join.conditions.clone();
         let attempt = self.pull(join.right.clone(), &outer, exists, &mut conditions);
-        let Some(pulled) = attempt else { return Relation::Join(Box::new(join)) };
-        if pulled.relation.parameters().iter().any(|name| outer.contains(name)) {
-            return Relation::Join(Box::new(join));
-        }
+        let reads_outer =
+            |pulled: &Pulled| pulled.relation.parameters().iter().any(|name| outer.contains(name));
+        let Some(pulled) = attempt.filter(|pulled| !reads_outer(pulled)) else {
+            return self.limit_by_value(join, nested).unwrap_or_else(Relation::Join);
+        };
         let Join { mut kind, left, right: _, conditions: _, mark, null_aware, correlated: _ } = join;
         if null_aware && !pulled.conditions.is_empty() {
             return Relation::Join(Box::new(Join {

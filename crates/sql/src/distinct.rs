@@ -74,8 +74,10 @@ impl Fields<'_> {
             output.push((called, value));
             partial.push((part.clone(), call));
             let args = vec![Expr::Field(part)];
-            whole
-                .push((merged, Call { function, args, distinct: false, filter: None, order_by: Vec::new() }));
+            whole.push((
+                merged,
+                Call { function, args, distinct: false, filter: None, order_by: Vec::new(), limit: None },
+            ));
         }
         let once = Aggregate { input, keys: first, sets: None, grouping: None, calls: partial };
         let twice = Aggregate {

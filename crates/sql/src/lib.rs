@@ -23,6 +23,7 @@ mod estimate;
 mod external_table;
 mod file_functions;
 mod from_first;
+mod lateral_limit;
 mod lateral_unnest;
 mod lower;
 mod numbers;

@@ -3,7 +3,7 @@
 //! Names are unique within a whole query, so that an expression can move anywhere its fields exist, and a rename costs
 //! nothing. A correlated subquery is a join whose right side reads fields of the left as parameters.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tessera_plan::Expr;
@@ -107,6 +107,8 @@ pub(crate) struct Call {
     pub(crate) distinct: bool,
     pub(crate) filter: Option<Expr>,
     pub(crate) order_by: Vec<Key>,
+    /// Of a list: how many values it has at most, the first ones.
+    pub(crate) limit: Option<u64>,
 }
 
 /// Groups of tuples with equal keys.
@@ -348,5 +350,18 @@ pub(crate) fn parameters_to_fields(expr: &mut Expr, names: &HashSet<Name>) {
     }
     for child in expr.children_mut() {
         parameters_to_fields(child, names);
+    }
+}
+
+/// Reads parameters as the fields that stand in their place.
+pub(crate) fn substitute_parameters(expr: &mut Expr, names: &HashMap<Name, Name>) {
+    if let Expr::Parameter(name) = expr {
+        if let Some(field) = names.get(name) {
+            *expr = Expr::Field(field.clone());
+        }
+        return;
+    }
+    for child in expr.children_mut() {
+        substitute_parameters(child, names);
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Call {
     pub(crate) filter: Option<Expr>,
     /// In which order tuples are fed.
     pub(crate) order_by: Vec<SortKey>,
+    /// Of a list: how many values it has at most, the first ones.
+    pub(crate) limit: Option<u64>,
 }
 
 /// The aggregates of a node; none where the parameter is absent.
@@ -40,7 +42,7 @@ fn call(name: &Arc<str>, value: &Value) -> Result<Call> {
     let wrong = |what: &str| {
         Error::semantic(format!(
             "aggregate {}: {what}; the form is {{function = sum, args = [x], distinct = true, filter = x > 0, \
-             order_by = [{{field = x}}]}}, all but function and args optional",
+             order_by = [{{field = x}}], limit = 3}}, all but function and args optional",
             quote_name(name)
         ))
     };
@@ -52,6 +54,7 @@ fn call(name: &Arc<str>, value: &Value) -> Result<Call> {
         distinct: false,
         filter: None,
         order_by: Vec::new(),
+        limit: None,
     };
     for (key, value) in entries {
         match (&**key, value) {
@@ -70,8 +73,12 @@ fn call(name: &Arc<str>, value: &Value) -> Result<Call> {
                 let params = tessera_plan::Params::new().with("order_by", order.clone());
                 call.order_by = params.sort_keys("order_by")?;
             }
+            ("limit", Value::Integer(limit @ 1..)) => call.limit = Some(*limit as u64),
             (other, _) => return Err(wrong(&format!("{other} is unknown or has the wrong kind of value"))),
         }
+    }
+    if call.limit.is_some() && (&*call.function != "array_agg" || call.distinct) {
+        return Err(wrong("limit goes with array_agg without distinct"));
     }
     if call.function.is_empty() { Err(wrong("function is missing")) } else { Ok(call) }
 }

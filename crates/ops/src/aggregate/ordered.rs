@@ -24,6 +24,8 @@ use crate::physical::{interval_length, interval_values};
 
 /// Values fed to the function at once.
 const FEED_ROWS: usize = 16_384;
+/// Fewer entries are not worth cutting.
+const CUT_LEAST: usize = if cfg!(test) { 16 } else { 4_096 };
 
 /// What is kept, and in which order it is fed.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(crate) struct OrderedSpec {
     pub(crate) distinct: bool,
     /// Without sort keys the order matters all the same: the source's, or with `distinct` that of the values.
     pub(crate) order_matters: bool,
+    /// How many values of a group are fed at most; others may be dropped as soon as so many come before them.
+    pub(crate) first: Option<u64>,
 }
 
 /// One kept value: its group, and its bytes: what tells it from others, if not the arguments do, arguments, sort key.
@@ -93,6 +97,8 @@ pub(crate) struct Ordered {
     hasher: DefaultHashBuilder,
     /// When sealed: entries stand group by group; here each group's start.
     starts: Option<Vec<u32>>,
+    /// With so many entries, those that surely are not among the first of their group are dropped.
+    cut_at: usize,
 }
 
 impl Ordered {
@@ -122,6 +128,7 @@ impl Ordered {
             seen: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             starts: None,
+            cut_at: CUT_LEAST,
         })
     }
 
@@ -170,6 +177,39 @@ impl Ordered {
         self.entries.push(Entry { group, identity_bytes, args_bytes, key_bytes, block: block as u32, start });
         Ok(())
     }
+
+    /// Drops what is not among the first values of its group, once there is twice what the last time left.
+    fn cut(&mut self) -> Result<()> {
+        let Some(first) = self.spec.first.filter(|_| self.entries.len() >= self.cut_at) else {
+            return Ok(());
+        };
+        let mut entries = std::mem::take(&mut self.entries);
+        let blocks = std::mem::take(&mut self.blocks);
+        self.bytes = 0;
+        let every = Every::default();
+        entries.sort_by(|a, b| {
+            every.pass();
+            a.group.cmp(&b.group).then_with(|| a.key(&blocks).cmp(b.key(&blocks)))
+        });
+        retain_first(&mut entries, first);
+        for entry in entries {
+            let value = [entry.args(&blocks), entry.key(&blocks)];
+            self.keep(entry.group, [&[], value[0]], [value[1], &[]])?;
+        }
+        self.cut_at = CUT_LEAST.max(2 * self.entries.len());
+        Ok(())
+    }
+}
+
+/// The first entries of each group, of entries sorted by group.
+fn retain_first(entries: &mut Vec<Entry>, first: u64) {
+    let mut last = None;
+    let mut count = 0;
+    entries.retain(|entry| {
+        count = if last == Some(entry.group) { count + 1 } else { 1 };
+        last = Some(entry.group);
+        count <= first
+    });
 }
 
 fn size(bytes: usize) -> Result<u32> {
@@ -228,7 +268,7 @@ impl Aggregate for Ordered {
             let ordered = !self.spec.keys.is_empty() || (self.spec.order_matters && !self.spec.distinct);
             self.keep(groups.group(row), [identity, arg], [key, if ordered { &position } else { &[] }])?;
         }
-        Ok(())
+        self.cut()
     }
 
     fn seal(&mut self, area: &Area) -> Result<()> {
@@ -265,7 +305,7 @@ impl Aggregate for Ordered {
                 self.keep(group, value, [entry.key(&other.blocks), &[]])?;
             }
         }
-        Ok(())
+        self.cut()
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
@@ -279,6 +319,9 @@ impl Aggregate for Ordered {
             every.pass();
             a.group.cmp(&b.group).then_with(|| key(a).cmp(key(b)))
         });
+        if let Some(first) = self.spec.first {
+            retain_first(&mut entries, first);
+        }
         let mut function = self.spec.function.make(self.offset)?;
         let parser = self.args.parser();
         for part in entries.chunks(FEED_ROWS) {

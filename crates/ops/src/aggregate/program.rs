@@ -77,6 +77,7 @@ struct Wanted {
     filter: Option<Expr>,
     distinct: bool,
     order_by: Vec<tessera_plan::SortKey>,
+    limit: Option<u64>,
 }
 
 impl Wanted {
@@ -485,6 +486,7 @@ fn want(call: &Call, family: Family, types: &[Atom]) -> Wanted {
         filter: call.filter.clone(),
         distinct: call.distinct && !matches!(family, Family::Keep(_)),
         order_by: if order_matters || within_group { call.order_by.clone() } else { Vec::new() },
+        limit: call.limit,
         family,
     }
 }
@@ -571,5 +573,6 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
         keys,
         distinct: state.distinct,
         order_matters,
+        first: state.limit,
     })))
 }

@@ -19,7 +19,7 @@ use crate::{Collected, Reservation, Run};
 /// * **Input** any tuple; **output** one field per aggregate, one tuple, also when there is no input (counts are then
 ///   0, other aggregates NULL).
 /// * **Parameters** `aggregates` = `{name = {function = sum, args = [x], distinct = true, filter = x > 0, order_by =
-///   [{field = y}]}}`.
+///   [{field = y}], limit = 3}}`.
 /// * **Memory** one state per aggregate and worker; what `DISTINCT`, `ORDER BY` and some library functions keep grows with the
 ///   input. **Blocks** until all input has come. **Order** of the input matters to functions such as `array_agg`:
 ///   they see the source's.

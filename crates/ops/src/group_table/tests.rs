@@ -308,6 +308,13 @@ fn ordered(function: &str, args: Vec<Expr>, order: &[(&str, bool)], distinct: bo
     record(function, args, more)
 }
 
+/// The same of the first two values.
+fn limited(call: Value) -> Value {
+    let Value::Record(mut entries) = call else { panic!("no call") };
+    entries.push(("limit".into(), Value::Integer(2)));
+    Value::Record(entries)
+}
+
 #[test]
 fn order_within_aggregates() {
     let batch = table(400, 5, 23);
@@ -323,6 +330,11 @@ fn order_within_aggregates() {
         ("last".into(), ordered("last_value", vec![Expr::field("n")], &[], false)),
         ("array".into(), ordered("array_agg", vec![Expr::field("n")], &[("n", true)], false)),
         ("distinct".into(), ordered("array_agg", vec![Expr::field("kb")], &[], true)),
+        (
+            "few".into(),
+            limited(ordered("array_agg", vec![Expr::field("n")], &[("vi", true), ("n", false)], false)),
+        ),
+        ("few_of_source".into(), limited(ordered("array_agg", vec![Expr::field("n")], &[], false))),
     ];
     let column = |name: &str| values(batch.column_by_name(name).unwrap());
     let (ki, vi, vl, kb) = (column("ki"), column("vi"), column("vl"), column("kb"));
@@ -373,6 +385,8 @@ fn order_within_aggregates() {
                     V::I(*rows.last().unwrap() as i128),
                     V::S(format!("[{}]", join(&descending, ", "))),
                     V::S(format!("[{}]", set.join(", "))),
+                    V::S(format!("[{}]", join(&sorted[..sorted.len().min(2)], ", "))),
+                    V::S(format!("[{}]", join(&rows[..rows.len().min(2)], ", "))),
                 ];
                 for (i, wanted) in wanted.iter().enumerate() {
                     assert_eq!(&columns[1 + i][row], wanted, "{chunk_rows} {workers} {:?}", aggregates[i].0);

@@ -194,7 +194,8 @@ impl Binder<'_> {
         let (atom, _) =
             self.library().aggregate(&name, &given, distinct).map_err(|e| Self::of_function(e, &name))?;
         let args = values.into_iter().map(|value| value.expr).collect();
-        let call = Call { function: name.as_str().into(), args, distinct, filter, order_by: sorted };
+        let call =
+            Call { function: name.as_str().into(), args, distinct, filter, order_by: sorted, limit: None };
         Ok(Made { call, atom, steps })
     }
 

@@ -211,6 +211,7 @@ impl Binder<'_> {
                 distinct: false,
                 filter: None,
                 order_by: keys.clone(),
+                limit: None,
             };
             calls.push((name.clone(), call));
             column.field = name;

@@ -117,6 +117,7 @@ impl Binder<'_> {
                 distinct: false,
                 filter: None,
                 order_by: Vec::new(),
+                limit: None,
             };
             (self.fields.fresh("count", Atom::Int64), call)
         });

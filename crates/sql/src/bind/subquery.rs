@@ -253,6 +253,7 @@ impl Binder<'_> {
             distinct: false,
             filter: None,
             order_by,
+            limit: None,
         };
         let calls = vec![(name.clone(), call)];
         let groups = Aggregate { input, keys: Vec::new(), sets: None, grouping: None, calls };

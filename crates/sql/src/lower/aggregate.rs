@@ -171,5 +171,8 @@ fn call_value(call: &Call) -> Result<Value> {
         }
         entries.push(("order_by".into(), Value::List(keys)));
     }
+    if let Some(limit) = call.limit {
+        entries.push(("limit".into(), Value::from(limit as i64)));
+    }
     Ok(Value::Record(entries))
 }
