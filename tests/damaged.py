@@ -16,9 +16,7 @@ import argparse
 import collections
 import os
 import random
-import resource
-import select
-import subprocess
+import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -26,14 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from foreign import mutate
+from program import Program, judged
 
 LARGEST = 100_000
-SECONDS = 10
-BUDGET = 128 << 20
-# What a process may hold beyond its budget: see the memory test.
-ALLOWANCE = 96 << 20
-ADDRESS_SPACE = 4 << 30
-MARK = "8361 as mutation"
+# So many statements are on their way at once: each turn of two processes on busy cores takes longer than a small file.
+TOGETHER = 50
 TEXT = {".csv", ".json", ".tsv", ".jsonl", ".ndjson", ".txt"}
 FORMATS = ["arrow", "parquet", "handmade", "csv", "json"]
 
@@ -54,69 +49,6 @@ class Input:
 
     def is_text(self) -> bool:
         return self.suffix.split(".")[1] in {kind[1:] for kind in TEXT} if self.suffix.count(".") == 1 else False
-
-
-class Process:
-    """The program, which reads one file after the other."""
-
-    def __init__(self, program: str) -> None:
-        self.program = program
-        self.child: subprocess.Popen | None = None
-
-    def start(self) -> subprocess.Popen:
-        bound = lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        options = ["--statistics-cache", "off", "--code-cache", "off", "--format", "csv", "--threads", "2"]
-        command = [self.program, *options, "--memory", f"{BUDGET >> 20}MB"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        child = subprocess.Popen(command, preexec_fn=bound, bufsize=0, **pipes)
-        os.set_blocking(child.stdout.fileno(), False)
-        self.child = child
-        return child
-
-    def ask(self, sql: str, seconds: float = SECONDS) -> tuple[str, str]:
-        """What becomes of a statement: how it ended, and the start and end of what was said."""
-        child = self.child or self.start()
-        said = bytearray()
-        end = f"{MARK.split()[-1]}\n{MARK.split()[0]}\n".encode()
-        try:
-            child.stdin.write(f"{sql};\nselect {MARK};\n".encode())
-            while not said.endswith(end):
-                if not select.select([child.stdout], [], [], seconds)[0]:
-                    self.end()
-                    return "hang", said.decode(errors="replace")
-                piece = child.stdout.read(1 << 20)
-                if piece == b"":
-                    break
-                said += piece or b""
-                if len(said) > 1 << 20:
-                    del said[2000:-2000]
-        except BrokenPipeError:
-            pass
-        if not said.endswith(end):
-            code = child.wait()
-            self.child = None
-            return f"abort ({code})", said.decode(errors="replace")
-        said = said[: -len(end)].decode(errors="replace")
-        grown = self.anonymous()
-        if grown > BUDGET + ALLOWANCE:
-            self.end()
-            return f"memory ({grown >> 20} MiB)", said
-        return "", said
-
-    def anonymous(self) -> int:
-        """The most memory that it has had, without the pages of its program."""
-        kilobytes = {}
-        for line in Path(f"/proc/{self.child.pid}/status").read_text().splitlines():
-            name, _, rest = line.partition(":")
-            if name in ("VmHWM", "RssFile", "RssShmem"):
-                kilobytes[name] = int(rest.split()[0])
-        return (kilobytes["VmHWM"] - kilobytes["RssFile"] - kilobytes["RssShmem"]) << 10
-
-    def end(self) -> None:
-        if self.child:
-            self.child.kill()
-            self.child.wait()
-            self.child = None
 
 
 def main() -> int:
@@ -237,26 +169,36 @@ def made(count: int, seed: int) -> list[Input]:
 
 def damage(options: argparse.Namespace, folder: Path, one: Input, others: list[bytes]) -> list[tuple[str, str]]:
     """The outcomes of all mutations of an input, those that are bad with what to print."""
-    process, outcomes = Process(options.tessera), []
+    program, outcomes = Program(options.tessera), []
+    numbers = range(options.first, options.first + options.mutations)
     try:
-        for number in range(options.first, options.first + options.mutations):
-            rng = random.Random(f"{options.seed}:{one.name}:{number}")
-            done, content = mutate.mutated(rng, one.content, others, one.is_text())
-            path = folder / f"{one.name}-{number}{one.suffix}"
-            path.write_bytes(content)
-            kind, said = process.ask(statement(rng, one, path))
-            kind = kind or judged(said, str(path))
-            path.unlink()
-            if kind in GOOD:
-                outcomes.append((kind, ""))
-                continue
-            again = f"--seed {options.seed} --only {one.name} --first {number} --mutations 1"
-            outcomes.append((kind, f"{one.name} with {done}: {said[-700:]}\n  again: {again}"))
-            if options.keep:
-                (options.keep / path.name).write_bytes(content)
+        for start in range(0, len(numbers), TOGETHER):
+            mutations = [Mutation(options.seed, one, others, folder, number) for number in numbers[start : start + TOGETHER]]
+            for mutation, (kind, said) in zip(mutations, program.ask_all([mutation.sql for mutation in mutations]), strict=True):
+                kind = kind or judged(said, str(mutation.path))
+                message = ""
+                if kind not in GOOD:
+                    again = f"--seed {options.seed} --only {one.name} --first {mutation.number} --mutations 1"
+                    message = f"{one.name} with {mutation.done}: {said[-700:]}\n  again: {again}"
+                    if options.keep:
+                        shutil.copy(mutation.path, options.keep)
+                outcomes.append((kind, message))
+                mutation.path.unlink()
     finally:
-        process.end()
+        program.end()
     return outcomes
+
+
+class Mutation:
+    """A damaged file, and a statement that reads it."""
+
+    def __init__(self, seed: int, one: Input, others: list[bytes], folder: Path, number: int) -> None:
+        rng = random.Random(f"{seed}:{one.name}:{number}")
+        self.number = number
+        self.done, content = mutate.mutated(rng, one.content, others, one.is_text())
+        self.path = folder / f"{one.name}-{number}{one.suffix}"
+        self.path.write_bytes(content)
+        self.sql = statement(rng, one, self.path)
 
 
 GOOD = {"rows", "error"}
@@ -272,20 +214,6 @@ def statement(rng: random.Random, one: Input, path: Path) -> str:
         rest = [f"where {column} is not null", f"order by {column} limit 3", f"where {column} is null limit 5"]
         return f'select {column} from {source} {rng.choice(rest)}'
     return f"select * from {source}"
-
-
-def judged(said: str, path: str) -> str:
-    """What an outcome is, by what was said."""
-    if "internal failure at" in said or "panicked" in said:
-        return "panic"
-    if "please report" in said or "internal" in said:
-        return "internal error"
-    errors = [line for line in said.splitlines() if line.startswith("error")]
-    if not errors:
-        return "rows"
-    # A name in a query may be gone, a limit reached: that is no fault of the file.
-    known = ("column", "memory", "field", "result")
-    return "error" if path in said or any(word in errors[-1] for word in known) else "no file in the error"
 
 
 if __name__ == "__main__":

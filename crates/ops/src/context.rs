@@ -140,6 +140,11 @@ pub trait Output: std::io::Write + Send + std::fmt::Debug {
     }
 }
 
+/// The error of a file or object that is no longer what the statement began to read.
+pub fn file_changed(path: &str) -> Error {
+    Error::data(format!("'{path}' changed while it was read; run the statement again"))
+}
+
 /// A file or object that is read by ranges; implemented by storage.
 pub trait RangeReader: Send + Sync + std::fmt::Debug {
     /// The name for messages.

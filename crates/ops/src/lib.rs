@@ -38,7 +38,7 @@ mod testing;
 pub use byte_queue::ByteQueue;
 pub use context::{
     Context, Counters, Output, Place, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic,
-    lock,
+    file_changed, lock,
 };
 pub use in_order::InOrder;
 pub use interrupt::Interrupt;

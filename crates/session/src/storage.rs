@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use tessera_exec::{FileCreator, FileOpener};
 use tessera_files::{Compression, FileFormat, FileVersion, InputStream, decompress};
 use tessera_objects::{Edges, Objects, SelectRequest, SmartStorage, Totals, is_object, push_selects};
-use tessera_ops::{Interrupt, RangeReader, Read, ReadBuffer, lock};
+use tessera_ops::{Interrupt, RangeReader, Read, ReadBuffer, file_changed, lock};
 use tessera_plan::{Catalogue, Plan, Value};
 use tessera_types::{Error, Result};
 
@@ -249,9 +249,7 @@ impl Storage {
         let (reader, version) = tessera_files::open_version(path)?;
         let mut versions = lock(&self.unpacked.versions);
         match versions.get(path) {
-            Some(known) if *known != version => Err(Error::data(format!(
-                "'{path}' was replaced or written to while the statement read it; run the statement again"
-            ))),
+            Some(known) if *known != version => Err(file_changed(path)),
             Some(_) => Ok(reader),
             None => {
                 versions.insert(path.to_string(), version);

@@ -146,7 +146,7 @@ fn an_object_that_changes_meanwhile_is_an_error() {
     let mut session = session(&server, "tessera");
     server.change_selected();
     let error = run(&mut session, QUERY).unwrap_err();
-    assert!(error.contains("'s3://b/x.csv' changed while it was read; run the query again"), "{error}");
+    assert!(error.contains("'s3://b/x.csv' changed while it was read; run the statement again"), "{error}");
 }
 
 /// A Parquet file of columns of many types in a store.

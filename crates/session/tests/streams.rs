@@ -234,7 +234,7 @@ fn a_file_that_is_replaced_meanwhile_is_an_error() {
         rows.next().unwrap().unwrap();
         std::fs::rename(&other, &file).unwrap();
         let error = rows.find_map(Result::err).unwrap();
-        assert!(error.message().contains("was replaced or written to"), "{error}");
+        assert!(error.message().contains("changed while it was read"), "{error}");
         // It is another file to the next statement.
         let rows = session.query(&format!("select count(*) from '{file}'")).unwrap();
         assert_eq!(texts(rows), ["2000000"]);

@@ -80,7 +80,7 @@ pub fn decompress(
         },
     };
     match (unpacked, failed) {
-        (Ok(len), _) => Ok(Arc::new(FileReader { path, file, len })),
+        (Ok(len), _) => Ok(Arc::new(FileReader { path, file, len, version: None })),
         (Err(_), Some(error)) | (Err(Stopped::Asked(error)), None) => Err(error),
         (Err(Stopped::Write(error)), None) => Err(no_room(error)),
         (Err(Stopped::Read(error)), None) => Err(Error::data(format!(

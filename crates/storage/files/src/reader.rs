@@ -1,12 +1,12 @@
 //! A local file, read by ranges.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 
 use rustix::fs::OFlags;
-use tessera_ops::{RangeReader, Read, ReadBuffer};
+use tessera_ops::{RangeReader, Read, ReadBuffer, file_changed};
 use tessera_types::{Error, Result};
 
 use crate::io_error;
@@ -17,6 +17,8 @@ pub struct FileReader {
     pub(crate) path: String,
     pub(crate) file: File,
     pub(crate) len: u64,
+    /// What the file was when it was opened; none for a file of our own, to which nobody else writes.
+    pub(crate) version: Option<FileVersion>,
 }
 
 /// What tells a file from one that takes its place, and from itself when it was written to.
@@ -54,16 +56,27 @@ pub fn open_version(path: &str) -> Result<(Arc<dyn RangeReader>, FileVersion)> {
     if !metadata.is_file() {
         return Err(Error::io(format!("cannot open '{path}': it is not a regular file")));
     }
-    let version = FileVersion {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-        len: metadata.len(),
-        modified: (metadata.mtime(), metadata.mtime_nsec()),
-    };
-    Ok((Arc::new(FileReader { path: path.to_string(), file, len: metadata.len() }), version))
+    let reader = FileReader::of_others(path.to_string(), file, &metadata);
+    Ok((Arc::new(reader), FileVersion::of(&metadata)))
+}
+
+impl FileVersion {
+    fn of(metadata: &Metadata) -> FileVersion {
+        FileVersion {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            len: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
 }
 
 impl FileReader {
+    /// A file that others may write to, as it is now.
+    pub(crate) fn of_others(path: String, file: File, metadata: &Metadata) -> FileReader {
+        FileReader { path, file, len: metadata.len(), version: Some(FileVersion::of(metadata)) }
+    }
+
     /// Exactly `len` bytes from `offset`, into memory that nobody has to clear first.
     #[cfg(unix)]
     fn read_at(&self, len: usize, offset: u64, buffer: &mut Vec<u8>) -> std::io::Result<()> {
@@ -108,17 +121,24 @@ impl RangeReader for FileReader {
         let len = (range.end - range.start) as usize;
         let read = self.read_at(len, range.start, buffer.reserve(len));
         read.map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => {
-                Error::data(format!("'{}' became shorter while it was read", self.path))
-            }
+            std::io::ErrorKind::UnexpectedEof => file_changed(&self.path),
             _ => io_error("read", &self.path, error),
         })?;
+        // Looked at after the bytes were read: what was written before that shows.
+        if let Some(version) = self.version {
+            let now = self.file.metadata().map_err(|error| io_error("read", &self.path, error))?;
+            if FileVersion::of(&now) != version {
+                return Err(file_changed(&self.path));
+            }
+        }
         Ok(Read::Ready(buffer))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
 
     #[test]
@@ -128,6 +148,32 @@ mod tests {
         let folder = std::env::temp_dir();
         let message = open(folder.to_str().unwrap()).unwrap_err().to_string();
         assert!(message.contains("is a directory"), "{message}");
+    }
+
+    #[test]
+    fn a_file_that_is_written_to_after_it_was_opened_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let changes: [fn(&File); 3] = [
+            |file| file.write_all_at(b"other", 0).unwrap(),
+            |file| file.write_all_at(b"more", 10).unwrap(),
+            |file| file.set_len(4).unwrap(),
+        ];
+        for change in changes {
+            std::fs::write(&path, b"0123456789").unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            // The system's clock for files is coarse.
+            file.set_modified(std::time::UNIX_EPOCH).unwrap();
+            let reader = open(path.to_str().unwrap()).unwrap();
+            for read in [0..2, 2..10] {
+                assert!(reader.read_into(read, ReadBuffer::default()).is_ok());
+            }
+            change(&file);
+            for read in [0..2, 2..10] {
+                let error = reader.read_into(read, ReadBuffer::default()).unwrap_err();
+                assert!(error.message().contains("changed while it was read"), "{error}");
+            }
+        }
     }
 
     #[test]

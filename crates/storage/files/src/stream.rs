@@ -261,8 +261,8 @@ impl InputStream {
         };
         let mut input = self.open().map_err(cannot_read)?;
         if self.is_file {
-            let len = input.metadata().map_err(cannot_read)?.len();
-            return Ok(Arc::new(FileReader { path, file: input, len }));
+            let metadata = input.metadata().map_err(cannot_read)?;
+            return Ok(Arc::new(FileReader::of_others(path, input, &metadata)));
         }
         let mut file = tempfile::tempfile_in(directory).map_err(no_room)?;
         let mut buffer = vec![0; STEP_BYTES];
@@ -273,7 +273,7 @@ impl InputStream {
                 return Err(cannot_read(error));
             }
             let count = match input.read(&mut buffer) {
-                Ok(0) => return Ok(Arc::new(FileReader { path, file, len })),
+                Ok(0) => return Ok(Arc::new(FileReader { path, file, len, version: None })),
                 Ok(count) => count,
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>

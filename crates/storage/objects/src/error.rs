@@ -3,6 +3,7 @@
 use std::error::Error as _;
 
 use object_store::Error as StoreError;
+use tessera_ops::file_changed;
 use tessera_types::Error;
 
 use crate::location::{Kind, kind_of};
@@ -20,6 +21,7 @@ pub(crate) fn store_error(doing: &str, address: &str, error: StoreError) -> Erro
     let hint = kind.map_or("", hint);
     let why = reason(&error);
     let message = match &error {
+        StoreError::Precondition { .. } => return file_changed(address).caused_by(error),
         StoreError::NotFound { .. } => {
             let what = if kind == Some(Kind::Web) { "file" } else { "object or bucket" };
             format!("cannot {doing} '{address}': there is no such {what}; check its spelling")
@@ -35,9 +37,6 @@ pub(crate) fn store_error(doing: &str, address: &str, error: StoreError) -> Erro
         }
         StoreError::Unauthenticated { .. } => {
             format!("cannot {doing} '{address}': the store does not accept the credentials; {hint}")
-        }
-        StoreError::Precondition { .. } => {
-            format!("'{address}' changed while it was read; run the query again")
         }
         StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => {
             format!(

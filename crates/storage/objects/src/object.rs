@@ -4,12 +4,12 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
-use tessera_ops::lock;
+use tessera_ops::{file_changed, lock};
 use tessera_types::Error;
 
 /// Bytes at the start and at the end of an object that are read at once: headers and footers are mostly shorter.
@@ -77,17 +77,20 @@ impl Object {
         self.tag.clone().filter(|tag| tag.starts_with('"'))
     }
 
-    /// Whether what a store says of an answer is said of this content: some ignore the tag that was asked for.
+    /// Whether what a store says of an answer is said of this content: some ignore the tag that was asked for, some web servers
+    /// tell only when a file was written, in seconds.
     pub(crate) fn is(&self, meta: &ObjectMeta) -> bool {
-        let same_tag = match (&self.tag, &meta.e_tag) {
+        let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let same = match (&self.tag, &meta.e_tag) {
             (Some(tag), Some(came)) => *tag == quoted(came.clone()),
+            (None, None) => seconds(self.changed) == seconds(meta.last_modified.into()),
             _ => true,
         };
-        meta.size == self.len && same_tag
+        meta.size == self.len && same
     }
 
     pub(crate) fn changed(&self) -> Error {
-        Error::data(format!("'{}' changed while it was read; run the query again", self.address))
+        file_changed(&self.address)
     }
 
     /// The bytes of a range that lies in what is kept of the start or the end.

@@ -26,7 +26,7 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 
 use crate::ReadBuffer;
-use crate::context::{Context, RangeReader, Read, Reservation, Run};
+use crate::context::{Context, RangeReader, Read, Reservation, Run, file_changed};
 use crate::guard::guarded;
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use crate::scan::file::{
@@ -161,7 +161,7 @@ impl SourceRun for OpenRun {
         let source = run.run.open(&run.scan.paths[file])?;
         let IpcFile { len, layout, columns, .. } = &run.files[file];
         if source.len() != *len {
-            return Err(Error::data(format!("'{}' changed while it was read", run.scan.paths[file])));
+            return Err(file_changed(&run.scan.paths[file]));
         }
         let batches = match batch {
             Some(batch) => Batches::File(batch),

@@ -22,7 +22,7 @@ use super::metadata::damaged;
 use super::nested::NestedColumn;
 use super::{FileState, ScanRun, SourceColumn};
 use crate::ReadBuffer;
-use crate::context::{RangeReader, Read, Reservation, Token};
+use crate::context::{RangeReader, Read, Reservation, Token, file_changed};
 use crate::guard::guarded;
 use crate::operator::{Reader, Step};
 use crate::scan::file::{check_nulls, convert};
@@ -156,7 +156,7 @@ impl MorselReader {
         let file = &self.scan.files[self.morsel.file];
         let source = self.scan.run.open(&file.path)?;
         if source.len() != file.len {
-            return Err(Error::data(format!("'{}' changed while it was read", file.path)));
+            return Err(file_changed(&file.path));
         }
         self.source = Some(source.clone());
         Ok(source)

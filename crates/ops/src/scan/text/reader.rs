@@ -16,7 +16,7 @@ use super::{
     Unfit, block_of,
 };
 use crate::ReadBuffer;
-use crate::context::{RangeReader, Read, Reservation};
+use crate::context::{RangeReader, Read, Reservation, file_changed};
 use crate::operator::{Reader, Step};
 use crate::scan::file::filter_and_project;
 use crate::stream_util::{Cutter, Packer};
@@ -88,7 +88,7 @@ impl TextReader {
         let file = &self.run.files[self.file];
         let source = self.run.run.open(&file.path)?;
         if source.len() != file.len {
-            return Err(Error::data(format!("'{}' changed while it was read", file.path)));
+            return Err(file_changed(&file.path));
         }
         self.source = Some(source.clone());
         Ok(source)

@@ -111,6 +111,11 @@ impl Answer {
         Answer::new(status, format!("<Error><Code>{code}</Code><Message>{code}</Message></Error>"))
     }
 
+    /// An error of the service's own, such as a disk that is full.
+    pub(crate) fn failed(io: &io::Error) -> Answer {
+        Answer::new(500, format!("<Error><Code>InternalError</Code><Message>{io}</Message></Error>"))
+    }
+
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Answer {
         self.headers.push((name, value.into()));
         self
@@ -177,6 +182,29 @@ fn converse(stream: TcpStream, access: &Access, faults: &Chooser, service: &impl
         send(answer, &request.method, fault == Some(Fault::Cut), &mut output)?;
         if fault == Some(Fault::Cut) {
             return output.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Reads requests and answers them as a connection does, until there are no more or one is refused; `seen` gets each answer and the
+/// request's method.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn talk(
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+    access: &Access,
+    service: &impl Service,
+    seen: impl Fn(Answer, &str),
+) -> io::Result<()> {
+    loop {
+        match read_request(input, output, access, service) {
+            Ok(Some(request)) => seen(service.answer(&request), &request.method),
+            Ok(None) => return Ok(()),
+            Err(Refusal::Answer(answer)) => {
+                seen(answer, "refused");
+                return Ok(());
+            }
+            Err(Refusal::Lost(error)) => return Err(error),
         }
     }
 }
@@ -374,7 +402,8 @@ fn read_bytes(
         if let Some(digest) = digest {
             digest.update(piece);
         }
-        out.write_all(piece)?;
+        // The connection is well: it is the disk that is full.
+        out.write_all(piece).map_err(|error| Refusal::Answer(Answer::failed(&error)))?;
         let read = piece.len();
         input.consume(read);
         len -= read as u64;

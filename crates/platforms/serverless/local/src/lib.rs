@@ -22,6 +22,8 @@ mod access;
 mod date;
 mod faults;
 mod functions;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod http;
 mod place;
 mod process;

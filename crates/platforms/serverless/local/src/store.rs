@@ -50,7 +50,7 @@ fn of_io(io: &io::Error) -> Answer {
             Answer::error(404, "NoSuchKey")
         }
         io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput => Answer::error(400, "InvalidURI"),
-        _ => Answer::new(500, format!("<Error><Code>InternalError</Code><Message>{io}</Message></Error>")),
+        _ => Answer::failed(io),
     }
 }
 

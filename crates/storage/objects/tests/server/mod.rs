@@ -82,6 +82,8 @@ struct State {
     fault: Option<Chooser>,
     /// What is particular about the tags of answers.
     tags: Tags,
+    /// The second of a minute in which everything was written last.
+    second: u32,
     /// Entries in a page of a listing.
     page: usize,
     /// The event stream that answers requests to select.
@@ -194,6 +196,11 @@ impl Server {
 
     pub(crate) fn set_tags(&self, tags: Tags) {
         self.state.lock().unwrap().tags = tags;
+    }
+
+    /// Says of everything that it was written in this second of a minute.
+    pub(crate) fn set_second(&self, second: u32) {
+        self.state.lock().unwrap().second = second;
     }
 
     /// The requests since this was last asked.
@@ -453,7 +460,7 @@ fn read(request: &Request, state: &State) -> Answer {
     if state.tags != Tags::Missing {
         answer.headers.push(("ETag", tag));
     }
-    answer.headers.push(("Last-Modified", "Sun, 22 Nov 2020 00:00:00 GMT".to_string()));
+    answer.headers.push(("Last-Modified", format!("Sun, 22 Nov 2020 00:00:{:02} GMT", state.second)));
     answer
 }
 

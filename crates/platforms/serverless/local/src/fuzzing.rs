@@ -1,0 +1,155 @@
+//! Bodies of fuzz targets: what comes in over a connection of the store and of the function service.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::access::Access;
+use crate::functions::Functions;
+use crate::http::{Answer, Service, talk};
+use crate::place::Scratch;
+use crate::select::Selector;
+use crate::store::Store;
+use crate::{Options, place};
+
+/// What opens both services here.
+const TOKEN: &str = "Authorization: Bearer secret\r\n";
+/// Stands beside the buckets, where no request may reach.
+const SECRET: &str = "the secret beside the buckets";
+/// So many inputs fill a store before it is made anew.
+const INPUTS_MAX: usize = 500;
+
+/// A store, and what surrounds it.
+struct Fixture {
+    store: Store,
+    scratch: Scratch,
+    inputs: usize,
+}
+
+thread_local! {
+    static STORE: RefCell<Fixture> = RefCell::new(Fixture::new());
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let scratch = Scratch::new().expect("a directory");
+        let data = scratch.path().join("home/data");
+        place::private(&data).expect("a directory");
+        fs::write(data.join("a.csv"), "a\n1\n").expect("a file");
+        fs::write(scratch.path().join("home/secret"), SECRET).expect("a file");
+        fs::write(scratch.path().join("secret"), SECRET).expect("a file");
+        let selector = Selector::new(|selection| Ok(selection.sql.clone().into_bytes()));
+        let store = Store::new(&scratch, &data, Some(selector)).expect("a store");
+        Fixture { store, scratch, inputs: 0 }
+    }
+
+    /// Fails where anything has changed outside the buckets.
+    fn check(&self) {
+        let names = |folder: &Path| -> BTreeSet<String> {
+            let entries = fs::read_dir(folder).expect("the directory is there").flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        let root = self.scratch.path();
+        assert!(names(root).iter().map(String::as_str).eq(["buckets", "home", "parts", "secret"]));
+        assert!(names(&root.join("home")).iter().map(String::as_str).eq(["data", "secret"]));
+        for secret in ["secret", "home/secret"] {
+            assert_eq!(fs::read_to_string(root.join(secret)).expect("it is there"), SECRET);
+        }
+    }
+}
+
+/// Requests on one connection: as they are, signed by nobody, then each head with what opens the service.
+fn converse(data: &[u8], service: &impl Service) {
+    let refused =
+        |answer: Answer, _: &str| assert_eq!(answer.status / 100, 4, "a stranger is let in: {answer:?}");
+    let signed = Access::Signature { key: "key".to_string(), secret: "secret".to_string() };
+    drop(talk(&mut &*data, &mut Vec::new(), &signed, service, refused));
+    let text = String::from_utf8_lossy(data).replace(" HTTP/1.1\r\n", &format!(" HTTP/1.1\r\n{TOKEN}"));
+    let answered = |answer: Answer, method: &str| {
+        assert!((200..600).contains(&answer.status) && !method.is_empty(), "{answer:?} to {method}");
+        let mut body = answer.body;
+        if let Some((file, len)) = answer.file {
+            drop(file.take(len).read_to_end(&mut body));
+        }
+        assert!(!String::from_utf8_lossy(&body).contains(SECRET), "what lies outside is told");
+    };
+    let opened = Access::Token("secret".to_string());
+    drop(talk(&mut text.as_bytes(), &mut Vec::new(), &opened, service, answered));
+}
+
+/// Requests to the store: nothing outside its buckets is read or changed.
+pub fn store_requests(data: &[u8]) {
+    STORE.with_borrow_mut(|fixture| {
+        fixture.inputs += 1;
+        if fixture.inputs > INPUTS_MAX {
+            *fixture = Fixture::new();
+        }
+        converse(data, &fixture.store);
+        fixture.check();
+    });
+}
+
+/// Requests to the function service, of those who invoke and of a worker with something to do.
+pub fn function_requests(data: &[u8]) {
+    let options = Options {
+        program: "/no/such/program".into(),
+        cold_start: Duration::ZERO,
+        timeout: Duration::from_millis(1),
+        concurrency: 2,
+        ..Options::default()
+    };
+    let functions: Arc<Functions> = Functions::new(options, Vec::new()).expect("a service");
+    functions.pretend("00000001", b"an order");
+    converse(data, &*functions);
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn store_requests() {
+        let request = |head: &str, body: &str| {
+            format!("{head} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+        };
+        let select = "<SelectObjectContentRequest><Expression>SELECT * FROM S3Object</Expression><InputSerialization><CSV>\
+             <FileHeaderInfo>USE</FileHeaderInfo></CSV></InputSerialization></SelectObjectContentRequest>";
+        let delete = "<Delete><Object><Key>x/y</Key></Object><Object><Key>../secret</Key></Object></Delete>";
+        let seeds = [
+            [request("PUT /b/x/y", "body"), request("GET /b/x/y", ""), request("DELETE /b/x/y", "")].concat(),
+            b"PUT /data/c HTTP/1.1\r\nTransfer-Encoding: chunked\r\nIf-None-Match: *\r\n\r\n3\r\nabc\r\n0\r\n\r\n".to_vec(),
+            b"GET /data/a.csv HTTP/1.1\r\nRange: bytes=1-2\r\nIf-Match: \"x\"\r\n\r\nHEAD /data/a.csv HTTP/1.1\r\nRange: bytes=-2\r\n\r\n".to_vec(),
+            b"GET /data?list-type=2&prefix=..%2F&delimiter=%2F&continuation-token=a HTTP/1.1\r\n\r\nGET /data/..%2fsecret HTTP/1.1\r\n\r\n"
+                .to_vec(),
+            [
+                request("POST /b/z?uploads", ""),
+                request("PUT /b/z?uploadId=1&partNumber=1", "part"),
+                request("POST /b/z?uploadId=1", "<Part><PartNumber>1</PartNumber></Part>"),
+                request("DELETE /b/z?uploadId=1", ""),
+            ]
+            .concat(),
+            request("POST /data/a.csv?select&select-type=2", select),
+            request("POST /b?delete", delete),
+        ];
+        let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
+        tessera_fuzzing::mutate("store_requests", &seeds, super::store_requests);
+    }
+
+    #[test]
+    fn function_requests() {
+        let worker = "/worker/1/2018-06-01/runtime/invocation";
+        let done = |rest: &str| format!("POST {worker}/{rest} HTTP/1.1\r\nContent-Length: 6\r\n\r\nanswer");
+        let invoke = "POST /2015-03-31/functions/f/invocations HTTP/1.1\r\nContent-Length: 5\r\n";
+        let seeds = [
+            format!("GET {worker}/next HTTP/1.1\r\n\r\n{}", done("00000001/response")),
+            format!("GET {worker}/next HTTP/1.1\r\n\r\n{}{invoke}\r\norder", done("00000001/error")),
+            format!("{invoke}X-Amz-Invocation-Type: Event\r\n\r\norder{invoke}\r\norder"),
+            "POST /worker/1/2018-06-01/runtime/init/error HTTP/1.1\r\nExpect: 100-continue\r\n\r\n"
+                .to_string(),
+        ];
+        let seeds: Vec<&[u8]> = seeds.iter().map(String::as_bytes).collect();
+        tessera_fuzzing::mutate("function_requests", &seeds, super::function_requests);
+    }
+}
