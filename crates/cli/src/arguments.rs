@@ -9,6 +9,7 @@ use tessera_platform_mpi::Way;
 use tessera_session::{Config, Device, SmartStorage, Tier, parse_size};
 
 use crate::runner::{Report, Timing};
+use crate::timeouts::TimeoutLine;
 
 /// SQL over Parquet, CSV, JSON lines and Arrow files.
 ///
@@ -119,6 +120,8 @@ struct EngineLine {
     /// Cancel a statement after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     deadline: Option<Duration>,
+    #[command(flatten)]
+    timeouts: TimeoutLine,
 }
 
 /// What platform serverless needs to know.
@@ -229,6 +232,8 @@ pub(crate) enum Place {
     Mpi {
         /// How many.
         ranks: usize,
+        /// How long is waited until they have come.
+        start_timeout: Option<Duration>,
     },
     /// On serverless workers.
     Serverless(ServerlessLine),
@@ -263,7 +268,7 @@ impl Command {
     /// Reads stores with these settings.
     pub(crate) fn set_stores(&mut self, settings: Vec<(String, String)>) {
         if let Some(config) = self.config_mut() {
-            config.stores = settings;
+            config.stores.extend(settings);
         }
     }
 
@@ -453,7 +458,9 @@ impl EngineLine {
     fn place(&self) -> Place {
         match self.platform {
             PlatformName::Local => Place::Local,
-            PlatformName::Mpi => Place::Mpi { ranks: usize::from(self.ranks) },
+            PlatformName::Mpi => {
+                Place::Mpi { ranks: usize::from(self.ranks), start_timeout: self.timeouts.mpi_start() }
+            }
             PlatformName::Serverless => Place::Serverless(self.serverless.clone()),
         }
     }
@@ -471,6 +478,7 @@ fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
         native_functions,
         ..Config::default()
     };
+    engine.timeouts.set(&mut config);
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
     let user = cache_directory(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"));

@@ -19,6 +19,7 @@ mod script;
 mod select;
 mod serverless;
 mod shell;
+mod timeouts;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -46,7 +47,9 @@ pub fn main() -> ExitCode {
     allocator::keep_budget(command.config().memory_bytes);
     match place {
         arguments::Place::Local => ExitCode::from(run(command, Arc::new(Local))),
-        arguments::Place::Mpi { ranks } => ExitCode::from(launch::ranks(&command, ranks)),
+        arguments::Place::Mpi { ranks, start_timeout } => {
+            ExitCode::from(launch::ranks(&command, ranks, start_timeout))
+        }
         arguments::Place::Serverless(line) => ExitCode::from(serverless::on_workers(command, &line)),
     }
 }

@@ -48,14 +48,14 @@ fn launched(command: &mut Command, line: &ServerlessLine) -> Result<(Arc<Driver>
     let database = command.config().database;
     let is_folder = database.as_ref().is_some_and(|path| !path.to_string_lossy().contains("://"));
     let cache = cache()?;
-    let mut settings = Vec::new();
+    let mut settings = command.config().stores;
     let mut local = None;
     if function.is_none() {
         let options = options(line, database.is_none() || is_folder, &cache)?;
         let started = Local::start(options);
         let started =
             started.map_err(|error| Error::io(format!("cannot start services on loopback: {error}")))?;
-        settings = started.settings().to_vec();
+        settings.extend(started.settings().iter().cloned());
         local = Some(started);
     }
     let has_store = settings.iter().any(|(name, _)| name == "AWS_ENDPOINT_URL");

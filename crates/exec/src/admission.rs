@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tessera_ops::{Interrupt, lock};
 use tessera_types::{Code, Error, Result};
@@ -71,14 +71,14 @@ impl Memory {
     }
 
     /// Lets a query in that has this budget, after those that have waited for longer; `waits` is told before it waits. The
-    /// calling thread waits.
+    /// calling thread waits, `at_most` so long.
     ///
     /// # Errors
-    /// It was interrupted.
+    /// It was interrupted, or has waited for too long.
     pub fn admit(
         self: &Arc<Self>,
         budget_bytes: usize,
-        interrupt: &Interrupt,
+        (interrupt, at_most): (&Interrupt, Option<Duration>),
         waits: impl FnOnce(),
     ) -> Result<Admitted> {
         let free = self.limit_bytes.saturating_sub(self.kept_bytes.load(Ordering::Relaxed));
@@ -88,6 +88,7 @@ impl Memory {
             return Ok(Admitted { memory: self.clone(), least_bytes });
         }
         waits();
+        let since = Instant::now();
         let number = waiting.1;
         waiting.1 += 1;
         waiting.0.push_back(number);
@@ -98,12 +99,25 @@ impl Memory {
             if waiting.0.front() == Some(&number) && self.take(least_bytes) {
                 break Ok(Admitted { memory: self.clone(), least_bytes });
             }
+            if let Some(at_most) = at_most.filter(|at_most| since.elapsed() >= *at_most) {
+                break Err(self.not_admitted(least_bytes, at_most));
+            }
             let waited = self.changed.wait_timeout(waiting, WAIT_INTERVAL);
             waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
         };
         waiting.0.retain(|other| *other != number);
         self.changed.notify_all();
         admitted
+    }
+
+    fn not_admitted(&self, least_bytes: usize, waited: Duration) -> Error {
+        let message = format!(
+            "the statement has waited {} s for {} of memory that other statements hold (setting admission_timeout); run it when \
+             these have ended, or start with a larger --memory",
+            waited.as_secs_f64(),
+            ByteCount(least_bytes)
+        );
+        Error::new(Code::Limit, message)
     }
 
     /// Counts bytes that outlive their query, such as a table in memory. Where queries hold too much for it, the calling thread waits
@@ -194,7 +208,7 @@ mod tests {
     use crate::Governor;
 
     fn admit(memory: &Arc<Memory>, budget: usize) -> Result<Admitted> {
-        memory.admit(budget, &Interrupt::default(), || ())
+        memory.admit(budget, (&Interrupt::default(), None), || ())
     }
 
     #[test]
@@ -269,7 +283,7 @@ mod tests {
         let first = admit(&memory, 80).unwrap();
         let ended = Interrupt::after(Duration::from_millis(20));
         let mut waits = false;
-        let error = memory.admit(80, &ended, || waits = true).unwrap_err();
+        let error = memory.admit(80, (&ended, None), || waits = true).unwrap_err();
         assert!(waits && error.code() == Code::Cancelled);
         let other = memory.clone();
         let second = std::thread::spawn(move || admit(&other, 80).map(|_admitted| Instant::now()));
@@ -278,7 +292,10 @@ mod tests {
         }
         // A small one does not overtake.
         let ended = Interrupt::after(Duration::from_millis(20));
-        memory.admit(10, &ended, || ()).unwrap_err();
+        memory.admit(10, (&ended, None), || ()).unwrap_err();
+        let short = (&Interrupt::default(), Some(Duration::from_millis(20)));
+        let error = memory.admit(10, short, || ()).unwrap_err();
+        assert!(error.code() == Code::Limit && error.message().contains("admission_timeout"), "{error}");
         let before = Instant::now();
         drop(first);
         assert!(second.join().unwrap().unwrap() >= before);

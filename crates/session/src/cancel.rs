@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tessera_exec::Program;
+use tessera_objects::Timeouts;
 use tessera_ops::{Interrupt, lock};
 
 use crate::storage::Storage;
@@ -93,11 +94,11 @@ impl Cancel {
         &self,
         storage: &Storage,
         since: Instant,
-        deadline: Option<Duration>,
+        (deadline, timeouts): (Option<Duration>, Timeouts),
         temp_directory: &Path,
     ) -> Registered {
         self.set(|running| {
-            storage.begin(deadline, temp_directory);
+            storage.begin(deadline, timeouts, temp_directory);
             if running.all_end {
                 self.interrupt.cancel();
             }

@@ -32,7 +32,8 @@ pub struct Config {
     pub database: Option<PathBuf>,
     /// Whether statements come from the standard input, which they cannot read then.
     pub sql_from_stdin: bool,
-    /// Settings of object stores, by the names of environment variables (`AWS_ENDPOINT_URL`); they come before these.
+    /// Settings of object stores, by the names of environment variables (`AWS_ENDPOINT_URL`, `TESSERA_STALL_TIMEOUT`); they come
+    /// before these.
     pub stores: Vec<(String, String)>,
     /// How tuples cross between the ranks of platform `mpi`.
     pub mpi_exchange: tessera_platform_mpi::Way,
@@ -50,6 +51,8 @@ pub struct Config {
     pub code_cache: Option<PathBuf>,
     /// Every statement is cancelled when it has run this long.
     pub deadline: Option<Duration>,
+    /// How long a statement waits until others leave it enough memory to begin.
+    pub admission_timeout: Option<Duration>,
 }
 
 impl Default for Config {
@@ -73,6 +76,7 @@ impl Default for Config {
             statistics_cache: None,
             code_cache: None,
             deadline: None,
+            admission_timeout: None,
         }
     }
 }

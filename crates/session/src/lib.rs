@@ -48,5 +48,5 @@ pub use stack::with_big_stack;
 pub use stream::{ResultStream, StatementOutput};
 pub use tessera_files::is_standard_output_closed;
 pub use tessera_jit::{Device, Tier};
-pub use tessera_objects::SmartStorage;
+pub use tessera_objects::{SmartStorage, Timeouts, parse_timeout};
 pub use tessera_types::{Code, Error, Result, SqlState};

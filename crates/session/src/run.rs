@@ -85,7 +85,11 @@ impl Runner {
 
     fn prepare(&self, plan: &Plan) -> Result<Ready> {
         let waits = || self.cancel.set(|running| running.waiting = true);
-        let admitted = self.memory.admit(self.values.memory_bytes, &self.cancel.interrupt, waits)?;
+        let admitted = self.memory.admit(
+            self.values.memory_bytes,
+            (&self.cancel.interrupt, self.values.admission_timeout),
+            waits,
+        )?;
         self.cancel.set(|running| running.waiting = false);
         let governor = Governor::within(self.values.memory_bytes, admitted);
         let settings = self.query_settings(self.values.chunk_rows);

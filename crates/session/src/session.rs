@@ -168,7 +168,9 @@ impl Session {
     fn run_sent(&self, sent: &Sent) -> Result<()> {
         let governor = Governor::new(sent.memory_bytes);
         let query = Query::new(self.runner().query_settings(sent.chunk_rows), &governor);
-        let _registered = self.cancel.begin(&self.storage, Instant::now(), None, &self.values.temp_directory);
+        let times = (None, self.values.timeouts);
+        let _registered =
+            self.cancel.begin(&self.storage, Instant::now(), times, &self.values.temp_directory);
         self.storage.prepare(&sent.plan)?;
         let program = Program::lower(&sent.plan, &self.registry)?;
         self.engine.run(&program, query).map(|_| ())
@@ -280,8 +282,8 @@ impl Session {
     /// A statement begins.
     fn begin(&self, started: Instant) -> Result<Registered> {
         Open::check(&self.open)?;
-        let Values { deadline, temp_directory, .. } = &self.values;
-        Ok(self.cancel.begin(&self.storage, started, *deadline, temp_directory))
+        let Values { deadline, timeouts, temp_directory, .. } = &self.values;
+        Ok(self.cancel.begin(&self.storage, started, (*deadline, *timeouts), temp_directory))
     }
 
     fn run_statement(&mut self, statement: &ParsedStatement, started: Instant) -> Result<StatementOutput> {

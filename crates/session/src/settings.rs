@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tessera_encodings::CHUNK_ROWS_MAX;
 use tessera_jit::{Device, Tier};
-use tessera_objects::SmartStorage;
+use tessera_objects::{SmartStorage, Timeouts, parse_timeout};
 use tessera_ops::code::Compiler;
 use tessera_plan::Rules;
 use tessera_platform_mpi::Way;
@@ -21,10 +21,14 @@ const THREADS_MAX: usize = 1024;
 const COMPILER_BYTES_MIN: usize = 512 << 20;
 
 /// What can be set, by name, and what it means.
-pub(crate) const SETTINGS: [(&str, &str); 13] = [
+pub(crate) const SETTINGS: [(&str, &str); 17] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("temp_directory", "directory for what does not fit into the memory budget"),
+    ("admission_timeout", "seconds until other statements leave enough memory for one to begin; none"),
+    ("connect_timeout", "seconds until a store or web server takes a connection; none"),
+    ("first_byte_timeout", "seconds until its answer begins; none"),
+    ("stall_timeout", "seconds between two pieces of its answer; none"),
     ("chunk_rows", "most tuples in a chunk, 1 to 65536"),
     (
         "device",
@@ -60,6 +64,8 @@ pub(crate) struct Values {
     pub(crate) temp_directory: PathBuf,
     pub(crate) chunk_rows: usize,
     pub(crate) deadline: Option<Duration>,
+    pub(crate) admission_timeout: Option<Duration>,
+    pub(crate) timeouts: Timeouts,
     pub(crate) mpi_exchange: Way,
     pub(crate) smart_storage: SmartStorage,
     pub(crate) samples: bool,
@@ -79,6 +85,8 @@ impl Values {
             temp_directory: config.temp_directory.clone(),
             chunk_rows: config.chunk_rows,
             deadline: config.deadline,
+            admission_timeout: config.admission_timeout,
+            timeouts: Timeouts::of(&config.stores)?,
             mpi_exchange: config.mpi_exchange,
             smart_storage: config.smart_storage,
             samples: true,
@@ -132,6 +140,10 @@ impl Values {
             "memory" => changed.memory_bytes = parse_size(value)?,
             "temp_directory" => changed.temp_directory = value.into(),
             "deadline" => changed.deadline = deadline(value)?,
+            "admission_timeout" => changed.admission_timeout = timeout(name, value)?,
+            "connect_timeout" => changed.timeouts.connect = timeout(name, value)?,
+            "first_byte_timeout" => changed.timeouts.first_byte = timeout(name, value)?,
+            "stall_timeout" => changed.timeouts.stall = timeout(name, value)?,
             "disabled_rules" => changed.planning.rules = Rules::all_but(value)?,
             "join_order" => {
                 changed.planning.join_order = match value.to_ascii_lowercase().as_str() {
@@ -183,7 +195,11 @@ impl Values {
             "chunk_rows" => self.chunk_rows.to_string(),
             "memory" => self.memory_bytes.to_string(),
             "temp_directory" => self.temp_directory.display().to_string(),
-            "deadline" => self.deadline.map_or("none".to_string(), |d| d.as_secs_f64().to_string()),
+            "deadline" => seconds(self.deadline),
+            "admission_timeout" => seconds(self.admission_timeout),
+            "connect_timeout" => seconds(self.timeouts.connect),
+            "first_byte_timeout" => seconds(self.timeouts.first_byte),
+            "stall_timeout" => seconds(self.timeouts.stall),
             "disabled_rules" => self.planning.rules.disabled(),
             "join_order" => if self.planning.join_order { "cost" } else { "written" }.to_string(),
             "mpi_exchange" => self.mpi_exchange.to_string(),
@@ -227,6 +243,16 @@ fn deadline(value: &str) -> Result<Option<Duration>> {
     }
 }
 
+fn seconds(time: Option<Duration>) -> String {
+    time.map_or("none".to_string(), |time| time.as_secs_f64().to_string())
+}
+
+fn timeout(name: &str, value: &str) -> Result<Option<Duration>> {
+    let wrong =
+        || Error::semantic(format!("{name} must be a number of seconds above 0, or none, not '{value}'"));
+    parse_timeout(value).ok_or_else(wrong)
+}
+
 fn unknown(name: &str) -> Error {
     let names: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
     Error::semantic(format!("there is no setting {name}; there are {}", names.join(", ")))
@@ -242,6 +268,8 @@ mod tests {
         values.set("chunk_rows", "7").unwrap();
         values.set("deadline", "1.5").unwrap();
         values.set("smart_storage", "Auto").unwrap();
+        values.set("connect_timeout", "2.5s").unwrap();
+        values.set("stall_timeout", "none").unwrap();
         for (name, value) in [
             ("colour", "red"),
             ("threads", "0"),
@@ -250,6 +278,8 @@ mod tests {
             ("memory", "10"),
             ("mpi_exchange", "x"),
             ("smart_storage", "much"),
+            ("stall_timeout", "0"),
+            ("admission_timeout", "soon"),
             ("statistics", "none"),
             ("disabled_rules", "push_nut"),
             ("tier", "fast"),
@@ -261,5 +291,7 @@ mod tests {
         assert_eq!(values.get("chunk_rows").unwrap(), "7");
         assert_eq!(values.get("deadline").unwrap(), "1.5");
         assert_eq!(values.get("smart_storage").unwrap(), "auto");
+        let timeouts = ["connect_timeout", "first_byte_timeout", "stall_timeout", "admission_timeout"];
+        assert_eq!(timeouts.map(|name| values.get(name).unwrap()), ["2.5", "30", "none", "none"]);
     }
 }

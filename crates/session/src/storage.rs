@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use tessera_exec::{FileCreator, FileOpener};
 use tessera_files::{Compression, FileFormat, FileVersion, InputStream, decompress};
-use tessera_objects::{Edges, Objects, SelectRequest, SmartStorage, Totals, is_object, push_selects};
+use tessera_objects::{
+    Edges, Objects, SelectRequest, SmartStorage, Timeouts, Totals, is_object, push_selects,
+};
 use tessera_ops::{Interrupt, RangeReader, Read, ReadBuffer, file_changed, lock};
 use tessera_plan::{Catalogue, Plan, Value};
 use tessera_types::{Error, Result};
@@ -88,8 +90,9 @@ impl Storage {
     }
 
     /// A statement begins: what it unpacks goes to this directory.
-    pub(crate) fn begin(&self, deadline: Option<Duration>, temp_directory: &Path) {
+    pub(crate) fn begin(&self, deadline: Option<Duration>, timeouts: Timeouts, temp_directory: &Path) {
         self.objects.begin(deadline);
+        self.objects.set_timeouts(timeouts);
         *lock(&self.unpacked.directory) = temp_directory.to_path_buf();
         lock(&self.unpacked.files).clear();
         lock(&self.unpacked.versions).clear();

@@ -26,4 +26,5 @@ mod texts;
 mod thresholds;
 #[cfg(feature = "llvm")]
 mod tiers;
+mod timeouts;
 mod user_functions;

@@ -34,9 +34,8 @@ const MPIEXEC: &str = "TESSERA_MPIEXEC";
 /// Where segments of shared memory lie.
 const SHARED_MEMORY: &str = "/dev/shm/";
 
-/// How long ranks have to end by themselves when one was lost, and to appear after the start.
+/// How long ranks have to end by themselves when one was lost.
 const GRACE: Duration = Duration::from_secs(3);
-const START: Duration = Duration::from_secs(60);
 /// How long it takes until the word of a rank that ends itself has come.
 const WORD: Duration = Duration::from_millis(200);
 /// How often it is looked whether `mpiexec` has ended, and when all else has.
@@ -297,7 +296,7 @@ impl Launched {
     /// # Errors
     /// A rank was lost; it is named, and the others have been ended. Or they were cancelled while MPI started, which hears of nothing
     /// before its end: nothing had begun, and they have been ended.
-    pub fn wait(mut self) -> Result<u8> {
+    pub fn wait(mut self, start_timeout: Option<Duration>) -> Result<u8> {
         let (started, since) = (Instant::now(), self.since);
         let mut seen = Seen::default();
         let result = loop {
@@ -310,12 +309,19 @@ impl Launched {
                         ended.map_err(|error| Error::io(format!("cannot wait for mpiexec: {error}")))?;
                     match ended {
                         Some(status) => break self.outcome(&mut seen, Some(status)),
-                        None if seen.came.len() < self.ranks && started.elapsed() > START => {
-                            let (came, ranks, seconds) = (seen.came.len(), self.ranks, START.as_secs());
-                            let message = format!("only {came} of {ranks} ranks came within {seconds} s");
-                            break Err(Error::io(message));
+                        None => {
+                            let late = |timeout: &Duration| started.elapsed() > *timeout;
+                            if seen.came.len() < self.ranks
+                                && let Some(timeout) = start_timeout.filter(late)
+                            {
+                                break Err(Error::io(format!(
+                                    "only {} of {} ranks came within {} s (--mpi-start-timeout); see what '{MPIEXEC}' starts",
+                                    seen.came.len(),
+                                    self.ranks,
+                                    timeout.as_secs_f64()
+                                )));
+                            }
                         }
-                        None => {}
                     }
                 }
             }
@@ -533,7 +539,7 @@ mod tests {
             words.into_iter().for_each(|word| sender.send(word).unwrap());
             sender
         });
-        let result = launched.wait();
+        let result = launched.wait(None);
         drop(says.join().unwrap());
         result
     }

@@ -23,6 +23,8 @@ const LOST_MAX: usize = 3;
 const REFUSED_MAX: Duration = Duration::from_secs(30);
 /// The service ends a function after 15 minutes.
 const ANSWER_MAX: Duration = Duration::from_secs(16 * 60);
+/// The setting that says how long an answer may take.
+pub(crate) const WORKER_TIMEOUT: &str = "TESSERA_WORKER_TIMEOUT";
 /// The largest order that the service takes.
 const ORDER_BYTES_MAX: usize = 6 << 20;
 /// The first pause before something is tried again, and the longest.
@@ -75,6 +77,8 @@ impl Token {
 /// The function that is a worker.
 pub(crate) struct Function {
     client: HttpClient,
+    /// How long an answer may take.
+    timeout: Option<Duration>,
     url: String,
     name: String,
     region: String,
@@ -89,11 +93,15 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// A client without a limit on how long an answer takes, other than this.
-pub(crate) fn client(timeout: Duration) -> Result<HttpClient> {
+/// A client with this limit on how long an answer takes, if any.
+pub(crate) fn client(timeout: Option<Duration>) -> Result<HttpClient> {
     // For TLS; an error says that the process has a provider already.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let options = ClientOptions::new().with_allow_http(true).with_timeout(timeout);
+    let options = ClientOptions::new().with_allow_http(true);
+    let options = match timeout {
+        Some(timeout) => options.with_timeout(timeout),
+        None => options.with_timeout_disabled(),
+    };
     ReqwestConnector::default()
         .connect(&options)
         .map_err(|error| Error::io(format!("cannot make a client for HTTP: {error}")))
@@ -135,6 +143,31 @@ enum Attempt {
     Failed(Error),
 }
 
+/// How long an answer may take: the setting, or what no service exceeds.
+fn worker_timeout(cloud: &Cloud) -> Result<Option<Duration>> {
+    let Some(text) = cloud.setting(WORKER_TIMEOUT) else { return Ok(Some(ANSWER_MAX)) };
+    if text.eq_ignore_ascii_case("none") {
+        return Ok(None);
+    }
+    let seconds = text.trim_end_matches('s').parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
+    let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let wrong = || {
+        Error::semantic(format!(
+            "{WORKER_TIMEOUT} must be a number of seconds above 0, or none, not '{text}'"
+        ))
+    };
+    timeout.map(Some).ok_or_else(wrong)
+}
+
+fn late(order: &Order, timeout: Duration) -> Error {
+    Error::io(format!(
+        "worker {} of {} did not answer within {} s (--worker-timeout); give it longer, or run with more --workers",
+        order.index,
+        order.workers,
+        timeout.as_secs_f64()
+    ))
+}
+
 impl Function {
     /// The function of a name, where the settings say.
     ///
@@ -148,7 +181,8 @@ impl Function {
         let token = if endpoint.is_some() { Token::of(cloud)? } else { None };
         let endpoint = endpoint.unwrap_or_else(|| format!("https://lambda.{region}.amazonaws.com"));
         Ok(Function {
-            client: client(ANSWER_MAX)?,
+            client: client(None)?,
+            timeout: worker_timeout(cloud)?,
             url: format!("{}/2015-03-31/functions/{name}/invocations", endpoint.trim_end_matches('/')),
             name: name.to_string(),
             region,
@@ -231,7 +265,15 @@ impl Function {
         if let Err(error) = self.sign(&mut request).await {
             return Attempt::Failed(error);
         }
-        let (status, function_error, body) = match send(&self.client, request, "x-amz-function-error").await {
+        let sent = send(&self.client, request, "x-amz-function-error");
+        let sent = match self.timeout {
+            None => sent.await,
+            Some(timeout) => match tokio::time::timeout(timeout, sent).await {
+                Ok(sent) => sent,
+                Err(_) => return Attempt::Failed(late(order, timeout)),
+            },
+        };
+        let (status, function_error, body) = match sent {
             Ok(answer) => answer,
             // It may be at work.
             Err(error) if !order.repeatable => return Attempt::Lost(error),

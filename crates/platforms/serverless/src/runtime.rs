@@ -30,7 +30,7 @@ impl Runtime {
     /// There can be no client.
     pub(crate) fn new(host: &str, token: Option<Token>) -> Result<Runtime> {
         let base = format!("http://{host}/2018-06-01/runtime");
-        Ok(Runtime { client: Arc::new(client(NEXT_MAX)?), base, token })
+        Ok(Runtime { client: Arc::new(client(Some(NEXT_MAX))?), base, token })
     }
 
     fn show_token(&self, request: &mut HttpRequest) {

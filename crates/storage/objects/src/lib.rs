@@ -5,7 +5,7 @@
 //! `Blocked` until the bytes have come; [`Objects::create`] writes an object whole or not at all. Credentials, region and
 //! endpoint come from the environment, as each cloud's own tools read it.
 //!
-//! Parts: `location` addresses; `store` clients; `io` the one I/O thread of the process and what may be under way on it;
+//! Parts: `location` addresses; `store` clients; `timeouts` how long they wait; `io` the one I/O thread of the process and what may be under way on it;
 //! `object` versions and edges; `fetch` one range on its way; `reader`, `output`; `listing` patterns; `select` what a store computes
 //! itself; `error`.
 //!
@@ -36,8 +36,9 @@ mod output;
 mod reader;
 mod select;
 mod store;
+mod timeouts;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use object_store::ObjectStore;
 use object_store::aws::AwsCredentialProvider;
@@ -48,6 +49,7 @@ pub use io::{KINDS, Totals, totals};
 pub use object::Stamp;
 pub use objects::{Edges, Expanded, Objects};
 pub use select::{SelectRequest, SmartStorage, push_selects};
+pub use timeouts::{Timeouts, parse_timeout};
 
 /// A client of the store of an address, and the place there: for platforms that exchange tuples through a store. It is used on the
 /// thread of [`io()`].
@@ -60,7 +62,8 @@ pub fn client(
 ) -> tessera_types::Result<(Arc<dyn ObjectStore>, Path)> {
     let location = location::Location::parse(address)?;
     let _runtime = io::handle()?.enter();
-    Ok((store::build(&location, settings)?.0, location.path()?))
+    let timeouts = Arc::new(Mutex::new(Timeouts::of(settings)?));
+    Ok((store::build(&location, settings, timeouts)?.0, location.path()?))
 }
 
 /// Who asks AWS, and in which region, as for its stores: for platforms that ask other services.

@@ -20,6 +20,7 @@ use crate::output::{GivenUp, ObjectOutput};
 use crate::reader::ObjectReader;
 use crate::select::{Answer, Clients, Dialect, SELECT_AS, SelectClient};
 use crate::store::{self, Server};
+use crate::timeouts::{Shared, Timeouts};
 
 /// Requests that planning has under way at once.
 const LOOKS_MAX: usize = 64;
@@ -50,6 +51,7 @@ pub struct Edges {
 /// never wait.
 pub struct Objects {
     settings: Vec<(String, String)>,
+    timeouts: Shared,
     interrupt: Arc<Interrupt>,
     stores: Mutex<HashMap<String, (Arc<dyn ObjectStore>, Server)>>,
     /// What asks the stores to select.
@@ -75,6 +77,7 @@ impl Objects {
     pub fn new(settings: Vec<(String, String)>) -> Objects {
         Objects {
             settings,
+            timeouts: Shared::default(),
             interrupt: Arc::default(),
             stores: Mutex::default(),
             selecting: Mutex::default(),
@@ -92,6 +95,17 @@ impl Objects {
         lock(&self.folders).clear();
         *lock(&self.statement) += 1;
         *lock(&self.before) = io::totals();
+    }
+
+    /// How long later requests wait.
+    pub fn set_timeouts(&self, timeouts: Timeouts) {
+        let before = std::mem::replace(&mut *lock(&self.timeouts), timeouts);
+        if before.connect != timeouts.connect {
+            // A client knows it from its beginning.
+            lock(&self.stores).clear();
+            lock(&self.selecting).clear();
+            lock(&self.known).clear();
+        }
     }
 
     /// What the process has asked of stores since the statement began.
@@ -395,7 +409,8 @@ impl Objects {
                 Some(client) => client.clone(),
                 None => {
                     let _runtime = io::handle()?.enter();
-                    let client = Arc::new(SelectClient::new(&location, &self.settings)?);
+                    let client =
+                        Arc::new(SelectClient::new(&location, &self.settings, self.timeouts.clone())?);
                     clients.insert(location.root.clone(), client.clone());
                     client
                 }
@@ -423,7 +438,7 @@ impl Objects {
         }
         // Building a client may start timers of the runtime.
         let _runtime = io::handle()?.enter();
-        let (store, server) = store::build(location, &self.settings)?;
+        let (store, server) = store::build(location, &self.settings, self.timeouts.clone())?;
         stores.insert(location.root.clone(), (store.clone(), server));
         Ok(store)
     }

@@ -10,10 +10,12 @@ use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, Ht
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider};
+use tessera_ops::lock;
 use tessera_types::{Error, Result};
 
 use crate::io::TOTALS;
 use crate::location::{Kind, Location};
+use crate::timeouts::{self, Shared};
 
 /// How often a request that failed for a passing reason is sent again, unless [`RETRIES`] says otherwise.
 const RETRIES_DEFAULT: usize = 8;
@@ -96,8 +98,9 @@ pub(crate) fn region(builder: &AmazonS3Builder) -> String {
 pub(crate) fn build(
     location: &Location,
     settings: &[(String, String)],
+    timeouts: Shared,
 ) -> Result<(Arc<dyn ObjectStore>, Server)> {
-    let counting = Counting::default();
+    let counting = Counting::new(timeouts);
     let server = counting.server.clone();
     let retry = RetryConfig {
         backoff: BackoffConfig { init_backoff: BACKOFF_FIRST, max_backoff: BACKOFF_MAX, base: 2.0 },
@@ -157,18 +160,27 @@ pub(crate) fn hint(kind: Kind) -> &'static str {
 /// What a store's first answer says it is.
 pub(crate) type Server = Arc<OnceLock<Box<str>>>;
 
-/// Connects as usual, counts every request that leaves, those sent again included, and keeps what the store says it is.
-#[derive(Debug, Default)]
+/// Connects as usual, watches how long answers take, counts every request that leaves, those sent again included, and keeps what the store says it is.
+#[derive(Debug)]
 pub(crate) struct Counting {
     server: Server,
+    timeouts: Shared,
+}
+
+impl Counting {
+    pub(crate) fn new(timeouts: Shared) -> Counting {
+        Counting { server: Server::default(), timeouts }
+    }
 }
 
 impl HttpConnector for Counting {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         // For TLS; an error says that the process has a provider already.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let client = object_store::client::ReqwestConnector::default().connect(options)?;
-        Ok(HttpClient::new(Counted { client, server: self.server.clone() }))
+        let options = timeouts::options(options, *lock(&self.timeouts));
+        let client = object_store::client::ReqwestConnector::default().connect(&options)?;
+        let (server, timeouts) = (self.server.clone(), self.timeouts.clone());
+        Ok(HttpClient::new(Counted { client, server, timeouts }))
     }
 }
 
@@ -176,6 +188,7 @@ impl HttpConnector for Counting {
 struct Counted {
     client: HttpClient,
     server: Server,
+    timeouts: Shared,
 }
 
 type Answer = std::result::Result<HttpResponse, HttpError>;
@@ -189,7 +202,7 @@ impl HttpService for Counted {
         let sent = request.body().content_length();
         TOTALS.add_request(request.method().as_str(), request.uri().query(), sent);
         Box::pin(async move {
-            let answer = self.client.execute(request).await?;
+            let answer = timeouts::execute(&self.client, request, &self.timeouts).await?;
             let said = answer.headers().get("server").and_then(|said| said.to_str().ok());
             if let Some(said) = said.filter(|_| self.server.get().is_none()) {
                 drop(self.server.set(said.into()));
@@ -221,7 +234,7 @@ mod tests {
             ("abfss://box@account.dfs.core.windows.net/x", "account: account, container: box"),
             ("https://example.org/x", "HttpStore"),
         ] {
-            let (store, _) = build(&Location::parse(address).unwrap(), &settings).unwrap();
+            let (store, _) = build(&Location::parse(address).unwrap(), &settings, Shared::default()).unwrap();
             assert!(store.to_string().contains(shown), "{address}: {store}");
         }
         let wrong = [(RETRIES.to_string(), "many".to_string())];

@@ -31,8 +31,6 @@ use crate::store::pause;
 
 /// Bytes of records that have come and nobody has taken, at most and about: then the store waits.
 const WINDOW_BYTES: usize = 8 << 20;
-/// A store that has sent nothing for so long has stopped: working ones say every few seconds that they are alive.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Errors within an answer that pass.
 const PASSING: [&str; 6] =
     ["InternalError", "SlowDown", "Busy", "ServiceUnavailable", "RequestTimeout", "Throttling"];
@@ -186,11 +184,10 @@ impl Answer {
     /// One request, to the end of its answer.
     async fn attempt(&self) -> std::result::Result<(), Broken> {
         let sent = self.client.send(&self.object.address, &self.object.path, &self.body);
-        let answer = match tokio::time::timeout(SILENCE_MAX, sent).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(Refused::ForNow(why))) => return Err(Broken::ForNow(why)),
-            Ok(Err(Refused::ForGood(error))) => return Err(Broken::ForGood(error)),
-            Err(_) => return Err(Broken::ForNow("the store does not answer".to_string())),
+        let answer = match sent.await {
+            Ok(answer) => answer,
+            Err(Refused::ForNow(why)) => return Err(Broken::ForNow(why)),
+            Err(Refused::ForGood(error)) => return Err(Broken::ForGood(error)),
         };
         self.receive(answer).await
     }
@@ -200,11 +197,11 @@ impl Answer {
         let mut decoder = Decoder::default();
         let mut known = Known { left: self.passed_bytes.load(Ordering::Relaxed), sum: 0 };
         loop {
-            let piece = match tokio::time::timeout(SILENCE_MAX, body.next()).await {
-                Ok(Some(Ok(piece))) => piece,
-                Ok(Some(Err(error))) => return Err(Broken::ForNow(innermost(&error))),
-                Ok(None) => return Err(Broken::ForNow("the answer ends before its end".to_string())),
-                Err(_) => return Err(Broken::ForNow("the store has fallen silent".to_string())),
+            // A store that has sent nothing for a while has stopped: working ones say every few seconds that they are alive.
+            let piece = match body.next().await {
+                Some(Ok(piece)) => piece,
+                Some(Err(error)) => return Err(Broken::ForNow(innermost(&error))),
+                None => return Err(Broken::ForNow("the answer ends before its end".to_string())),
             };
             TOTALS.add_bytes(piece.len() as u64);
             decoder.push(&piece);

@@ -13,6 +13,7 @@ use tessera_types::{Error, Result};
 use crate::error::reason;
 use crate::location::Location;
 use crate::store::{self, Counting, hint};
+use crate::timeouts::Shared;
 
 /// How long the address of an object could be used by itself; it is not.
 const ADDRESS_LIFE: Duration = Duration::from_secs(60);
@@ -40,7 +41,11 @@ impl SelectClient {
     ///
     /// # Errors
     /// What the environment says does not fit together.
-    pub(crate) fn new(location: &Location, settings: &[(String, String)]) -> Result<SelectClient> {
+    pub(crate) fn new(
+        location: &Location,
+        settings: &[(String, String)],
+        timeouts: Shared,
+    ) -> Result<SelectClient> {
         let url = location.root.trim_end_matches('/');
         let failed =
             |error| Error::io(format!("cannot reach '{url}': {}; {}", reason(&error), hint(location.kind)));
@@ -52,9 +57,8 @@ impl SelectClient {
             // Nothing is signed with it, but without one there are no addresses.
             builder = builder.with_access_key_id("none").with_secret_access_key("none");
         }
-        // An answer may take long; whether something comes at all is watched where it is read.
-        let options = ClientOptions::new().with_allow_http(true).with_timeout_disabled();
-        let http = Counting::default().connect(&options).map_err(failed)?;
+        let options = ClientOptions::new().with_allow_http(true);
+        let http = Counting::new(timeouts).connect(&options).map_err(failed)?;
         Ok(SelectClient { http, store: builder.build().map_err(failed)?, region, signed })
     }
 
