@@ -90,7 +90,11 @@ impl Governor {
         self.device_peak_bytes.fetch_max(before.saturating_add(bytes), Ordering::Relaxed);
     }
 
-    pub(crate) fn grow(&self, bytes: usize) -> Result<()> {
+    /// Counts bytes of the host's memory.
+    ///
+    /// # Errors
+    /// The budget is exhausted; nothing was counted.
+    pub fn grow(&self, bytes: usize) -> Result<()> {
         // What can never fit is not counted: the sums would leave their type, and would never come down again.
         if bytes > self.limit_bytes.min(isize::MAX as usize) {
             return Err(self.too_much(self.used_bytes(), bytes));
@@ -131,7 +135,8 @@ impl Governor {
         )
     }
 
-    pub(crate) fn shrink(&self, bytes: usize) {
+    /// Counts bytes no longer.
+    pub fn shrink(&self, bytes: usize) {
         let before = self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(admitted) = &self.admitted {
             admitted.shrank(before, before - bytes);

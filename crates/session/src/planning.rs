@@ -1,25 +1,35 @@
-//! Planning a statement so that what ends the statement also ends what is computed while planning.
+//! Planning a statement so that what ends the statement also ends what is computed while planning, and its budget
+//! counts for what is read meanwhile.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use tessera_encodings::CHUNK_ROWS;
+use tessera_exec::Governor;
 use tessera_ops::interrupt::within;
 use tessera_ops::{Context, Interrupt, Place, RangeReader};
 use tessera_types::{Error, Result};
 
-/// What the constants of a statement are computed in: there are no files, and what they hold is limited by itself.
+/// What a statement is planned in.
 #[derive(Debug)]
 struct Planning {
     interrupt: Arc<Interrupt>,
+    governor: Arc<Governor>,
 }
 
 impl Context for Planning {
-    fn grow(&self, _place: Place, _bytes: usize) -> Result<()> {
-        Ok(())
+    fn grow(&self, place: Place, bytes: usize) -> Result<()> {
+        match place {
+            Place::Host => self.governor.grow(bytes),
+            Place::Device => Ok(()),
+        }
     }
 
-    fn shrink(&self, _place: Place, _bytes: usize) {}
+    fn shrink(&self, place: Place, bytes: usize) {
+        if place == Place::Host {
+            self.governor.shrink(bytes);
+        }
+    }
 
     fn check(&self) -> Result<()> {
         self.interrupt.check()
@@ -38,12 +48,17 @@ impl Context for Planning {
     }
 }
 
-/// Does a job that plans; `interrupt` ends it.
+/// Does a job that plans, within this many bytes; `interrupt` ends it.
 ///
 /// # Errors
 /// That of the job, or that it was ended.
-pub(crate) fn interruptible<T>(interrupt: &Arc<Interrupt>, job: impl FnOnce() -> Result<T>) -> Result<T> {
-    let context: Arc<dyn Context> = Arc::new(Planning { interrupt: interrupt.clone() });
+pub(crate) fn interruptible<T>(
+    interrupt: &Arc<Interrupt>,
+    memory_bytes: usize,
+    job: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let (interrupt, governor) = (interrupt.clone(), Governor::new(memory_bytes));
+    let context: Arc<dyn Context> = Arc::new(Planning { interrupt, governor });
     match catch_unwind(AssertUnwindSafe(|| within(&context, job))) {
         Ok(result) => result,
         Err(payload) => match payload.downcast::<Error>() {

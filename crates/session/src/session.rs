@@ -286,9 +286,13 @@ impl Session {
         Ok(self.cancel.begin(&self.storage, started, (*deadline, *timeouts), temp_directory))
     }
 
+    fn interruptible<T>(&self, job: impl FnOnce() -> Result<T>) -> Result<T> {
+        interruptible(&self.cancel.interrupt, self.values.memory_bytes, job)
+    }
+
     fn run_statement(&mut self, statement: &ParsedStatement, started: Instant) -> Result<StatementOutput> {
         let registered = self.begin(started)?;
-        let planned = interruptible(&self.cancel.interrupt, || {
+        let planned = self.interruptible(|| {
             tessera_sql::plan(statement, &self.catalog, &self.registry, &self.values.planning)
         })?;
         match planned {
@@ -307,7 +311,8 @@ impl Session {
                 }))
             }
             Statement::CreateExternalTable(create) => {
-                self.catalog.create_external(&create)?;
+                let Session { cancel, values, catalog, .. } = self;
+                interruptible(&cancel.interrupt, values.memory_bytes, || catalog.create_external(&create))?;
                 Ok(StatementOutput::Done("CREATE EXTERNAL TABLE".to_string()))
             }
             Statement::CreateTableAs(create) => self.create_table(&create).map(StatementOutput::Done),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::texts::texts;
-use tessera_session::{Config, Session, StatementResult};
+use tessera_session::{Code, Config, Session, StatementResult};
 
 /// The records `1,x` and `2,` below a header, as gzip packs them.
 const PACKED: [u8; 31] = [
@@ -237,4 +237,28 @@ fn intervals_and_compressions_of_parquet() {
     }
     let error = answer(folder.path(), "copy (select 1) to '{}/i.parquet' (compression best)").unwrap_err();
     assert!(error.contains("compression cannot be 'best'"), "{error}");
+}
+
+/// What is read of a file while a statement is planned counts for its budget.
+#[test]
+fn a_first_line_beyond_the_budget_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(24 << 20);
+    for (name, text) in [
+        ("line.csv", long.clone()),
+        ("value.csv", format!("a,b\n1,{long}\n")),
+        ("value.json", format!("{{\"a\": \"{long}\"}}\n")),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let sql = format!("select count(*) from '{}'", path.display());
+        let mut session =
+            Session::new(Config { threads: 1, memory_bytes: 16 << 20, ..Config::default() }).unwrap();
+        let error = session.execute(&sql).unwrap_err();
+        assert_eq!(error.code(), Code::Limit, "{name}: {error}");
+    }
+    let path = folder.path().join("line.csv");
+    let mut session = Session::new(Config { threads: 1, ..Config::default() }).unwrap();
+    let error = session.execute(&format!("select * from '{}'", path.display())).unwrap_err();
+    assert!(error.message().contains("the header would be"), "{error}");
 }

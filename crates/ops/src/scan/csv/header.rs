@@ -5,9 +5,19 @@ use tessera_types::{Atom, unique_names};
 use super::infer::Kinds;
 use super::{CsvOptions, tokenizer};
 
+/// The longest header. Names stand in every plan, message and result: a longer one is a file of another kind.
+const HEADER_BYTES_MAX: usize = 4 << 20;
+
 /// The names in a header: without spaces around them; those that are empty or repeated get one that
 /// is unique.
 pub(crate) fn header_names(options: &CsvOptions, record: &[u8]) -> Result<Vec<String>, String> {
+    if record.len() > HEADER_BYTES_MAX {
+        return Err(format!(
+            "the header would be {} bytes long, and {HEADER_BYTES_MAX} is the most; is this a CSV file? If it has no header, \
+             set the option header to false",
+            record.len()
+        ));
+    }
     let mut names: Vec<String> = Vec::new();
     let mut invalid = None;
     tokenizer::fields(options, record, &mut |text, quoted| {
@@ -16,12 +26,24 @@ pub(crate) fn header_names(options: &CsvOptions, record: &[u8]) -> Result<Vec<St
             ""
         });
         let text = if quoted { text } else { text.trim() };
-        names.push(if text.is_empty() { format!("column{}", names.len()) } else { text.to_string() });
+        names.push(if text.is_empty() { column_name(names.len()) } else { text.to_string() });
     })?;
     match invalid {
         Some(what) => Err(what.to_string()),
         None => Ok(unique_names(names)),
     }
+}
+
+/// The name of a field that has none.
+pub(super) fn column_name(position: usize) -> String {
+    format!("column{position}")
+}
+
+/// Names of fields that have none: one for each field of the record.
+pub(super) fn unnamed(options: &CsvOptions, record: &[u8]) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    tokenizer::fields(options, record, &mut |_, _| names.push(column_name(names.len())))?;
+    Ok(names)
 }
 
 /// Whether the first record is a header, as its values look beside those of the records below

@@ -10,6 +10,7 @@ use tessera_plan::{Params, Value};
 use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
 
 use super::header::is_header;
+use super::header::{column_name, unnamed};
 use super::sniff::{Unknown, sniff};
 use super::{CsvOptions, check_count, header_names, tokenizer};
 use crate::context::RangeReader;
@@ -204,8 +205,13 @@ fn infer_file(
     let Some((first, first_end, second)) = first else { return Ok(()) };
     let first_line = 1 + line_ends(&head.bytes()[..first], None);
     let lines = line_ends(&head.bytes()[first..second], None);
-    let names = header_names(options, &head.bytes()[first..first_end])
-        .map_err(|what| wrong(head.path(), first_line, what))?;
+    let record = &head.bytes()[first..first_end];
+    let names = match options.header {
+        Some(false) => unnamed(options, record),
+        _ => header_names(options, record),
+    };
+    let names = names.map_err(|what| wrong(head.path(), first_line, what))?;
+    let record = if options.header.is_none() { record.to_vec() } else { Vec::new() };
     // Unknown: what follows tells whether this is a header.
     let (mut position, mut line) = match options.header {
         Some(false) => (first, first_line),
@@ -221,16 +227,15 @@ fn infer_file(
             rows += 1;
         }
         line += line_ends(&head.bytes()[position..next], None);
-        position = next;
+        position = head.passed(next);
     }
-    let record = &head.bytes()[first..first_end];
     let failed = |what| wrong(head.path(), first_line, what);
     let has_header = match options.header {
         Some(header) => header,
         None => {
-            let header = is_header(options, record, &kinds, rows).map_err(failed)?;
+            let header = is_header(options, &record, &kinds, rows).map_err(failed)?;
             if !header {
-                add_record(options, record, &mut kinds).map_err(failed)?;
+                add_record(options, &record, &mut kinds).map_err(failed)?;
             }
             *options.header.insert(header)
         }
@@ -242,7 +247,7 @@ fn infer_file(
     }
     let names = match has_header {
         true => options.named(names),
-        false => options.named((0..names.len()).map(|position| format!("column{position}")).collect()),
+        false => options.named((0..names.len()).map(column_name).collect()),
     };
     match columns {
         None => *columns = Some((names, kinds)),

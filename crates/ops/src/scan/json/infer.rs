@@ -191,8 +191,9 @@ fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)
                 break;
             }
             if head.bytes().len() - position > RECORD_BYTES_MAX {
-                return Err(too_long(head.path(), position as u64));
+                return Err(too_long(head.path(), head.offset(position)));
             }
+            position = head.passed(position);
             let len = (head.bytes().len() * 2).max(BLOCK_BYTES as usize);
             head.read_to(len)?;
             continue;

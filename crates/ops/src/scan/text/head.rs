@@ -5,19 +5,26 @@ use std::sync::Arc;
 use tessera_types::{Error, Result};
 
 use super::{BEYOND_BYTES, BLOCK_BYTES, Layout, RECORD_BYTES_MAX, TextFormat};
-use crate::context::{Context, RangeReader};
+use crate::context::{Context, RangeReader, Reservation};
+use crate::interrupt;
 use crate::scan::file::read_now;
 
-/// The start of a file, read as far as needed.
+/// The start of a file, read as far as needed. What it holds counts for the budget of the query that it is read for.
 pub(crate) struct Head<'a> {
     reader: &'a dyn RangeReader,
-    context: Option<&'a Arc<dyn Context>>,
+    context: Option<Arc<dyn Context>>,
+    reservation: Option<Reservation>,
+    /// Bytes of the file from `base` on.
     bytes: Vec<u8>,
+    base: u64,
 }
 
 impl<'a> Head<'a> {
-    pub(crate) fn new(reader: &'a dyn RangeReader, context: Option<&'a Arc<dyn Context>>) -> Self {
-        Head { reader, context, bytes: Vec::new() }
+    /// For the query of this context, or for the one that the thread works for.
+    pub(crate) fn new(reader: &'a dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Self {
+        let context = context.cloned().or_else(interrupt::work);
+        let reservation = context.clone().map(Reservation::new);
+        Head { reader, context, reservation, bytes: Vec::new(), base: 0 }
     }
 
     /// The name of the file.
@@ -25,24 +32,50 @@ impl<'a> Head<'a> {
         self.reader.path()
     }
 
-    /// What has been read.
+    /// What has been read and not dropped.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether all has been read.
-    pub(crate) fn at_end(&self) -> bool {
-        self.bytes.len() as u64 == self.reader.len()
+    /// Where in the file the byte at `position` stands.
+    pub(crate) fn offset(&self, position: usize) -> u64 {
+        self.base + position as u64
     }
 
-    /// Reads more, at least up to `len` bytes or the end.
+    /// Whether all has been read.
+    pub(crate) fn at_end(&self) -> bool {
+        self.base + self.bytes.len() as u64 == self.reader.len()
+    }
+
+    /// Reads more, at least until there are `len` bytes or the file ends.
     pub(crate) fn read_to(&mut self, len: usize) -> Result<()> {
-        let end = (len as u64).min(self.reader.len());
-        if (self.bytes.len() as u64) < end {
-            let more = read_now(self.reader, self.bytes.len() as u64..end, self.context)?;
-            self.bytes.extend_from_slice(&more);
+        let from = self.base + self.bytes.len() as u64;
+        let end = self.base.saturating_add(len as u64).min(self.reader.len());
+        if from >= end {
+            return Ok(());
+        }
+        let more = (end - from) as usize;
+        if let Some(reservation) = &mut self.reservation {
+            // While they are copied: the new bytes twice, and those before them.
+            reservation.resize(2 * (self.bytes.capacity() + more))?;
+        }
+        let more = read_now(self.reader, from..end, self.context.as_ref())?;
+        self.bytes.reserve_exact(more.len());
+        self.bytes.extend_from_slice(&more);
+        if let Some(reservation) = &mut self.reservation {
+            reservation.resize(self.bytes.capacity())?;
         }
         Ok(())
+    }
+
+    /// Drops the bytes before `position`, where there are enough of them; gives the position after that.
+    pub(crate) fn passed(&mut self, position: usize) -> usize {
+        if position < BLOCK_BYTES as usize || position < self.bytes.len() / 2 {
+            return position;
+        }
+        self.bytes.drain(..position);
+        self.base += position as u64;
+        0
     }
 
     /// The first record at or after `start`: its end and the start of the next.
@@ -55,7 +88,7 @@ impl<'a> Head<'a> {
                 return Ok(None);
             }
             if self.bytes.len() - start.min(self.bytes.len()) > RECORD_BYTES_MAX {
-                return Err(too_long(self.path(), start as u64));
+                return Err(too_long(self.path(), self.offset(start)));
             }
             let len = (self.bytes.len() * 2).max(BEYOND_BYTES as usize);
             self.read_to(len)?;
@@ -75,7 +108,7 @@ impl<'a> Head<'a> {
                 _ => {}
             }
             if rest.len() > RECORD_BYTES_MAX {
-                return Err(too_long(self.path(), start as u64));
+                return Err(too_long(self.path(), self.offset(start)));
             }
             self.read_to((self.bytes.len() * 2).max(BEYOND_BYTES as usize))?;
         }
@@ -141,6 +174,26 @@ pub(super) fn line_of(reader: Option<&dyn RangeReader>, offset: u64) -> Option<u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scan::csv::CsvOptions;
+    use crate::scan::text::in_memory::InMemory;
+
+    #[test]
+    fn a_head_that_goes_through_a_file_holds_a_part_of_it() {
+        let line = b"a line of some length that is repeated\n";
+        let text = line.repeat(200_000);
+        let file = InMemory(text);
+        let options = CsvOptions::new(&tessera_plan::Params::new()).unwrap();
+        let (mut head, mut position, mut records) = (Head::new(&file, None), 0, 0);
+        while let Some((end, next)) = head.record(&options, position).unwrap() {
+            assert_eq!(head.offset(position), (records * line.len()) as u64);
+            assert_eq!(&head.bytes()[position..end], &line[..line.len() - 1]);
+            records += 1;
+            position = head.passed(next);
+            assert!(head.bytes().len() <= 4 * BLOCK_BYTES as usize);
+        }
+        assert!(head.at_end());
+        assert_eq!(records, 200_000);
+    }
 
     #[test]
     fn lines_end_in_three_ways() {

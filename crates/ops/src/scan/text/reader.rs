@@ -112,9 +112,13 @@ impl TextReader {
         if start == end {
             return Ok(false);
         }
+        // While they are copied: the new bytes twice, and those before them.
+        self.reservation.resize(2 * (self.bytes.capacity() + (end - start) as usize))?;
         let more = self.fetch(start..end)?;
-        self.reservation.resize(self.bytes.len() + more.len())?;
+        self.bytes.reserve_exact(more.len());
         self.bytes.extend_from_slice(&more);
+        drop(more);
+        self.reservation.resize(self.bytes.capacity())?;
         Ok(true)
     }
 
@@ -220,8 +224,9 @@ impl TextReader {
                     position = 0;
                     self.position = Some(0);
                 }
+                // As much again as there is: a long record is not searched once for each piece of it.
                 let more = if file.layout.is_whole { BLOCK_BYTES } else { BEYOND_BYTES };
-                if !self.extend(more)? {
+                if !self.extend(more.max((self.bytes.len() - position) as u64))? {
                     return Ok(true);
                 }
                 continue;
