@@ -30,6 +30,8 @@ const PACKET_BYTES: usize = 32 << 10;
 const PACKET_BYTES_MIN: usize = 4 << 10;
 /// Bytes of the packets being filled: they stay in the second-level cache.
 const FILLING_BYTES: usize = 1 << 20;
+/// The part of the budget that the packets being filled may take, where that is less: each worker of each exchange has them.
+const FILLING_SHARE: usize = 128;
 /// Strings of a partition lie in buffers that start this many bytes apart and overlap, so that no string is cut.
 const HEAP_STEP_BITS: u32 = 30;
 /// The longest such buffer: what Arrow's views can point into.
@@ -56,6 +58,10 @@ pub struct Outgoing {
     heap_words: Arc<[usize]>,
     filling: Filling,
     packet_rows: usize,
+    /// Bytes of strings after which a packet is sent.
+    heap_bytes_max: usize,
+    /// The most tuples that are taken in one piece, so that no packet outgrows its builder by much.
+    piece_rows: usize,
     context: Arc<dyn Context>,
     /// Of one chunk.
     hashes: Vec<u64>,
@@ -111,8 +117,14 @@ impl Outgoing {
         context: &Arc<dyn Context>,
     ) -> Result<Outgoing> {
         let (heap_words, stride) = (heap_words(layout)?, layout.stride_bytes());
-        let packet_bytes = (FILLING_BYTES >> bits).clamp(PACKET_BYTES_MIN, PACKET_BYTES);
+        let filling_bytes = (context.memory_bytes() / FILLING_SHARE).min(FILLING_BYTES);
+        let packet_bytes = (filling_bytes >> bits).clamp(PACKET_BYTES_MIN, PACKET_BYTES);
         let packet_rows = (packet_bytes / stride).max(1);
+        let (piece_rows, heap_bytes_max) = match filling_bytes {
+            FILLING_BYTES => (usize::MAX, PACKET_BYTES),
+            few => ((few / stride).max(1), packet_bytes),
+        };
+        let chunk_rows = context.chunk_rows().min(piece_rows);
         let filling = if heap_words.is_empty() {
             let mut memory = Reservation::new(context.clone());
             memory.grow(Combiner::bytes(1 << bits, packet_rows, stride))?;
@@ -122,7 +134,8 @@ impl Outgoing {
                 _memory: memory,
             }
         } else {
-            let builders = (0..1usize << bits).map(|_| builder(layout, packet_rows, bits, context));
+            let rows = packet_rows + (chunk_rows >> bits);
+            let builders = (0..1usize << bits).map(|_| builder(layout, rows, context));
             Filling::WithStrings(builders.collect::<Result<_>>()?, Positions::default())
         };
         Ok(Outgoing {
@@ -133,6 +146,8 @@ impl Outgoing {
             heap_words,
             filling,
             packet_rows,
+            heap_bytes_max,
+            piece_rows,
             context: context.clone(),
             hashes: Vec::new(),
         })
@@ -144,6 +159,20 @@ impl Outgoing {
     /// The memory budget is exhausted, and those of `send`.
     pub fn append(&mut self, chunk: &Chunk, send: Send<'_>) -> Result<()> {
         self.context.check()?;
+        let rows = chunk.rows();
+        if rows <= self.piece_rows {
+            return self.append_piece(chunk, send);
+        }
+        let piece_rows = self.piece_rows;
+        // A piece of a selection would be hashed and resolved with all tuples that do not count.
+        let chunk = chunk.clone().compact()?;
+        let mut firsts = (0..rows).step_by(piece_rows);
+        firsts.try_for_each(|first| {
+            self.append_piece(&chunk.slice(first, piece_rows.min(rows - first)), &mut *send)
+        })
+    }
+
+    fn append_piece(&mut self, chunk: &Chunk, send: Send<'_>) -> Result<()> {
         let incoming = Incoming::of_sent(chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         if let (Filling::Plain { combiner, .. }, None) = (&mut self.filling, selection)
@@ -186,11 +215,12 @@ impl Outgoing {
                 Ok(())
             }
             Filling::WithStrings(builders, sorted) => {
+                let rows = self.packet_rows + (self.context.chunk_rows().min(self.piece_rows) >> bits);
                 let mut add = |partition: usize, positions: Option<&[u32]>| {
                     let filling = &mut builders[partition];
                     filling.append(&incoming, None, positions)?;
-                    if filling.len() >= self.packet_rows || filling.heap_bytes() >= PACKET_BYTES {
-                        let next = builder(&self.layout, self.packet_rows, bits, &self.context)?;
+                    if filling.len() >= self.packet_rows || filling.heap_bytes() >= self.heap_bytes_max {
+                        let next = builder(&self.layout, rows, &self.context)?;
                         send(partition, Packet::new(std::mem::replace(filling, next)))?;
                     }
                     Ok(())
@@ -279,14 +309,8 @@ impl Positions {
     }
 }
 
-/// A builder for one packet, and for what may come in one chunk when it is almost full.
-fn builder(
-    layout: &Arc<RowLayout>,
-    packet_rows: usize,
-    bits: u32,
-    context: &Arc<dyn Context>,
-) -> Result<RowsBuilder> {
-    let rows = packet_rows + (context.chunk_rows() >> bits);
+/// A builder for one packet, and for what may come in one piece when it is almost full.
+fn builder(layout: &Arc<RowLayout>, rows: usize, context: &Arc<dyn Context>) -> Result<RowsBuilder> {
     RowsBuilder::unshared(layout.clone(), rows, Reservation::new(context.clone()))
 }
 

@@ -26,7 +26,7 @@ use crate::rule::{Rule, Rules};
 use crate::typing::{Scope, type_of};
 use crate::value::Value;
 
-pub use distribute::{Distributed, distribute, run_by_workers};
+pub use distribute::{Distributed, distribute, in_order_of, run_by_workers, unused_name};
 pub use filter_aggregates::filter_aggregates;
 pub use fuse::fuse;
 pub use key_filters::place_key_filters;

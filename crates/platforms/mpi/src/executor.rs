@@ -156,6 +156,7 @@ impl ExecutorReader {
             link.set_failure(None);
             link.request(Request::Begin(text::print(plan), sent, steps.to_vec()));
         }
+        link.set_memory(query.memory_bytes());
         link.request(Request::Budget(query.clone()));
         let (share, ends) = (roles.share(link.rank()), link.clone());
         let context = InShare::context(query, share, move || ends.check());

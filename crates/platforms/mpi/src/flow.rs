@@ -1,8 +1,19 @@
 //! One exchange in rounds, as a rank sees it: what it has sent that lies at other ranks, and what has come and waits to be passed on.
 //!
-//! A rank sends another at most [`ROUND_BYTES`] (shared by the senders) that the other has not passed on yet; then its sinks wait.
-//! Ranks pass on what comes as soon as what they do with it can begin, and tell senders when they have. Nobody waits in a circle: what a
-//! rank needs before it can begin (sides of joins, say) never depends on the exchange itself, since that is read once.
+//! A rank sends another at most [`ROUND_BYTES`], or [a part of the budget](ROUND_SHARE), shared by the senders, that the other has not
+//! passed on yet; then its sinks wait. Ranks pass on what comes as soon as what they do with it can begin, and tell senders when they
+//! have. What lies at a rank is thereby bounded, and what reads it (builds, groups, sorts) leaves memory by itself.
+//!
+//! # Why no ranks wait in a circle
+//! * All that crosses in such a plan crosses in rounds: there are no collective steps in it at which a rank would wait for the others.
+//! * An exchange has one reader, a chain of the plan. Say that exchange A waits: its reader has not begun, since it still needs a side,
+//!   and that side is made of what comes from exchange B, which waits as well. Then B is above A's reader in the plan. Followed on, the
+//!   waiting exchanges would come back to A only if A's tuples reached a side that A's own reader needs; but they reach nothing other
+//!   than through that reader. The plan has no circles, so that one of the exchanges has a reader that can begin, on every rank.
+//! * A reader that has begun waits for what comes, or for the exchange that its own chain ends in, which is further down in the plan:
+//!   the last of them ends in a state or in the result, which take all that is given to them or leave memory.
+//! * The communication worker never waits: packets are received whatever else is under way, and answers (how much was passed on)
+//!   need no room. Where the budget is spoken for, packets that a sender's room has been given for are taken uncounted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,17 +23,24 @@ use tessera_ops::{Context, Token, lock};
 use tessera_types::Result;
 
 use crate::link::{Arrived, Link, Request, StepId};
-use crate::send::HEADER_WORDS;
+use crate::send::{BOUNDED, HEADER_WORDS};
 
 /// Bytes of an exchange that lie at a rank, of all senders.
 const ROUND_BYTES: usize = 8 << 20;
+/// The part of the budget that these may take, where that is less: a plan has several exchanges.
+const ROUND_SHARE: usize = 32;
 /// The least of one sender: some packets.
-const SENDER_BYTES_MIN: usize = 256 << 10;
+const SENDER_BYTES_MIN: usize = 32 << 10;
 
 /// In the place of a packet's partition: the sender has sent all it had.
 const ENDED: u64 = u64::MAX;
 /// In the place of a packet's partition: so many bytes were passed on, the number in the place of its rows.
 const PASSED_ON: u64 = u64::MAX - 1;
+
+/// The bytes of an exchange that lie at a rank with this budget.
+fn round_bytes(memory_bytes: usize) -> usize {
+    (memory_bytes / ROUND_SHARE).min(ROUND_BYTES)
+}
 
 /// An exchange in rounds at one rank.
 #[derive(Debug)]
@@ -68,7 +86,7 @@ impl Flow {
             link: link.clone(),
             context: context.clone(),
             step,
-            window_bytes: (ROUND_BYTES / ranks).max(SENDER_BYTES_MIN),
+            window_bytes: (round_bytes(context.memory_bytes()) / ranks).max(SENDER_BYTES_MIN),
             state: Mutex::new(State {
                 sent: vec![0; ranks],
                 untold: vec![0; ranks],
@@ -79,6 +97,11 @@ impl Flow {
                 is_given_up: false,
             }),
         })
+    }
+
+    /// How many rows of so many bytes are packed before there must be room again.
+    pub(crate) fn piece_rows(&self, stride_bytes: usize) -> usize {
+        (self.window_bytes / 2 / stride_bytes.max(1)).max(1)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -107,7 +130,7 @@ impl Flow {
     }
 
     fn tell(&self, rank: usize, what: u64, bytes: usize) -> Result<()> {
-        let words = vec![0, self.step as u64, what, bytes as u64, 0];
+        let words = vec![0, self.step as u64 | BOUNDED, what, bytes as u64, 0];
         // It counts for nothing: it must go even where memory is scarce.
         let under_way = self.link.count(0, &self.context)?;
         self.link.request(Request::Packet(rank, words, under_way));

@@ -44,6 +44,7 @@ pub use broadcast::{Broadcast, First};
 pub use exchange::Exchange;
 pub use histogram::Histogram;
 pub use link::Link;
+use pass::Crossing;
 pub use receive::Receive;
 pub use send::Send;
 pub use way::Way;
@@ -71,11 +72,11 @@ impl Mpi {
         Mpi { link: Some(link), ..Mpi::default() }
     }
 
-    /// How tuples cross where nothing else is asked for; `in_rounds` where windows have not fitted.
-    fn way(&self, in_rounds: bool) -> Way {
+    /// How tuples cross.
+    fn way(&self) -> Way {
         let shares_cores = || self.link.as_ref().is_some_and(|link| link.shares_cores());
         match *lock(&self.way) {
-            Way::Auto if in_rounds || shares_cores() => Way::Rounds,
+            Way::Auto if shares_cores() => Way::Rounds,
             Way::Auto => Way::OneSided,
             way => way,
         }
@@ -119,17 +120,12 @@ impl Platform for Mpi {
     }
 
     fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
-        pass::for_ranks(plan, catalogue, (self.ranks(), self.way(false)), rules)
+        pass::for_ranks(plan, catalogue, (self.ranks(), Crossing::By(self.way())), rules)
     }
 
     fn frugal_pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Option<Plan>> {
-        let (way, frugal) = (self.way(false), self.way(true));
-        if way == frugal {
-            return Ok(None);
-        }
-        let by = |way| pass::for_ranks(plan, catalogue, (self.ranks(), way), rules);
-        let (before, frugal) = (by(way)?, by(frugal)?);
-        // Where nothing crosses by keys they are the same.
-        Ok((before != frugal).then_some(frugal))
+        // What does not fit otherwise goes in rounds, whatever the setting.
+        let frugal = pass::for_ranks(plan, catalogue, (self.ranks(), Crossing::AllInRounds), rules)?;
+        Ok((self.pass(plan, catalogue, rules)? != frugal).then_some(frugal))
     }
 }

@@ -12,8 +12,10 @@ use tessera_types::{Code, Error, Result};
 use crate::flow::Flow;
 use crate::region::Regions;
 
-/// Bytes of packets of a rank that are under way before its workers wait: enough to keep a network busy meanwhile.
+/// Bytes of packets of a rank that are under way before its workers wait: enough to keep a network busy meanwhile, or this
+/// part of the budget where that is less.
 const UNDER_WAY_BYTES: usize = 16 << 20;
+const UNDER_WAY_SHARE: usize = 16;
 
 /// A collective step: the node of the executor's plan that takes it.
 pub(crate) type StepId = usize;
@@ -142,7 +144,7 @@ pub struct UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         let before = self.link.under_way.fetch_sub(self.memory.bytes(), Ordering::Relaxed);
-        if before - self.memory.bytes() <= UNDER_WAY_BYTES / 2 {
+        if before - self.memory.bytes() <= self.link.under_way_max() / 2 {
             lock(&self.link.waiting).drain(..).for_each(|token| token.set_ready());
         }
     }
@@ -212,6 +214,8 @@ pub struct Link {
     failure: Mutex<Option<Error>>,
     /// Bytes of packets under way, and who waits for them to become fewer.
     under_way: AtomicUsize,
+    /// How many make workers wait, by the budget of the running plan.
+    under_way_max: AtomicUsize,
     waiting: Mutex<Vec<Token>>,
 }
 
@@ -230,6 +234,7 @@ impl Link {
             ended: AtomicBool::new(false),
             failure: Mutex::default(),
             under_way: AtomicUsize::new(0),
+            under_way_max: AtomicUsize::new(UNDER_WAY_BYTES),
             waiting: Mutex::default(),
         })
     }
@@ -270,6 +275,25 @@ impl Link {
         reply
     }
 
+    /// A plan begins that may hold so much memory.
+    pub fn set_memory(&self, memory_bytes: usize) {
+        let most = (memory_bytes / UNDER_WAY_SHARE).min(UNDER_WAY_BYTES);
+        self.under_way_max.store(most, Ordering::Relaxed);
+    }
+
+    fn under_way_max(&self) -> usize {
+        self.under_way_max.load(Ordering::Relaxed)
+    }
+
+    /// As [`Link::count`], of bytes whose number the receivers bound: where the budget is exhausted they go uncounted, since
+    /// sending them is what makes room.
+    pub(crate) fn count_bounded(self: &Arc<Self>, bytes: usize, context: &Arc<dyn Context>) -> UnderWay {
+        let mut memory = Reservation::new(context.clone());
+        drop(memory.grow(bytes));
+        self.under_way.fetch_add(memory.bytes(), Ordering::Relaxed);
+        UnderWay { link: self.clone(), memory }
+    }
+
     /// Counts bytes that will be under way.
     ///
     /// # Errors
@@ -283,7 +307,7 @@ impl Link {
 
     /// What to wait for before there is more under way; nothing while there is room.
     pub fn room(&self) -> Option<Token> {
-        let is_full = || self.under_way.load(Ordering::Relaxed) >= UNDER_WAY_BYTES;
+        let is_full = || self.under_way.load(Ordering::Relaxed) >= self.under_way_max();
         if !is_full() {
             return None;
         }
@@ -298,7 +322,7 @@ impl Link {
 
     /// Whether so much is under way that nothing should be held back.
     pub fn is_filling(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) >= UNDER_WAY_BYTES / 4
+        self.under_way.load(Ordering::Relaxed) >= self.under_way_max() / 4
     }
 
     /// Whether workers wait for room.

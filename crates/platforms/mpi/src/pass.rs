@@ -1,8 +1,8 @@
 //! The pass of the platform: the shared distribution, with our own sub-operators in the place of its exchanges.
 
 use tessera_ops::rows::packs;
-use tessera_plan::{Builder, Catalogue, Node, NodeId, Params, Plan, Rules, Value, pass};
-use tessera_types::{Result, Tuple};
+use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value, pass};
+use tessera_types::Result;
 
 use crate::{Way, together};
 
@@ -11,6 +11,15 @@ const PARTITIONS_OF_RANK_BITS: u32 = 3;
 /// Bits of the hash from here on name the partition: those above order the slots of hash tables.
 const SHIFT: i64 = 40;
 
+/// How tuples cross in a plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Crossing {
+    /// By keys this way, and else in collective steps, which hold all of it.
+    By(Way),
+    /// In rounds, whatever crosses: of a plan that has run out of memory otherwise.
+    AllInRounds,
+}
+
 /// The plan as `ranks` ranks run it.
 ///
 /// # Errors
@@ -18,13 +27,13 @@ const SHIFT: i64 = 40;
 pub(crate) fn for_ranks(
     plan: &Plan,
     catalogue: &Catalogue,
-    (ranks, way): (usize, Way),
+    (ranks, crossing): (usize, Crossing),
     rules: Rules,
 ) -> Result<Plan> {
     let bits = i64::from(ranks.next_power_of_two().ilog2() + PARTITIONS_OF_RANK_BITS);
     let mut plan =
-        pass::run_by_workers(plan, catalogue, (crate::NAME, ranks), rules, &mut |out, node, tuple| {
-            swap(out, node, tuple, (bits, way))
+        pass::run_by_workers(plan, catalogue, (crate::NAME, ranks), rules, &mut |out, node, edge| {
+            swap(out, node, edge, (bits, crossing))
         })?;
     for inner in plan.nodes.iter_mut().flat_map(|node| &mut node.nested) {
         *inner = together::step_together(inner, catalogue)?;
@@ -38,13 +47,38 @@ pub(crate) fn for_ranks(
     Ok(plan)
 }
 
-fn swap(out: &mut Builder, mut node: Node, tuple: &Tuple, (bits, way): (i64, Way)) -> Result<NodeId> {
+/// All tuples to the first rank or to every one, in rounds. What is wanted in the order of the source is put in order there, by a sort
+/// that leaves memory where it must.
+fn all_in_rounds(out: &mut Builder, node: &Node, edge: &Edge) -> Result<NodeId> {
+    let gather = node.params.flag("gather")?;
+    let mut params =
+        Params::new().with(if gather { "gather" } else { "broadcast" }, true).with("rounds", true);
+    let position = (edge.order == Order::Source).then(|| pass::unused_name(&edge.tuple, "position"));
+    if let Some(position) = &position {
+        params.set("position", Value::name(position.clone()));
+    }
+    let sent = out.add("mpi_send", &node.inputs, params);
+    let there = out.add("mpi_receive", &[sent], Params::new().with("rounds", true));
+    let all = out.add("rows_scan", &[there], Params::new().with("field", Value::name("data")));
+    Ok(match position {
+        None => all,
+        Some(position) => pass::in_order_of(out, all, &position, &edge.tuple),
+    })
+}
+
+fn swap(out: &mut Builder, mut node: Node, edge: &Edge, (bits, crossing): (i64, Crossing)) -> Result<NodeId> {
+    let way = match crossing {
+        Crossing::By(way) => way,
+        Crossing::AllInRounds => Way::Rounds,
+    };
     let keys = node.params.names_opt("keys")?;
     let mut params = Params::new();
     if node.params.flag("first")? {
         node.inputs = vec![out.add("mpi_first", &node.inputs, Params::new())];
     }
-    let there = if keys.is_empty() {
+    let there = if keys.is_empty() && matches!(crossing, Crossing::AllInRounds) {
+        return all_in_rounds(out, &node, edge);
+    } else if keys.is_empty() {
         if node.params.flag("gather")? {
             params.set("gather", true);
         }
@@ -67,13 +101,13 @@ fn swap(out: &mut Builder, mut node: Node, tuple: &Tuple, (bits, way): (i64, Way
         }
         let mut counting = params.clone().with("strings", true);
         if way == Way::Packed {
-            let packed = tuple.fields().iter().filter(|field| packs(&field.item));
+            let packed = edge.tuple.fields().iter().filter(|field| packs(&field.item));
             let names: Vec<_> = packed.map(|field| field.name.clone()).collect();
             counting.set("ranges", Value::names(&names));
         }
         let counted = out.add("local_histogram", &node.inputs, counting);
         let histogram = out.add("mpi_histogram", &[counted], Params::new());
-        let mut wanted = Params::new().with("columns", tuple.clone());
+        let mut wanted = Params::new().with("columns", edge.tuple.clone());
         if let Some(heavy) = node.params.get("heavy") {
             wanted.set("heavy", heavy.clone());
         }

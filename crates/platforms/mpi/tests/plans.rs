@@ -261,6 +261,48 @@ fn two_sided_plans_send_and_receive() {
     assert_eq!(text::print(&plan).matches("rounds = true").count(), 4);
 }
 
+#[test]
+fn what_is_gathered_in_rounds_is_put_in_order_where_that_matters() {
+    let positions = |nodes: &str| {
+        let plan = frugal(nodes);
+        let sends = text::print(&plan).matches("position = :position").count();
+        let sorts = plan.nodes[0].nested[0].nodes.iter().filter(|node| &*node.operator == "sort").count();
+        (sends, sorts)
+    };
+    assert_eq!(positions("return %0"), (1, 1));
+    assert_eq!(positions("%3 = limit(%0){limit = 5}\nreturn %3"), (1, 1));
+    // A sort has an order of its own, and a join has none.
+    assert_eq!(positions("%3 = sort(%0){keys = [{field = k}]}\nreturn %3"), (0, 1));
+    assert_eq!(positions(&format!("{JOIN}return %4")), (0, 0));
+    let named = frugal("%3 = map(%0){exprs = {position = k}}\nreturn %3");
+    assert!(text::print(&named).contains("position = :position_1"));
+}
+
+#[test]
+fn sends_of_all_tuples_go_in_rounds() {
+    for (params, error) in [
+        ("gather = true, rounds = true", None),
+        ("broadcast = true, rounds = true, position = :p", None),
+        ("gather = true", Some("rounds = true only")),
+        ("gather = true, broadcast = true, rounds = true", Some("not both")),
+        ("gather = true, rounds = true, keys = [k], bits = 2, shift = 40", Some("takes one of")),
+        ("gather = true, rounds = true, position = :k", Some("names a field")),
+        ("keys = [k], bits = 2, shift = 40, rounds = true, position = :p", Some("gather or broadcast only")),
+    ] {
+        let plan = format!(
+            "plan {{{TABLES} %3 = mpi_send(%0){{{params}}} %4 = mpi_receive(%3){{rounds = true}} %5 = rows_scan(%4){{field = data}} return %5}}"
+        );
+        let mut registry = tessera_ops::standard_registry();
+        Mpi::default().register(&mut registry);
+        let verified = text::parse(&plan).and_then(|plan| verify(&plan, registry.catalogue()).map(drop));
+        match (verified, error) {
+            (Ok(()), None) => {}
+            (Err(found), Some(error)) => assert!(found.message().contains(error), "{found}"),
+            (found, _) => panic!("{params}: {found:?}"),
+        }
+    }
+}
+
 /// What a platform makes of a plan by default, and where it has run out of memory.
 fn by_default(mpi: &Mpi, nodes: &str) -> (Plan, Option<Plan>) {
     let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
@@ -270,22 +312,41 @@ fn by_default(mpi: &Mpi, nodes: &str) -> (Plan, Option<Plan>) {
     (mpi.pass(&plan, registry.catalogue(), Rules::ALL).unwrap(), frugal)
 }
 
+/// The plan of ranks that lack memory, verified.
+fn frugal(nodes: &str) -> Plan {
+    let mut registry = tessera_ops::standard_registry();
+    let mpi = Mpi::new(Link::new(0, 4, false));
+    mpi.register(&mut registry);
+    let plan = by_default(&mpi, nodes).1.unwrap();
+    verify(&plan, registry.catalogue()).unwrap();
+    assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
+    plan
+}
+
 #[test]
-fn ranks_that_share_cores_or_lack_memory_send_in_rounds() {
+fn ranks_that_share_cores_send_in_rounds() {
     let join = format!("{JOIN}return %4");
-    let rounds = |ranks: usize| {
-        let mpi = Mpi::new(Link::new(0, ranks, false));
-        mpi.set(tessera_platform_mpi::EXCHANGE, "rounds").unwrap();
-        by_default(&mpi, &join)
-    };
-    let (plan, frugal) = by_default(&Mpi::new(Link::new(0, 4, false)), &join);
+    let in_rounds = Mpi::new(Link::new(0, 4, false));
+    in_rounds.set(tessera_platform_mpi::EXCHANGE, "rounds").unwrap();
+    let plan = by_default(&Mpi::new(Link::new(0, 4, false)), &join).0;
     assert!(steps(&plan).contains(&"mpi_window".to_string()));
-    assert_eq!(frugal, Some(rounds(4).0));
-    assert_eq!(by_default(&Mpi::new(Link::new(0, 4, true)), &join), rounds(4));
-    assert_eq!(rounds(4).1, None);
-    // Nothing crosses by keys.
-    let gathered = by_default(&Mpi::new(Link::new(0, 4, false)), "return %0");
-    assert_eq!(gathered.1, None);
+    assert_eq!(by_default(&Mpi::new(Link::new(0, 4, true)), &join), by_default(&in_rounds, &join));
+}
+
+#[test]
+fn where_memory_is_lacking_all_goes_in_rounds() {
+    let join = format!("{JOIN}return %4");
+    // There are no collective steps: the result is sent, too.
+    let plan = frugal(&join);
+    assert_eq!(steps(&plan), ["mpi_send", "mpi_receive"].repeat(3));
+    assert_eq!(text::print(&plan).matches("rounds = true").count(), 6);
+    for way in Way::ALL {
+        let mpi = Mpi::new(Link::new(0, 4, false));
+        mpi.set(tessera_platform_mpi::EXCHANGE, way.name()).unwrap();
+        assert_eq!(by_default(&mpi, &join).1.as_ref(), Some(&plan), "{way}");
+    }
+    // What is only gathered, too.
+    assert_eq!(steps(&frugal("return %0")), ["mpi_send", "mpi_receive"]);
 }
 
 #[test]

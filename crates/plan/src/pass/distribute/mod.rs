@@ -19,7 +19,7 @@ use self::join::Meeting;
 use self::place::{Class, Place, contains};
 use super::{expressions, is_volatile};
 use crate::catalogue::{Catalogue, Role};
-use crate::edge::{Edge, Locality, Parallelism, Traits};
+use crate::edge::{Edge, Locality, Order, Parallelism, Traits};
 use crate::expr::Expr;
 use crate::graph::{Builder, Node, NodeId, Plan};
 use crate::rule::{Rule, Rules};
@@ -73,7 +73,7 @@ pub fn distribute(plan: &Plan, catalogue: &Catalogue, workers: usize, rules: Rul
 }
 
 /// The plan of a platform whose workers share no memory: [`distribute`]d, merges where many threads of a worker meet one, what
-/// `swap` makes of each exchange of tuples of a type, and the executor around it.
+/// `swap` makes of each exchange with its output, and the executor around it. The output's order is none where it does not matter.
 ///
 /// # Errors
 /// The plan does not verify.
@@ -82,7 +82,7 @@ pub fn run_by_workers(
     catalogue: &Catalogue,
     (platform, workers): (&str, usize),
     rules: Rules,
-    swap: &mut dyn FnMut(&mut Builder, Node, &Tuple) -> Result<NodeId>,
+    swap: &mut dyn FnMut(&mut Builder, Node, &Edge) -> Result<NodeId>,
 ) -> Result<Plan> {
     let distributed = distribute(plan, catalogue, workers, rules)?;
     let start = Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
@@ -94,8 +94,20 @@ pub fn run_by_workers(
         merged
     };
     let verified = crate::verify_in(&merged, catalogue, start)?;
+    let consumers = merged.consumers();
+    // Whatever the order of its input, a sort's is its own.
+    let is_sorted = |id: NodeId| {
+        let readers = &consumers[id.index()];
+        !readers.is_empty() && readers.iter().all(|reader| &*merged.node(*reader).operator == "sort")
+    };
     let inner = super::map_nodes(&merged, &mut |out, id, node| match &*node.operator {
-        "exchange" => swap(out, node, &verified.edges[id.index()].tuple),
+        "exchange" => {
+            let mut edge = verified.edges[id.index()].clone();
+            if is_sorted(id) {
+                edge.order = Order::None;
+            }
+            swap(out, node, &edge)
+        }
         _ => Ok(out.push(node)),
     })?;
     let mut outer = Builder::new(Tuple::empty());
@@ -106,6 +118,22 @@ pub fn run_by_workers(
         root = outer.push(node);
     }
     Ok(outer.finish(root))
+}
+
+/// A name like this one that no field of a tuple has.
+pub fn unused_name(tuple: &Tuple, name: &str) -> Arc<str> {
+    let numbered = (1..).map(|number| format!("{name}_{number}"));
+    let mut names = std::iter::once(name.to_string()).chain(numbered);
+    let unused = names.find(|name| tuple.index_of(name).is_none());
+    unused.unwrap_or_default().into()
+}
+
+/// Tuples that come with their positions in the order of their source, put in order, and without these.
+pub fn in_order_of(out: &mut Builder, positioned: NodeId, position: &Arc<str>, tuple: &Tuple) -> NodeId {
+    let key = Value::Record(vec![("field".into(), Value::Expr(Expr::field(position.clone())))]);
+    let sorted = out.add("sort", &[positioned], Params::new().with("keys", vec![key]));
+    let names: Vec<_> = tuple.fields().iter().map(|field| field.name.clone()).collect();
+    out.add("projection", &[sorted], Params::new().with("fields", Value::names(&names)))
 }
 
 /// A node of the new plan, and where its tuples are.

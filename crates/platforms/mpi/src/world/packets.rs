@@ -14,6 +14,7 @@ use super::raw::Sending;
 use super::{TAG_PACKET, Worker};
 use crate::flow::Flow;
 use crate::link::{Arrived, StepId, UnderWay};
+use crate::send::BOUNDED;
 
 /// The most packets that are received before other things get their turn.
 const RECEIVED_AT_ONCE: usize = 16;
@@ -73,11 +74,25 @@ impl Inboxes {
 }
 
 impl Arrived {
+    /// Counts it; what is bounded goes uncounted where the budget is exhausted.
     fn count(&mut self, budget: &Arc<dyn Context>) -> Result<()> {
         let mut memory = Reservation::new(budget.clone());
-        memory.grow(self.words.len() * 8)?;
-        self.memory = Some(memory);
-        Ok(())
+        match memory.grow(self.words.len() * 8) {
+            Err(error) if !self.is_bounded() => Err(error),
+            _ => {
+                self.memory = Some(memory);
+                Ok(())
+            }
+        }
+    }
+
+    /// The step that it is for.
+    fn step(&self) -> Option<StepId> {
+        self.words.get(1).map(|step| (*step & !BOUNDED) as StepId)
+    }
+
+    fn is_bounded(&self) -> bool {
+        self.words.get(1).is_some_and(|step| step & BOUNDED != 0)
     }
 }
 
@@ -142,7 +157,7 @@ impl Worker {
         if let Err(error) = counted {
             return self.fail(&error);
         }
-        let Some(step) = arrived.words.get(1).map(|step| *step as StepId) else { return };
+        let Some(step) = arrived.step() else { return };
         if plan.failed {
             return;
         }
