@@ -138,7 +138,7 @@ def failing_directories(runs: Runs, checks: Checks) -> None:
             "a directory that is not there": (f"{folder}/none", None, "No such file"),
             "a file in the place of the directory": (str(runs.command[0]), None, "directory"),
             "a file system that takes no files": ("/proc", None, "/proc"),
-            "no space": (folder, 200_000, "no space is left"),
+            "a limit of files": (folder, 200_000, "so many bytes"),
         }
         for what, (directory, limit, expected) in cases.items():
             code, out, err = runs.run(sql, "--memory", MEMORY, "--temp-directory", directory, limit_file=limit)

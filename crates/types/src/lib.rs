@@ -20,6 +20,7 @@
 
 mod atom;
 mod error;
+mod io_cause;
 mod nearest;
 mod parse;
 mod redact;
@@ -28,6 +29,7 @@ mod tuple;
 
 pub use atom::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
 pub use error::{Code, Error, Result, Span};
+pub use io_cause::io_cause;
 pub use nearest::{edit_distance, nearest};
 pub use parse::{TypeParser, is_plain_name, quote_name};
 pub use redact::redact;

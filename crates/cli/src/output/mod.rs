@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use arrow::array::RecordBatch;
 use tessera_session::{Error, ResultStream};
+use tessera_types::io_cause;
 
 use self::lines::Lines;
 pub(crate) use self::table::TableLimits;
@@ -35,7 +36,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::Closed,
-            _ => Failure::Error(Error::io(format!("cannot write the result: {error}"))),
+            _ => Failure::Error(Error::io(format!("cannot write the result: {}", io_cause(&error)))),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tessera_ops::{RangeReader, Read, ReadBuffer};
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, io_cause};
 
 use crate::reader::FileReader;
 
@@ -63,9 +63,10 @@ pub fn decompress(
     let path = source.path().to_string();
     let no_room = |error: io::Error| {
         Error::io(format!(
-            "'{path}' cannot be decompressed into the temporary directory '{}': {error}; name another with \
+            "'{path}' cannot be decompressed into the temporary directory '{}': {}; name another with \
              --temp-directory DIR (or SET temp_directory)",
-            directory.display()
+            directory.display(),
+            io_cause(&error)
         ))
     };
     let mut file = tempfile::tempfile_in(directory).map_err(no_room)?;

@@ -44,18 +44,9 @@ pub use target::is_standard_output;
 
 use std::io;
 
-use tessera_types::Error;
+use tessera_types::{Error, io_cause};
 
 /// An input or output error as Tessera's: what was being done to which path, and why it failed.
 fn io_error(doing: &str, path: &str, error: io::Error) -> Error {
-    let cause = match error.kind() {
-        io::ErrorKind::NotFound => "no such file or directory".to_string(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_string(),
-        io::ErrorKind::IsADirectory => "it is a directory".to_string(),
-        io::ErrorKind::NotADirectory => "a part of the path is not a directory".to_string(),
-        io::ErrorKind::StorageFull => "no space left on the device".to_string(),
-        io::ErrorKind::ReadOnlyFilesystem => "its file system is read-only".to_string(),
-        _ => error.to_string(),
-    };
-    Error::io(format!("cannot {doing} '{path}': {cause}")).caused_by(error)
+    Error::io(format!("cannot {doing} '{path}': {}", io_cause(&error))).caused_by(error)
 }

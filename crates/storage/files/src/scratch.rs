@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tessera_ops::Scratch;
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, io_cause};
 
 /// A file without a name: nothing is left of it when it is closed, also by the end of the process, however that comes.
 #[derive(Debug)]
@@ -29,12 +29,7 @@ impl ScratchFile {
 }
 
 fn no_room(directory: &Path, error: &io::Error) -> Error {
-    let cause = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            "no space is left".to_string()
-        }
-        _ => error.to_string(),
-    };
+    let cause = io_cause(error);
     Error::io(format!(
         "the query needs more memory than allowed, and the rest cannot be kept in the temporary directory '{}': {cause}; \
          name another with --temp-directory DIR (or SET temp_directory), or allow more with --memory SIZE (or SET memory)",
@@ -53,9 +48,10 @@ impl Scratch for ScratchFile {
         let mut bytes = vec![0; len];
         self.file.read_exact_at(&mut bytes, start).map_err(|error| {
             Error::io(format!(
-                "what was written to the temporary directory '{}' cannot be read back: {error}; check its disk, or give \
+                "what was written to the temporary directory '{}' cannot be read back: {}; check its disk, or give \
                  another with --temp-directory DIR (or SET temp_directory)",
-                self.directory.display()
+                self.directory.display(),
+                io_cause(&error)
             ))
         })?;
         Ok(bytes)

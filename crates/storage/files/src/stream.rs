@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 use tessera_ops::{Interrupt, Output, RangeReader};
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, io_cause};
 
 use crate::atomic::AtomicFile;
 use crate::reader::FileReader;
@@ -253,9 +253,10 @@ impl InputStream {
         let cannot_read = |error| io_error("read", &path, error);
         let no_room = |error: io::Error| {
             Error::io(format!(
-                "'{path}' cannot be kept in the temporary directory '{}' while it is read: {error}; name another with \
+                "'{path}' cannot be kept in the temporary directory '{}' while it is read: {}; name another with \
                  --temp-directory DIR (or SET temp_directory)",
-                directory.display()
+                directory.display(),
+                io_cause(&error)
             ))
             .caused_by(error)
         };
@@ -406,7 +407,7 @@ mod tests {
         assert_eq!(io::read_to_string(&file).unwrap(), "before one two");
         write("/dev/null", b"x").unwrap();
         let full = write("/dev/full", b"x").unwrap_err();
-        assert!(full.message().contains("no space left"), "{full}");
+        assert!(full.message().contains("the disk is full"), "{full}");
         let closed = write("/dev/fd/999999", b"x").unwrap_err();
         assert!(closed.message().contains("/dev/fd/999999"), "{closed}");
         let reading = File::open("/dev/null").unwrap();

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tessera_ops::{Interrupt, lock};
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, io_cause};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::AbortHandle;
 
@@ -148,12 +148,12 @@ fn start() -> std::result::Result<Handle, String> {
         .enable_all()
         .max_blocking_threads(LOOKUP_THREADS_MAX)
         .build()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| io_cause(&error))?;
     let handle = runtime.handle().clone();
     std::thread::Builder::new()
         .name("objects".to_string())
         .spawn(move || runtime.block_on(std::future::pending::<()>()))
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| io_cause(&error))?;
     Ok(handle)
 }
 

@@ -11,7 +11,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 
 use tessera_encodings::Chunk;
 use tessera_plan::{Edge, Inputs, Node};
-use tessera_types::{Atom, Code, Error, Field, Result, Tuple};
+use tessera_types::{Atom, Code, Error, Field, Result, Tuple, io_cause};
 
 use crate::context::{Output, Reservation, Run, Token, lock};
 use crate::describe;
@@ -313,12 +313,7 @@ impl Watched {
                 {
                     return Err(ended.clone());
                 }
-                let cause = match error.kind() {
-                    std::io::ErrorKind::StorageFull => {
-                        "the disk is full; free some space or write elsewhere".to_string()
-                    }
-                    _ => error.to_string(),
-                };
+                let cause = io_cause(&error);
                 let kept = match is_stream {
                     true => "Its reader has only a part",
                     false => "Nothing was kept",
@@ -377,7 +372,7 @@ mod tests {
         // Hides the reason, as libraries do.
         let written = out.write_all(b"x").map_err(|_| Error::io("it did not work"));
         let error = out.explain("there/x.parquet", written).unwrap_err();
-        let expected = "cannot write 'there/x.parquet': the disk is full; free some space or write elsewhere. Nothing was kept";
+        let expected = "cannot write 'there/x.parquet': the disk is full; free some space or name another place. Nothing was kept";
         assert_eq!(error.message(), expected);
     }
 }
