@@ -15,6 +15,9 @@ use crate::relation::{
     Aggregate, Join, Kind, Name, Relation, inline, parameters, parameters_to_fields, substitute,
 };
 
+/// Aggregate functions whose result is the same in any order of their input.
+const ORDER_FREE: [&str; 7] = ["count", "sum", "min", "max", "avg", "bool_and", "bool_or"];
+
 /// A subquery without its conditions on outer fields.
 struct Pulled {
     relation: Relation,
@@ -78,7 +81,7 @@ impl Fields<'_> {
         let outer: HashSet<Name> = join.left.names().into_iter().collect();
         let exists = matches!(join.kind, Kind::Semi | Kind::Anti | Kind::Mark);
         let mut conditions = join.conditions.clone();
-        let attempt = self.pull(join.right.clone(), &outer, exists, &mut conditions);
+        let attempt = self.pull(unsorted(join.right.clone()), &outer, exists, &mut conditions);
         let reads_outer =
             |pulled: &Pulled| pulled.relation.parameters().iter().any(|name| outer.contains(name));
         let Some(pulled) = attempt.filter(|pulled| !reads_outer(pulled)) else {
@@ -210,7 +213,22 @@ impl Fields<'_> {
             Relation::Map { input, exprs } => self.pull_map(*input, exprs, outer, exists, own),
             Relation::Join(join) => self.pull_join(*join, outer),
             Relation::Aggregate(aggregate) => self.pull_aggregate(*aggregate, outer, exists),
-            Relation::Sort { input, limit: None, offset: 0, .. } => self.pull(*input, outer, exists, own),
+            Relation::Sort { input, limit: None, offset: 0, .. } if exists => {
+                self.pull(*input, outer, exists, own)
+            }
+            Relation::Sort { input, mut keys, limit: None, offset: 0 } => {
+                // What reads outer fields alone is the same for all tuples of one subquery.
+                keys.retain(|key| !reads(&key.expr) || !key.expr.fields().is_empty());
+                let Pulled { relation, conditions, lifted } = self.pull(*input, outer, exists, own)?;
+                if keys.iter().any(|key| reads(&key.expr)) || lifted.is_some() {
+                    return None;
+                }
+                let relation = match keys.is_empty() {
+                    true => relation,
+                    false => Relation::Sort { input: Box::new(relation), keys, limit: None, offset: 0 },
+                };
+                Some(Pulled { relation, conditions, lifted: None })
+            }
             Relation::Sort { input, limit: Some(1..), offset: 0, .. }
             | Relation::Limit { input, limit: Some(1..), offset: 0 }
                 if exists && own.is_empty() =>
@@ -277,14 +295,14 @@ impl Fields<'_> {
             return None;
         }
         let reads = |expr: &Expr| parameters(expr).iter().any(|name| outer.contains(name));
-        let left = self.pull(left, outer, false, &mut Vec::new())?;
+        let left = self.pull(unsorted(left), outer, false, &mut Vec::new())?;
         if left.lifted.is_some() {
             return None;
         }
         let mut pulled = left.conditions;
         let mut stay = Vec::new();
         let right = if kind == Kind::Inner {
-            let right = self.pull(right, outer, false, &mut Vec::new())?;
+            let right = self.pull(unsorted(right), outer, false, &mut Vec::new())?;
             if right.lifted.is_some() {
                 return None;
             }
@@ -321,6 +339,9 @@ impl Fields<'_> {
         if sets.is_some() || scalar && exists {
             return None;
         }
+        // The order of its input is that of the tuples of each group.
+        let free = calls.iter().all(|(_, call)| ORDER_FREE.contains(&&*call.function));
+        let input = if free { unsorted(input) } else { input };
         let Pulled { relation, conditions, lifted } = self.pull(input, outer, false, &mut Vec::new())?;
         let inside: HashSet<Name> = relation.names().into_iter().collect();
         let reads = |expr: &Expr| parameters(expr).iter().any(|name| outer.contains(name));
@@ -370,6 +391,15 @@ impl Fields<'_> {
         });
         let aggregate = Aggregate { input: relation, keys, sets, grouping, calls };
         Some(Pulled { relation: Relation::Aggregate(Box::new(aggregate)), conditions: outside, lifted })
+    }
+}
+
+/// The relation without an order that nothing above it reads.
+fn unsorted(relation: Relation) -> Relation {
+    match relation {
+        Relation::Sort { input, limit: None, offset: 0, .. } => unsorted(*input),
+        Relation::Map { input, exprs } => Relation::Map { input: Box::new(unsorted(*input)), exprs },
+        other => other,
     }
 }
 

@@ -84,6 +84,10 @@ impl Dialect for Tessera {
         POSTGRES.prec_value(precedence)
     }
 
+    fn supports_empty_projections(&self) -> bool {
+        true
+    }
+
     fn supports_unicode_string_literal(&self) -> bool {
         true
     }

@@ -35,6 +35,7 @@ mod push;
 mod raise;
 mod reduce;
 mod relation;
+mod row_star;
 mod sample;
 mod signature;
 mod statement;

@@ -80,7 +80,7 @@ fn end_of(sql: &str) -> Span {
 
 fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
     let tokens = crate::adjacent::joined(crate::numbers::tokens(sql)?);
-    let tokens = crate::from_first::with_select(tokens);
+    let tokens = crate::row_star::plain(crate::from_first::with_select(tokens));
     let mut parser =
         Parser::new(&Tessera).with_tokens_with_locations(tokens).with_recursion_limit(SQL_DEPTH_MAX);
     let mut statements = Vec::new();

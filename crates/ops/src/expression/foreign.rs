@@ -22,7 +22,7 @@ use super::one_nan::one_nan;
 use super::plain::{to_form, to_plain};
 use super::scalar::scalar_to_array;
 use super::settled::settled;
-use super::types::{Arg, Resolved};
+use super::types::{Arg, Resolved, wrong_arguments};
 
 /// Functions known to give a value for every argument of their types; others are taken to be able to fail.
 const TOTAL: &[&str] = &[
@@ -111,7 +111,7 @@ pub(crate) fn resolve(
         Arc::new(Field::new(format!("a{index}"), foreign_type(&arg.atom.arrow()), arg.nullable))
     };
     let given: Vec<FieldRef> = args.iter().enumerate().map(|(index, arg)| field(index, arg)).collect();
-    let fields = fields_with_udf(&given, udf.as_ref()).map_err(|error| from_datafusion(error, name))?;
+    let fields = fields_with_udf(&given, udf.as_ref()).map_err(|error| refused(error, name, args))?;
     let constants = args
         .iter()
         .zip(&fields)
@@ -120,7 +120,7 @@ pub(crate) fn resolve(
     let constants: Vec<Option<&ScalarValue>> = constants.iter().map(Option::as_ref).collect();
     let return_field = udf
         .return_field_from_args(ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &constants })
-        .map_err(|error| from_datafusion(error, name))?;
+        .map_err(|error| refused(error, name, args))?;
     let atom = Atom::from_arrow(return_field.data_type())
         .map_err(|error| error.context(format!("the result of function {name}")))?;
     Ok(Resolved {
@@ -189,6 +189,19 @@ pub(crate) fn foreign_type(plain: &DataType) -> DataType {
     }
 }
 
+/// Why a function does not take arguments. A list of its signatures is told by the binder in one line; other messages of
+/// the library name the library's types, or ask to report a fault of its own.
+fn refused(error: DataFusionError, name: &str, args: &[Arg<'_>]) -> Error {
+    match error {
+        DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => {
+            refused(*error, name, args)
+        }
+        DataFusionError::External(_) => from_datafusion(error, name),
+        DataFusionError::Plan(ref text) if text.starts_with("Function '") => from_datafusion(error, name),
+        _ => wrong_arguments(name, args, "cast them to types that it is there for"),
+    }
+}
+
 /// A DataFusion error as ours.
 pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
     let error = match error {
@@ -210,6 +223,7 @@ pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
     };
     let message = error.strip_backtrace();
     let message = message.split_once(": ").map_or(message.as_str(), |(_, message)| message);
+    let message = message.split(".\nThis issue was likely").next().unwrap_or(message);
     // An argument that the function refuses is reported as the function's own mistake by some.
     let code = match code {
         Code::Internal | Code::Data if message.to_ascii_lowercase().contains("overflow") => Code::Overflow,

@@ -1,6 +1,6 @@
 //! Casts, also to types with a length or a precision.
 
-use sqlparser::ast::{CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo};
+use sqlparser::ast::{Array, CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo};
 use tessera_plan::Expr;
 use tessera_types::{Atom, Result, TimeUnit};
 
@@ -21,8 +21,32 @@ impl Binder<'_> {
             CastKind::Cast | CastKind::DoubleColon => false,
             CastKind::TryCast | CastKind::SafeCast => true,
         };
-        let value = self.expr(inner, place)?;
+        let value = match (inner, safe) {
+            (Ast::Array(array), false) => self.array_as(array, &atom_of_type(data_type)?, place)?,
+            _ => self.expr(inner, place)?,
+        };
         self.cast_as(value, data_type, safe)
+    }
+
+    /// `ARRAY[…]` that is cast: each of its items is, so that they need no type in common before.
+    fn array_as(&mut self, array: &Array, to: &Atom, place: &mut Place<'_, '_>) -> Result<Typed> {
+        let is_list = |item: &Ast| matches!(item, Ast::Array(_));
+        let element = match to {
+            Atom::List(slot) => &slot.atom,
+            _ => return self.array(array, place),
+        };
+        if array.elem.is_empty() || array.elem.iter().any(is_list) != matches!(element, Atom::List(_)) {
+            return self.array(array, place);
+        }
+        let mut items = Vec::with_capacity(array.elem.len());
+        for item in &array.elem {
+            let value = match item {
+                Ast::Array(inner) => self.array_as(inner, element, place)?,
+                _ => self.expr(item, place)?,
+            };
+            items.push(self.cast_to(value, element, false)?);
+        }
+        self.list_of(items)
     }
 
     /// A value as a type that is written.

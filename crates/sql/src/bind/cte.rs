@@ -218,6 +218,7 @@ fn reads(part: &impl Visit, name: &str) -> bool {
 pub(super) fn check_alias(alias: &TableAlias) -> Result<()> {
     let TableAlias { explicit: _, name, columns, at } = alias;
     refuse(at.is_some(), "AT after an alias", name.span)?;
+    super::list::check_quotes(name)?;
     match columns.iter().find(|column| column.data_type.is_some()) {
         Some(column) => {
             let message = "an alias names columns and does not type them; write CAST in the query";

@@ -324,6 +324,11 @@ impl Binder<'_> {
         place: &mut Place<'_, '_>,
     ) -> Result<Typed> {
         let Some(comparison) = Comparison::of(op) else {
+            if let Ast::Array(array) = without_parentheses(list)
+                && !array.elem.is_empty()
+            {
+                return self.each_of(value, op, &array.elem, all, place);
+            }
             return Err(refuse_at(&format!("ANY or ALL with the operator {op}"), value));
         };
         let inner = without_parentheses(list);
@@ -349,6 +354,33 @@ impl Binder<'_> {
         }
         let function = format!("{}_{}", if all { "all" } else { "any" }, comparison.function());
         self.call(&function, vec![value.known(), list.known()])
+    }
+
+    /// `value ~ ANY (ARRAY[…])`: an operator that is no comparison, with each of the items.
+    fn each_of(
+        &mut self,
+        value: &Ast,
+        op: &BinaryOperator,
+        items: &[Ast],
+        all: bool,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
+        let written = value;
+        let value = self.expr(value, place)?;
+        let value = self.once(value, place)?;
+        let items = items.iter().map(|item| self.expr(item, place)).collect::<Result<Vec<_>>>()?;
+        let (items, _) = self.unified(items, "a list")?;
+        let mut tests = Vec::with_capacity(items.len());
+        for item in items {
+            let test = self.operate(op, value.clone(), item)?;
+            if test.atom != tessera_types::Atom::Boolean {
+                let message = format!("ANY and ALL take an operator that gives a boolean, not {op}");
+                let error = Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE);
+                return Err(placed(error, written.span()));
+            }
+            tests.push(test.expr);
+        }
+        Ok(Typed::boolean(if all { Expr::all(tests) } else { any(tests) }))
     }
 
     fn case(

@@ -192,6 +192,7 @@ pub(super) fn aliased(bound: Bound, alias: Option<&TableAlias>, name: Vec<Arc<st
         field: output.field,
         atom: output.atom,
         hidden: false,
+        extended: false,
     };
     Ok(Tables { relation, columns: columns.into_iter().map(column).collect() })
 }

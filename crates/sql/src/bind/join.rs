@@ -148,7 +148,14 @@ impl Binder<'_> {
                     field
                 }
             };
-            merged.push(Column { table: Rc::new([]), name: a.name.clone(), field, atom, hidden: false });
+            merged.push(Column {
+                table: Rc::new([]),
+                name: a.name.clone(),
+                field,
+                atom,
+                hidden: false,
+                extended: false,
+            });
             hidden.extend([a.field.clone(), b.field.clone()]);
         }
         let is_named = |column: &Column| {
@@ -216,6 +223,13 @@ fn assembled(left: Tables, right: Tables, side: Side, conditions: Vec<Expr>) -> 
         Side::RightSemi => (Kind::Semi, true),
         Side::RightAnti => (Kind::Anti, true),
     };
+    let (mut left, mut right) = (left, right);
+    if matches!(side, Side::Left | Side::Full) {
+        right.columns.iter_mut().for_each(|column| column.extended = true);
+    }
+    if matches!(side, Side::Right | Side::Full) {
+        left.columns.iter_mut().for_each(|column| column.extended = true);
+    }
     let columns = match side {
         Side::Semi | Side::Anti => left.columns,
         Side::RightSemi | Side::RightAnti => right.columns,

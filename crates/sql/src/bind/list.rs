@@ -7,7 +7,7 @@ use sqlparser::ast::{
     ObjectName, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
 use tessera_plan::Expr;
-use tessera_types::{Atom, Error, Result, SqlState};
+use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::scope::{Column, Scope, matches};
 use super::steps::Step;
@@ -65,30 +65,36 @@ impl Binder<'_> {
                         value: None,
                     }),
                 },
-                SelectItem::ExprWithAlias { expr, alias } => items.push(Item {
-                    name: normalized(alias).into(),
-                    has_alias: true,
-                    expr: Some(expr),
-                    value: None,
-                }),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    check_quotes(alias)?;
+                    items.push(Item {
+                        name: normalized(alias).into(),
+                        has_alias: true,
+                        expr: Some(expr),
+                        value: None,
+                    });
+                }
                 SelectItem::ExprWithAliases { expr, .. } => {
                     return Err(refuse_at("several aliases for one column", expr));
                 }
                 SelectItem::Wildcard(options) => {
                     let columns: Vec<Column> = scope.shown().cloned().collect();
                     if columns.is_empty() {
-                        let error =
-                            Error::new(tessera_types::Code::Syntax, "SELECT * without a table in FROM");
+                        let error = Error::new(Code::Syntax, "SELECT * without a table in FROM");
                         return Err(placed(error, options.wildcard_token.0.span));
                     }
                     self.wildcard(columns, options, &mut items)?;
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), _) => {
-                    return Err(refuse_at("(struct).*", expr));
+                    return Err(refuse_at("(value).* of other than a name", expr));
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
-                    let columns = self.of_row(name, scope)?;
-                    self.wildcard(columns, options, &mut items)?;
+                    let columns = self.of_row(name, scope);
+                    match (columns, self.slots_of_name(name, options, scope)?) {
+                        (Ok(columns), _) => self.wildcard(columns, options, &mut items)?,
+                        (Err(_), Some(slots)) => items.extend(slots),
+                        (Err(error), None) => return Err(error),
+                    }
                 }
             }
         }
@@ -207,6 +213,27 @@ impl Binder<'_> {
         }
     }
 
+    /// The slots that `(name).*` stands for, where the name is a struct's.
+    fn slots_of_name<'q>(
+        &mut self,
+        name: &ObjectName,
+        options: &WildcardAdditionalOptions,
+        scope: &Scope<'_>,
+    ) -> Result<Option<Vec<Item<'q>>>> {
+        let place = &mut Place { scope, steps: &mut Vec::new(), clause: "SELECT", unnests: None };
+        let Ok(value) = self.name(&idents(name)?, place) else { return Ok(None) };
+        let Atom::Struct(slots) = &value.atom else { return Ok(None) };
+        if *options != WildcardAdditionalOptions::default() {
+            return Err(refuse_at("what follows * of a struct", name));
+        }
+        let slot = |(slot, _): &(std::sync::Arc<str>, _)| {
+            let field = self.call("get_field", vec![value.clone(), Typed::text(slot)])?;
+            let name: Rc<str> = (**slot).into();
+            Ok(Item { name, has_alias: false, expr: None, value: Some(Value::Column(field)) })
+        };
+        slots.iter().map(slot).collect::<Result<_>>().map(Some)
+    }
+
     /// The values of the list.
     pub(super) fn list(
         &mut self,
@@ -231,6 +258,18 @@ impl Binder<'_> {
             list.push((item.name.clone(), value));
         }
         Ok(list)
+    }
+}
+
+/// A text in single quotes is no name: `'a' 'b'` is not `'a' AS "b"`.
+pub(super) fn check_quotes(alias: &Ident) -> Result<()> {
+    match alias.quote_style {
+        Some('\'') => {
+            let message =
+                format!("'{0}' in single quotes is a text; write a name in double quotes", alias.value);
+            Err(placed(Error::new(Code::Syntax, message), alias.span))
+        }
+        _ => Ok(()),
     }
 }
 

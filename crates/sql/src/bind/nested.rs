@@ -3,10 +3,12 @@
 use sqlparser::ast::{
     AccessExpr, Array, DictionaryField, Expr as Ast, Ident, MapEntry, StructField, Subscript, Value,
 };
+use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
+use super::scope::as_parameter;
 use super::typed::Typed;
-use super::{Binder, Place, normalized, placed, refuse_at};
+use super::{Binder, Place, normalized, placed, refuse_at, without_parentheses};
 
 impl Binder<'_> {
     /// `[1, 2]` or `ARRAY[1, 2]`.
@@ -83,7 +85,11 @@ impl Binder<'_> {
         let mut names: Vec<Ident> = match root {
             Ast::Identifier(name) => vec![name.clone()],
             Ast::CompoundIdentifier(parts) => parts.clone(),
-            _ => Vec::new(),
+            // `(t).a`, where t is a table.
+            root => match without_parentheses(root) {
+                Ast::Identifier(name) if place.scope.whole_row(name).is_some() => vec![name.clone()],
+                _ => Vec::new(),
+            },
         };
         let mut rest = chain;
         if !names.is_empty() {
@@ -108,12 +114,38 @@ impl Binder<'_> {
 
     /// What a name in parts stands for.
     pub(super) fn name(&mut self, parts: &[Ident], place: &mut Place<'_, '_>) -> Result<Typed> {
-        let found = place.scope.resolve(parts)?;
+        let found = match (place.scope.resolve(parts), parts) {
+            (Ok(found), _) => found,
+            (Err(error), [table]) => match self.whole_row(table, place)? {
+                Some(row) => return Ok(row),
+                None => return Err(error),
+            },
+            (Err(error), _) => return Err(error),
+        };
         let mut value = found.value;
         for slot in &parts[found.parts..] {
             value = self.slot(value, slot)?;
         }
         Ok(value)
+    }
+
+    /// A row of a table as a struct; none where no table is called so.
+    fn whole_row(&mut self, table: &Ident, place: &Place<'_, '_>) -> Result<Option<Typed>> {
+        let Some((columns, outer)) = place.scope.whole_row(table) else { return Ok(None) };
+        if columns.iter().any(|column| column.extended) {
+            let message = format!(
+                "a row of {} as one value, which an outer join may supply NULL for, is not supported; name its columns",
+                table.value
+            );
+            return Err(placed(Error::unsupported(message), table.span));
+        }
+        let mut args = Vec::with_capacity(2 * columns.len());
+        for column in columns {
+            args.push(Typed::text(&column.name));
+            args.push(Typed::new(Expr::Field(column.field), column.atom));
+        }
+        let row = self.call("named_struct", args)?;
+        Ok(Some(if outer { as_parameter(row) } else { row }))
     }
 
     /// A slot of a struct, or what a map has for a key.

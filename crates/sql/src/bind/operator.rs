@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned, UnaryOperator};
 use tessera_plan::Expr;
-use tessera_types::{Atom, Error, Result, SqlState};
+use tessera_types::{Atom, Error, Result, Slot, SqlState};
 
 use super::compare::Comparison;
 use super::typed::Typed;
@@ -150,6 +150,18 @@ impl Binder<'_> {
                 let right = cast(right, Interval)?;
                 return self.operands(name, left, right);
             }
+            // A time of day stands for an interval where there is no operator of its own.
+            (Time(_), other) if matches!(name, "mul" | "div") && other.is_numeric() => {
+                (cast(left, Interval)?, right)
+            }
+            (other, Time(_)) if name == "mul" && other.is_numeric() => {
+                let right = cast(right, Interval)?;
+                (left, right)
+            }
+            (Interval, Time(_)) if name == "sub" => {
+                let right = cast(right, Interval)?;
+                (left, right)
+            }
             (Null, Null) => (cast(left, Atom::Int32)?, cast(right, Atom::Int32)?),
             (Null, Date) if name == "sub" => (cast(left, Date)?, right),
             (Null, Date | Timestamp(..) | Time(_)) => (cast(left, Interval)?, right),
@@ -201,6 +213,13 @@ impl Binder<'_> {
                 let (left, right, _) = self.unified_pair(left, right, "||")?;
                 (left, right)
             }
+            (Atom::List(slot), other) if other.is_numeric() && slot.atom.is_numeric() => {
+                self.list_and_item(left, right)?
+            }
+            (other, Atom::List(slot)) if other.is_numeric() && slot.atom.is_numeric() => {
+                let (right, left) = self.list_and_item(right, left)?;
+                (left, right)
+            }
             _ => (left.known(), right.known()),
         };
         let depth = |atom: &Atom| {
@@ -219,9 +238,26 @@ impl Binder<'_> {
         self.call(function, vec![left, right])
     }
 
+    /// A list of numbers and one more number, in the type that they have in common.
+    fn list_and_item(&self, list: Typed, item: Typed) -> Result<(Typed, Typed)> {
+        let Atom::List(slot) = &list.atom else { return Ok((list, item)) };
+        let one = Typed::new(Expr::null(slot.atom.clone()), slot.atom.clone());
+        let atom = self.common(&[&one, &item], "||")?;
+        let of = Atom::List(Box::new(Slot { atom: atom.clone(), nullable: slot.nullable }));
+        Ok((self.cast_to(list, &of, false)?, self.cast_to(item, &atom, false)?))
+    }
+
     fn of_lists(&self, function: &str, operator: &str, left: Typed, right: Typed) -> Result<Typed> {
         let (left, right) = self.pair_typed(operator, left, right)?;
-        let (left, right, _) = self.unified_pair(left, right, "an operator of lists")?;
+        let (left, right, atom) = self.unified_pair(left, right, "an operator of lists")?;
+        let left = match &atom {
+            // A NULL within a list equals no item, not even another NULL.
+            Atom::List(slot) => {
+                let null = Typed::new(Expr::null(slot.atom.clone()), slot.atom.clone());
+                self.call("array_remove", vec![left, null])?
+            }
+            _ => left,
+        };
         self.call(function, vec![left, right])
     }
 

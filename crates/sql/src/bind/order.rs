@@ -113,6 +113,7 @@ fn as_column(output: &Output) -> Column {
         field: output.field.clone(),
         atom: output.atom.clone(),
         hidden: false,
+        extended: false,
     }
 }
 

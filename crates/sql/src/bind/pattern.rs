@@ -41,6 +41,7 @@ impl Binder<'_> {
         let escape = match written.escape.map(|escape| &escape.value) {
             None => None,
             Some(Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)) => Some(text.as_str()),
+            Some(Value::Null) => return Ok(Typed::boolean(Expr::null(Atom::Boolean))),
             Some(other) => return Err(Error::unsupported(format!("ESCAPE {other} is not supported"))),
         };
         let mut args = vec![value, pattern];

@@ -90,10 +90,11 @@ impl Binder<'_> {
             return Err(refuse_at(&format!("{clause} that is no constant"), expr));
         }
         let is_text = value.unknown;
-        let value = match value.atom.is_integer() || value.is_null() {
-            true => value,
-            // As in PostgreSQL, where it is a bigint.
-            false => self.implicitly(value, &tessera_types::Atom::Int64, clause)?,
+        // As in PostgreSQL, where it is assigned to a bigint.
+        let value = match &value.atom {
+            atom if atom.is_integer() || value.is_null() => value,
+            atom if atom.is_numeric() => self.cast_to(value, &tessera_types::Atom::Int64, false)?,
+            _ => self.implicitly(value, &tessera_types::Atom::Int64, clause)?,
         };
         match self.evaluated(value)?.expr {
             tessera_plan::Expr::Constant(Scalar::Null, _) => Ok(None),

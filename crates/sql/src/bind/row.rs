@@ -6,6 +6,7 @@ use tessera_types::{Error, Result, SqlState};
 
 use super::compare::Comparison;
 use super::operator::is_row;
+use super::scope::as_parameter;
 use super::typed::Typed;
 use super::{Binder, Place, refuse_at, without_parentheses};
 
@@ -100,7 +101,22 @@ impl Binder<'_> {
         is_null: bool,
         place: &mut Place<'_, '_>,
     ) -> Result<Option<Typed>> {
-        let Some(values) = self.row(without_parentheses(expr), place)? else { return Ok(None) };
+        let expr = without_parentheses(expr);
+        let values = match (self.row(expr, place)?, expr) {
+            (Some(values), _) => values,
+            (None, Ast::Identifier(table)) => match place.scope.whole_row(table) {
+                // Whether the row is there or not, its values say it.
+                Some((columns, outer)) => {
+                    let value = |column: super::scope::Column| {
+                        let value = Typed::new(Expr::Field(column.field), column.atom);
+                        if outer { as_parameter(value) } else { value }
+                    };
+                    columns.into_iter().map(value).collect()
+                }
+                None => return Ok(None),
+            },
+            (None, _) => return Ok(None),
+        };
         let test = |value: Typed| {
             let test = Expr::IsNull(Box::new(value.expr));
             if is_null { test } else { Expr::Not(Box::new(test)) }

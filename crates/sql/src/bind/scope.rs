@@ -24,6 +24,8 @@ pub(crate) struct Column {
     pub(crate) atom: Atom,
     /// Only read with its table's name in front: USING has merged it with another one.
     pub(crate) hidden: bool,
+    /// Of a table that an outer join may supply NULLs for.
+    pub(crate) extended: bool,
 }
 
 /// A column of a query's result.
@@ -133,6 +135,17 @@ impl<'a> Scope<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// The columns of the table that a plain name stands for, where it is no column's, and whether they are of a query
+    /// around this one.
+    pub(crate) fn whole_row(&self, name: &Ident) -> Option<(Vec<Column>, bool)> {
+        let parts = std::slice::from_ref(name);
+        let scopes = || std::iter::successors(Some(self), |scope| scope.outer);
+        if scopes().any(|scope| !matches!(scope.local(parts), Ok(None))) {
+            return None;
+        }
+        scopes().enumerate().find_map(|(depth, scope)| Some((scope.of_table(parts)?, depth > 0)))
     }
 
     fn called(&self, table: &[Ident], name: &Ident, exact: bool) -> Vec<&Column> {

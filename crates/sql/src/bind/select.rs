@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use sqlparser::ast::{Distinct, Expr as Ast, GroupByExpr, OrderBy, Select, SelectFlavor};
 use tessera_plan::Expr;
-use tessera_types::{Error, Result, SqlState};
+use tessera_types::{Code, Error, Result, SqlState};
 
 use super::cte::Env;
 use super::from::Tables;
@@ -363,11 +363,11 @@ fn check(select: &Select) -> Result<()> {
     let Select {
         select_token: _,
         optimizer_hints: _,
-        distinct: _,
+        distinct,
         select_modifiers,
         top,
         top_before_distinct: _,
-        projection: _,
+        projection,
         exclude,
         into,
         from: _,
@@ -386,6 +386,10 @@ fn check(select: &Select) -> Result<()> {
         value_table_mode,
         flavor,
     } = select;
+    if projection.is_empty() && matches!(distinct, Some(Distinct::Distinct | Distinct::On(_))) {
+        let error = Error::new(Code::Syntax, "SELECT DISTINCT needs columns; name some, or write *");
+        return Err(placed(error, place));
+    }
     refuse(matches!(flavor, SelectFlavor::FromFirstNoSelect), "FROM without SELECT here", place)?;
     refuse(select_modifiers.is_some(), "a SELECT modifier of MySQL", place)?;
     refuse(top.is_some(), "TOP", place)?;
