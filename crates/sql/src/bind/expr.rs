@@ -8,7 +8,7 @@ use tessera_types::{Error, Result, SqlState};
 
 use super::compare::Comparison;
 use super::pattern::Pattern;
-use super::row::any;
+use super::row::{any, table_of};
 use super::steps::Step;
 use super::typed::Typed;
 use super::{Binder, Place, placed, refuse_at, with_stack, without_parentheses};
@@ -145,7 +145,14 @@ impl Binder<'_> {
             Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => {
                 Err(refuse_at("a grouping set outside of GROUP BY", expr))
             }
-            Ast::Wildcard(_) | Ast::QualifiedWildcard(..) => Err(refuse_at("* in an expression", expr)),
+            Ast::QualifiedWildcard(name, _) => {
+                let row = table_of(name).map(|table| (table, place.scope.row_of(table)));
+                match row {
+                    Some((table, Some(row))) => self.row_as_struct(table, row),
+                    _ => Err(refuse_at("* in an expression", expr)),
+                }
+            }
+            Ast::Wildcard(_) => Err(refuse_at("* in an expression", expr)),
             Ast::JsonAccess { .. } => Err(refuse_at("access to JSON by :", expr)),
             Ast::IsNormalized { .. } => Err(refuse_at("IS NORMALIZED", expr)),
             Ast::InUnnest { .. } => Err(refuse_at("IN UNNEST (write = ANY (list))", expr)),

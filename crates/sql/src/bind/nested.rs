@@ -6,7 +6,7 @@ use sqlparser::ast::{
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use super::scope::as_parameter;
+use super::scope::{Column, as_parameter};
 use super::typed::Typed;
 use super::{Binder, Place, normalized, placed, refuse_at, without_parentheses};
 
@@ -116,8 +116,8 @@ impl Binder<'_> {
     pub(super) fn name(&mut self, parts: &[Ident], place: &mut Place<'_, '_>) -> Result<Typed> {
         let found = match (place.scope.resolve(parts), parts) {
             (Ok(found), _) => found,
-            (Err(error), [table]) => match self.whole_row(table, place)? {
-                Some(row) => return Ok(row),
+            (Err(error), [table]) => match place.scope.whole_row(table) {
+                Some(row) => return self.row_as_struct(table, row),
                 None => return Err(error),
             },
             (Err(error), _) => return Err(error),
@@ -129,9 +129,12 @@ impl Binder<'_> {
         Ok(value)
     }
 
-    /// A row of a table as a struct; none where no table is called so.
-    fn whole_row(&mut self, table: &Ident, place: &Place<'_, '_>) -> Result<Option<Typed>> {
-        let Some((columns, outer)) = place.scope.whole_row(table) else { return Ok(None) };
+    /// A row of a table as a struct; with `outer`, of a query around this one.
+    pub(super) fn row_as_struct(
+        &mut self,
+        table: &Ident,
+        (columns, outer): (Vec<Column>, bool),
+    ) -> Result<Typed> {
         if columns.iter().any(|column| column.extended) {
             let message = format!(
                 "a row of {} as one value, which an outer join may supply NULL for, is not supported; name its columns",
@@ -145,7 +148,7 @@ impl Binder<'_> {
             args.push(Typed::new(Expr::Field(column.field), column.atom));
         }
         let row = self.call("named_struct", args)?;
-        Ok(Some(if outer { as_parameter(row) } else { row }))
+        Ok(if outer { as_parameter(row) } else { row })
     }
 
     /// A slot of a struct, or what a map has for a key.

@@ -1,12 +1,14 @@
 //! Rows that are written out, compared with one another and with those of subqueries.
 
-use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments};
+use sqlparser::ast::{
+    BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+};
 use tessera_plan::Expr;
 use tessera_types::{Error, Result, SqlState};
 
 use super::compare::Comparison;
 use super::operator::is_row;
-use super::scope::as_parameter;
+use super::scope::{Column, as_parameter};
 use super::typed::Typed;
 use super::{Binder, Place, refuse_at, without_parentheses};
 
@@ -104,10 +106,10 @@ impl Binder<'_> {
         let expr = without_parentheses(expr);
         let values = match (self.row(expr, place)?, expr) {
             (Some(values), _) => values,
-            (None, Ast::Identifier(table)) => match place.scope.whole_row(table) {
+            (None, other) => match row_of(other, place) {
                 // Whether the row is there or not, its values say it.
                 Some((columns, outer)) => {
-                    let value = |column: super::scope::Column| {
+                    let value = |column: Column| {
                         let value = Typed::new(Expr::Field(column.field), column.atom);
                         if outer { as_parameter(value) } else { value }
                     };
@@ -115,13 +117,29 @@ impl Binder<'_> {
                 }
                 None => return Ok(None),
             },
-            (None, _) => return Ok(None),
         };
         let test = |value: Typed| {
             let test = Expr::IsNull(Box::new(value.expr));
             if is_null { test } else { Expr::Not(Box::new(test)) }
         };
         Ok(Some(Typed::boolean(Expr::all(values.into_iter().map(test).collect()))))
+    }
+}
+
+/// The columns of the table whose row `t` or `t.*` is, and whether it is of a query around this one.
+fn row_of(expr: &Ast, place: &Place<'_, '_>) -> Option<(Vec<Column>, bool)> {
+    match expr {
+        Ast::Identifier(table) => place.scope.whole_row(table),
+        Ast::QualifiedWildcard(name, _) => place.scope.row_of(table_of(name)?),
+        _ => None,
+    }
+}
+
+/// The table that a name of one part is.
+pub(super) fn table_of(name: &ObjectName) -> Option<&Ident> {
+    match name.0.as_slice() {
+        [only] => only.as_ident(),
+        _ => None,
     }
 }
 

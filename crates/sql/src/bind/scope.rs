@@ -141,11 +141,19 @@ impl<'a> Scope<'a> {
     /// around this one.
     pub(crate) fn whole_row(&self, name: &Ident) -> Option<(Vec<Column>, bool)> {
         let parts = std::slice::from_ref(name);
-        let scopes = || std::iter::successors(Some(self), |scope| scope.outer);
-        if scopes().any(|scope| !matches!(scope.local(parts), Ok(None))) {
-            return None;
-        }
-        scopes().enumerate().find_map(|(depth, scope)| Some((scope.of_table(parts)?, depth > 0)))
+        let is_column = self.around().any(|scope| !matches!(scope.local(parts), Ok(None)));
+        if is_column { None } else { self.row_of(name) }
+    }
+
+    /// The same for `name.*`, which is no column's.
+    pub(crate) fn row_of(&self, name: &Ident) -> Option<(Vec<Column>, bool)> {
+        let parts = std::slice::from_ref(name);
+        self.around().enumerate().find_map(|(depth, scope)| Some((scope.of_table(parts)?, depth > 0)))
+    }
+
+    /// This query and those around it.
+    fn around(&self) -> impl Iterator<Item = &Scope<'_>> {
+        std::iter::successors(Some(self), |scope| scope.outer)
     }
 
     fn called(&self, table: &[Ident], name: &Ident, exact: bool) -> Vec<&Column> {
