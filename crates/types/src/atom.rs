@@ -152,6 +152,11 @@ impl Atom {
             | DataType::FixedSizeBinary(_) => Atom::Bytes,
             DataType::Date32 | DataType::Date64 => Atom::Date,
             DataType::Time32(unit) | DataType::Time64(unit) => Atom::Time(*unit),
+            DataType::Timestamp(_, Some(zone)) if !is_zone(zone) => {
+                return Err(Error::unsupported(format!(
+                    "moments in the time zone '{zone}', which is unknown; write them with one of the IANA database, or as UTC"
+                )));
+            }
             DataType::Timestamp(unit, zone) => Atom::Timestamp(*unit, zone.clone()),
             DataType::Duration(unit) => Atom::Duration(*unit),
             DataType::Interval(_) => Atom::Interval,
@@ -303,5 +308,27 @@ impl fmt::Display for Atom {
             Atom::Map(key, value) => return write!(f, "map<{}, {value}>", key.atom),
         };
         f.write_str(name)
+    }
+}
+/// Whether times can be shown in a zone: a name of the IANA database, or an offset.
+pub(crate) fn is_zone(zone: &str) -> bool {
+    zone.parse::<arrow_array::timezone::Tz>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_that_cannot_be_shown_is_an_error() {
+        for (zone, is_known) in
+            [("UTC", true), ("Europe/Berlin", true), ("+02:00", true), ("Europe/Berin", false), ("", false)]
+        {
+            let moments = DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
+            let lists = DataType::new_list(moments.clone(), true);
+            for data_type in [moments, lists] {
+                assert_eq!(Atom::from_arrow(&data_type).is_ok(), is_known, "{data_type}");
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::TYPE_DEPTH_MAX;
-use crate::atom::{Atom, DECIMAL_PRECISION_MAX, Slot, TimeUnit};
+use crate::atom::{Atom, DECIMAL_PRECISION_MAX, Slot, TimeUnit, is_zone};
 use crate::error::{Code, Error, Result};
 use crate::tuple::{Collection, Field, Item, Tuple};
 
@@ -207,7 +207,13 @@ impl<'a> TypeParser<'a> {
             "timestamp" => {
                 self.expect("(")?;
                 let unit = self.unit()?;
-                let zone = if self.accept(",") { Some(Arc::from(self.name()?)) } else { None };
+                let zone: Option<Arc<str>> =
+                    if self.accept(",") { Some(Arc::from(self.name()?)) } else { None };
+                if zone.as_deref().is_some_and(|zone| !is_zone(zone)) {
+                    return Err(
+                        self.error("expected a time zone such as UTC, \"Europe/Berlin\" or \"+02:00\"")
+                    );
+                }
                 self.expect(")")?;
                 Atom::Timestamp(unit, zone)
             }
@@ -290,6 +296,8 @@ mod tests {
     fn wrong_types_are_errors() {
         for text in [
             "",
+            "<a: timestamp(us, \"Europe/Zurjch\")>",
+            "<a: timestamp(us, \"\")>",
             "<a>",
             "<a: int65>",
             "<a: decimal(39,2)>",
