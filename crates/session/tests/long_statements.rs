@@ -141,6 +141,18 @@ fn long_statements_are_planned() {
         (0..64).map(|number| format!("(values (1), (2)) t{number}(a)")).collect::<Vec<_>>().join(", ");
     let equal = (1..64).map(|n| format!("t{n}.a = t{}.a", n / 2)).collect::<Vec<_>>().join(" and ");
     assert_eq!(rows(&mut session, &format!("select count(*) from {tables} where {equal}")), ["2"]);
+    let chain =
+        (1..1_000).map(|n| format!(", a{n} as (select x + 1 as x from a{})", n - 1)).collect::<String>();
+    let sql = format!("with a0 as (select 1 as x){chain} select x from a999");
+    assert_eq!(rows(&mut session, &sql), ["1000"]);
+    let closed = (0..500).map(|n| format!(") q{n}")).collect::<String>();
+    let nested = format!("select * from {}(select 7 as a) q{closed}", "(select a from ".repeat(500));
+    assert_eq!(rows(&mut session, &nested), ["7"]);
+    // Deeper than a stack would hold is an error, and nothing else.
+    for part in ["(select a from ", "(", "(select "] {
+        let sql = format!("select * from {}", part.repeat(50_000));
+        assert_eq!(session.execute(&sql).unwrap_err().code(), Code::Limit, "{part}");
+    }
 }
 
 #[test]
@@ -160,8 +172,19 @@ fn statements_end_soon_after_they_are_told_to() {
     let statements = [
         sum,
         format!("select count(*) from t where {ands}"),
+        format!("select count(*) from t where {}", terms(3_000, " or ", &|n| format!("(a = {n} and b = {})", n + 1))),
         unions,
         joins,
+        format!("select {} from (select {}) w", terms(1_000, ", ", &|n| format!("c{n} + 1")), terms(1_000, ", ", &|n| format!("{n} as c{n}"))),
+        format!("select count(*) from (values {}) v(a, b)", terms(200_000, ", ", &|n| format!("({n}, 'v{n}')"))),
+        "select x from generate_series(1, 100000000000) g(x) limit 0".to_string(),
+        "select count(*) from generate_series(1, 100000000) g(x) where regexp_replace(x::text, '(1|2)+3*', 'y', 'g') = 'z'".to_string(),
+        "select count(*) from generate_series(1, 100000000) g(x) where repeat(x::text, 9) like '%1%2%zz%'".to_string(),
+        "select x from generate_series(1, 30000000) g(x) order by x % 1000, x desc".to_string(),
+        "select count(*) from (select unnest(generate_series(1, 3000000)) from generate_series(1, 1000))".to_string(),
+        "select sum(x.b) from generate_series(1, 3000) o(k), lateral (select b from generate_series(1, 3000000) u(b) where u.b % 3000 = o.k \
+         order by b desc limit 3) x"
+            .to_string(),
         format!("select count(*) from t where a in ({list})"),
         "select count(*) from generate_series(1, 100000000000) g(x) where x % 3 = 0".to_string(),
         "select x from generate_series(1, 100000000000) g(x) order by x desc limit 2".to_string(),

@@ -25,6 +25,7 @@ mod file_functions;
 mod from_first;
 mod lateral_limit;
 mod lateral_unnest;
+mod long_lists;
 mod lower;
 mod numbers;
 mod order;

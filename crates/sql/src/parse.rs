@@ -16,7 +16,7 @@ use crate::statement::ExplainFormat;
 pub const STANDARD_OUTPUT: &str = "/dev/stdout";
 
 /// The deepest nesting of parentheses, subqueries and the like that the parser follows.
-pub const SQL_DEPTH_MAX: usize = 400;
+pub const SQL_DEPTH_MAX: usize = 2_000;
 
 /// A statement that has been parsed but not yet planned.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ fn end_of(sql: &str) -> Span {
 }
 
 fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
-    let tokens = crate::adjacent::joined(crate::numbers::tokens(sql)?);
+    let tokens = crate::adjacent::joined(crate::long_lists::tokens(sql)?);
     let tokens = crate::row_star::plain(crate::from_first::with_select(tokens));
     let mut parser =
         Parser::new(&Tessera).with_tokens_with_locations(tokens).with_recursion_limit(SQL_DEPTH_MAX);

@@ -114,12 +114,17 @@ impl Binder<'_> {
             let bound = bound.clone();
             return Ok(self.read_again(bound));
         }
+        let before = self.volatile_calls.get();
         let bound = match definition.recursive {
             true => self.recursive(&definition, outer)?,
             false => self.query(&definition.query, outer, &definition.env)?,
         };
         let columns = renamed(bound.columns, &definition.alias)?;
         let bound = Bound { columns, ..bound };
+        // Looking at the whole relation each time would take long for a chain of many.
+        if self.volatile_calls.get() == before {
+            return Ok(bound);
+        }
         let types = self.fields.types();
         if !types.is_volatile(&bound.relation) || !bound.relation.parameters().is_empty() {
             return Ok(bound);

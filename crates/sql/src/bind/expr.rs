@@ -1,8 +1,11 @@
 //! Expressions.
 
+use std::borrow::Cow;
+
 use sqlparser::ast::{
     BinaryOperator, CaseWhen, CeilFloorKind, DateTimeField, Expr as Ast, Spanned, TrimWhereField, TypedString,
 };
+use sqlparser::tokenizer::Span;
 use tessera_plan::Expr;
 use tessera_types::{Error, Result, SqlState};
 
@@ -12,6 +15,7 @@ use super::row::{any, table_of};
 use super::steps::Step;
 use super::typed::Typed;
 use super::{Binder, Place, placed, refuse_at, with_stack, without_parentheses};
+use crate::long_lists::{self, Literals};
 use crate::postgres::Kind;
 
 impl Binder<'_> {
@@ -240,13 +244,15 @@ impl Binder<'_> {
         negated: bool,
         place: &mut Place<'_, '_>,
     ) -> Result<Typed> {
-        let mut tests = Vec::with_capacity(list.len());
+        let written = list.first().and_then(long_lists::of_literal);
+        let is_long = list.len() > 1 || written.is_some();
+        let mut tests = Vec::new();
         if let Some(row) = self.row(value, place)? {
             let mut values = Vec::with_capacity(row.len());
             for value in row {
-                values.push(if list.len() > 1 { self.once(value, place)? } else { value });
+                values.push(if is_long { self.once(value, place)? } else { value });
             }
-            for item in list {
+            for item in &*parsed(list, written) {
                 let Some(item) = self.row(item, place)? else {
                     return Err(refuse_at("IN of a row and values that are no rows", item));
                 };
@@ -254,14 +260,15 @@ impl Binder<'_> {
             }
         } else {
             let mut value = self.expr(value, place)?;
-            if list.len() > 1 {
+            if is_long {
                 value = self.once(value, place)?;
             }
             if let Some(found) = self.in_literals(&value, list) {
                 return Ok(found.negated_if(negated));
             }
+            let list = parsed(list, written);
             let mut items = Vec::with_capacity(list.len());
-            for item in list {
+            for item in &*list {
                 items.push(self.expr(item, place)?);
             }
             if value.unknown {
@@ -457,4 +464,12 @@ pub(super) fn symmetric(expr: &Ast) -> Option<(&Ast, &Ast, &Ast, bool)> {
     let joined = if *negated { BinaryOperator::And } else { BinaryOperator::Or };
     let swapped = *op == joined && negated == same && value == other && low == h && high == l;
     swapped.then_some((value, low, high, *negated))
+}
+
+/// The items of a list, also where it is one text.
+fn parsed<'l>(list: &'l [Ast], written: Option<(&str, Span)>) -> Cow<'l, [Ast]> {
+    match written {
+        Some((text, span)) => Literals::new(text).map(|(literal, _)| literal.parsed(span)).collect(),
+        None => Cow::Borrowed(list),
+    }
 }

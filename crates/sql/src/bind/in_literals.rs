@@ -1,5 +1,7 @@
 //! `value IN (…)` with a long list of literals: one constant array instead of an equality for each.
 
+use std::borrow::Cow;
+
 use sqlparser::ast::{Expr as Ast, UnaryOperator};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::Atom;
@@ -7,6 +9,7 @@ use tessera_types::Atom;
 use super::Binder;
 use super::table_function::list_of;
 use super::typed::Typed;
+use crate::long_lists::{self, Literals};
 
 /// Shorter lists become equalities, which can be compiled, ordered by cost and joined with others.
 const LITERALS_MIN: usize = 256;
@@ -18,17 +21,31 @@ impl Binder<'_> {
     /// The test whether a value is one of so many literals; none where the list is short, or one of its items is not a plain literal
     /// that compares in the value's own type. Those lists, and all errors, are for the equalities.
     pub(super) fn in_literals(&self, value: &Typed, list: &[Ast]) -> Option<Typed> {
+        match long_lists::of_literal(list.first()?) {
+            Some((text, span)) => {
+                let items = Literals::new(text).map(|(literal, _)| Cow::Owned(literal.parsed(span)));
+                self.in_items(value, (LITERALS_MIN, items))
+            }
+            None => self.in_items(value, (list.len(), list.iter().map(Cow::Borrowed))),
+        }
+    }
+
+    fn in_items<'t>(
+        &self,
+        value: &Typed,
+        (count, list): (usize, impl Iterator<Item = Cow<'t, Ast>>),
+    ) -> Option<Typed> {
         let plain = value.atom.is_integer()
             || matches!(value.atom, Atom::Decimal(..) | Atom::String | Atom::Date | Atom::Timestamp(..));
-        if list.len() < LITERALS_MIN || value.unknown || !plain {
+        if count < LITERALS_MIN || value.unknown || !plain {
             return None;
         }
-        let mut items = Vec::with_capacity(list.len());
-        for (at, item) in list.iter().enumerate() {
+        let mut items = Vec::with_capacity(count);
+        for (at, item) in list.enumerate() {
             if at % INTERRUPT_EVERY == 0 {
                 tessera_ops::interrupt::point();
             }
-            match self.item(item, &value.atom)? {
+            match self.item(&item, &value.atom)? {
                 Item::Value(value) => items.push(value),
                 // No value of the type equals it.
                 Item::Never => {}

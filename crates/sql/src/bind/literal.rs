@@ -172,7 +172,7 @@ fn bytes_of(digits: &str) -> Result<Vec<u8>> {
 }
 
 /// A number: whole ones have 32 bits where they fit, then 64; other ones are decimals, with an exponent doubles.
-fn number(text: &str, negative: bool) -> Result<Typed> {
+pub(super) fn number(text: &str, negative: bool) -> Result<Typed> {
     let digits = text.replace('_', "");
     if digits.contains(['e', 'E']) {
         return double(text, &digits, negative);

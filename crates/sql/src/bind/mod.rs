@@ -46,7 +46,9 @@ mod table_function;
 mod typed;
 mod untyped;
 mod values;
+mod written_rows;
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -87,6 +89,8 @@ pub(crate) struct Binder<'a> {
     /// Recursive queries whose steps are being bound.
     open_recursions: usize,
     view_depth: usize,
+    /// How many calls of volatile functions have been bound.
+    volatile_calls: Cell<usize>,
 }
 
 /// Where an expression stands.
@@ -116,6 +120,7 @@ impl<'a> Binder<'a> {
             recursions: 0,
             open_recursions: 0,
             view_depth: 0,
+            volatile_calls: Cell::new(0),
         }
     }
 
@@ -158,6 +163,9 @@ impl<'a> Binder<'a> {
         let given: Vec<_> = args.iter().map(|arg| (arg.atom.clone(), true, &arg.expr)).collect();
         let (atom, _) = tessera_plan::Functions::scalar(&**self.library(), function, &given)
             .map_err(|error| Self::of_function(error, function))?;
+        if tessera_plan::Functions::is_volatile(&**self.library(), function) {
+            self.volatile_calls.set(self.volatile_calls.get() + 1);
+        }
         let args = args.into_iter().map(|arg| arg.expr).collect();
         Ok(Typed::new(Expr::call(function, args), atom))
     }

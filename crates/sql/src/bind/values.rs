@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{Spanned, Values};
+use sqlparser::ast::{Expr as Ast, Spanned, Values};
+use sqlparser::tokenizer::Span;
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Field, Result, Tuple};
 
@@ -12,13 +13,43 @@ use super::scope::{Output, Scope};
 use super::steps::apply;
 use super::typed::Typed;
 use super::{Binder, Bound, Place, placed};
+use crate::long_lists::{self, Literals};
 use crate::relation::{Name, Relation, parameters};
+
+/// The rows of a text of literals, as the parser gives them.
+fn parsed_rows(text: &str, span: Span) -> Vec<Vec<Ast>> {
+    let (mut rows, mut row) = (Vec::new(), Vec::new());
+    for (literal, ends) in Literals::new(text) {
+        row.push(literal.parsed(span));
+        if ends {
+            rows.push(std::mem::take(&mut row));
+        }
+    }
+    rows
+}
 
 impl Binder<'_> {
     /// Rows that are written out; each column has the type that its values have in common.
     pub(super) fn values(&mut self, values: &Values, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
         let Values { explicit_row: _, value_keyword: _, rows } = values;
-        let width = rows.first().map_or(0, |row| row.content.len());
+        let written = match &rows[..] {
+            [row] => match &row.content[..] {
+                [only] => long_lists::of_literal(only),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some((text, _)) = written
+            && let Some(bound) = self.written_rows(text)?
+        {
+            return Ok(bound);
+        }
+        let again = written.map(|(text, span)| parsed_rows(text, span)).unwrap_or_default();
+        let rows: Vec<&[Ast]> = match written {
+            Some(_) => again.iter().map(|row| &row[..]).collect(),
+            None => rows.iter().map(|row| &row.content[..]).collect(),
+        };
+        let width = rows.first().map_or(0, |row| row.len());
         let scope = Scope::empty(outer, env.clone());
         let mut columns: Vec<Vec<Typed>> = (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
         let mut steps = Vec::with_capacity(rows.len());
@@ -26,16 +57,16 @@ impl Binder<'_> {
             if at % 1024 == 0 {
                 tessera_ops::interrupt::point();
             }
-            if row.content.len() != width {
+            if row.len() != width {
                 let message = format!(
                     "the rows of VALUES must be of one length; the first has {width} values, another one {}",
-                    row.content.len()
+                    row.len()
                 );
                 let error = Error::new(Code::Syntax, message);
-                return Err(row.content.first().map_or(error.clone(), |value| placed(error, value.span())));
+                return Err(row.first().map_or(error.clone(), |value| placed(error, value.span())));
             }
             let mut before = Vec::new();
-            for (value, column) in row.content.iter().zip(&mut columns) {
+            for (value, column) in row.iter().zip(&mut columns) {
                 let place = &mut Place { scope: &scope, steps: &mut before, clause: "VALUES", unnests: None };
                 column.push(self.expr(value, place)?);
             }

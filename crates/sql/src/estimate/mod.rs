@@ -204,12 +204,14 @@ fn profiled(
     }
 }
 
-/// How many elements a list has that is a series of numbers between constants.
+/// How many elements a list has that is a constant, or a series of numbers between constants.
 fn elements(input: &Relation, list: &Name) -> Option<f64> {
     let Relation::Map { exprs, .. } = input else { return None };
-    let (_, Expr::Call { function, args }) = exprs.iter().find(|(name, _)| name == list)? else {
-        return None;
-    };
+    let (_, expr) = exprs.iter().find(|(name, _)| name == list)?;
+    if let Expr::Constant(Scalar::Nested(items), _) = expr {
+        return Some(items.len() as f64);
+    }
+    let Expr::Call { function, args } = expr else { return None };
     if !matches!(&**function, "generate_series" | "range") {
         return None;
     }
