@@ -153,6 +153,11 @@ impl Encoder {
     }
 
     fn add(&mut self, chunk: &Chunk) -> Result<()> {
+        if self.tuple.fields().is_empty() {
+            let message =
+                "on platform serverless: a result without columns is not supported; select a column";
+            return Err(Error::unsupported(message));
+        }
         // A stream would carry all of the buffers that views refer to.
         let batch = chunk.to_batch(&self.tuple)?;
         let columns = batch.columns().iter().map(own_strings).collect();

@@ -1,13 +1,13 @@
 //! Queries: WITH, a body, ORDER BY and LIMIT.
 
 use sqlparser::ast::{Expr as Ast, OrderBy};
-use sqlparser::ast::{Fetch, LimitClause, Offset, Query, SetExpr, Spanned, Value};
+use sqlparser::ast::{Fetch, LimitClause, Offset, Query, SelectItem, SetExpr, Spanned, Value};
 use tessera_plan::Scalar;
 use tessera_types::{Error, Result, SqlState};
 
 use super::cte::Env;
 use super::scope::Scope;
-use super::{Binder, Bound, Place, placed, refuse, refuse_at, with_stack};
+use super::{Binder, Bound, Place, placed, refuse, refuse_at, with_stack, without_parentheses};
 use crate::relation::Relation;
 
 impl Binder<'_> {
@@ -82,6 +82,11 @@ impl Binder<'_> {
         {
             return Ok(None);
         }
+        if let Ast::Subquery(query) = without_parentheses(expr)
+            && let Some(value) = only_value(query)
+        {
+            return self.count(value, clause);
+        }
         let scope = Scope::empty(None, Env::default());
         let mut steps = Vec::new();
         let mut place = Place { scope: &scope, steps: &mut steps, clause, unnests: None };
@@ -115,6 +120,18 @@ impl Binder<'_> {
             _ => Err(refuse_at(&format!("{clause} that is no constant"), expr)),
         }
     }
+}
+
+/// The expression that `SELECT expression` is made of; none for other queries.
+fn only_value(query: &Query) -> Option<&Ast> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let value = match select.projection.as_slice() {
+        [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] => value,
+        _ => return None,
+    };
+    // Whatever else is written has an effect.
+    let text = query.to_string();
+    (text == format!("SELECT {}", select.projection.first()?)).then_some(value)
 }
 
 /// Refuses the parts of a query that are not offered.
