@@ -74,8 +74,8 @@ impl Fields<'_> {
     }
 
     fn decorrelate_join(&mut self, join: Join, nested: bool) -> Relation {
-        // What is volatile is computed for each row of the left side.
-        if self.types().is_volatile(&join.right) {
+        // What is volatile is computed for each row of the left side. A join that knows unknown from false reads nothing of it.
+        if join.null_aware || self.types().is_volatile(&join.right) {
             return Relation::Join(Box::new(join));
         }
         let outer: HashSet<Name> = join.left.names().into_iter().collect();
@@ -88,17 +88,6 @@ impl Fields<'_> {
             return self.limit_by_value(join, nested).unwrap_or_else(Relation::Join);
         };
         let Join { mut kind, left, right: _, conditions: _, mark, null_aware, correlated: _ } = join;
-        if null_aware && !pulled.conditions.is_empty() {
-            return Relation::Join(Box::new(Join {
-                kind,
-                left,
-                right: pulled.relation,
-                conditions,
-                mark,
-                null_aware,
-                correlated: false,
-            }));
-        }
         conditions.extend(pulled.conditions);
         let lifted = match (kind, pulled.lifted) {
             (Kind::Single | Kind::Left | Kind::Inner, Some(lifted)) => {
