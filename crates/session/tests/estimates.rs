@@ -108,3 +108,28 @@ fn infinite_bounds_of_a_column_leave_no_table_out_of_a_join() {
     let more = "LEFT JOIN keys l ON l.b <> x.a JOIN keys m ON m.b = k.b";
     assert_eq!(rows(&format!("{full} JOIN keys k ON k.b = y.a {more}")), 6);
 }
+
+/// A key may be an error for some tuple (a sum that overflows, a text that is no number): it is a key all the same where there
+/// would be a product of both sides otherwise.
+#[test]
+fn equalities_that_can_fail_are_join_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let mut session = session(folder.path(), None);
+    for sql in [
+        "SELECT count(*) FROM fact a JOIN fact b ON a.id = b.id + 8",
+        "SELECT count(*) FROM fact a, fact b WHERE a.key = b.key AND a.id = b.id + 8",
+        "SELECT count(*) FROM fact a, fact b, dim WHERE a.id = b.id + 8 AND k * 2 = b.key",
+        "SELECT count(*) FROM dim a, fact WHERE id = cast(substr(name, 6) AS int)",
+    ] {
+        let plan = text(&mut session, &format!("EXPLAIN {sql}"));
+        let joins = plan.matches("= probe(").count();
+        assert!(joins > 0 && !plan.contains("cartesian_product") && !plan.contains("nested_loop"), "{plan}");
+    }
+    // An equality beside a plain one is tested on the pairs of that one.
+    let sql = "SELECT count(*) FROM fact a, dim WHERE key = k AND 1 / (k - 7) = 0";
+    let error = session.execute(sql).unwrap_err();
+    assert!(error.message().contains("division by zero"), "{error}");
+    let sql = "SELECT count(*) FROM fact a, dim WHERE key = k AND k > 7 AND id = 1 / (k - 7)";
+    assert!(session.execute(sql).is_ok());
+}

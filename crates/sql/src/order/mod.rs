@@ -139,17 +139,50 @@ struct Candidate {
     split: Option<(Set, Set)>,
 }
 
+/// Sets that have units of a set become one.
+fn merge(joined: &mut Vec<Set>, mut set: Set) {
+    joined.retain(|other| {
+        let meets = other & set != 0;
+        if meets {
+            set |= other;
+        }
+        !meets
+    });
+    joined.push(set);
+}
+
 impl Ordering<'_> {
     fn order(&self, mut relation: Relation) -> Result<Relation> {
-        let is_region = matches!(&relation, Relation::Join(join) if self.flattens(join))
-            && self.units(&relation) <= UNITS_MAX;
-        if !is_region {
-            for input in relation.inputs_mut() {
-                let taken = std::mem::replace(input, Relation::nothing());
-                *input = self.order(taken)?;
-            }
-            return Ok(relation);
+        if self.is_region(&relation) {
+            return self.region(relation, Vec::new());
         }
+        if let Relation::Filter { input, predicates } = &mut relation
+            && self.is_region(input)
+        {
+            // Equalities that can raise have stayed above the joins.
+            let (equal, stay): (Vec<Expr>, Vec<Expr>) =
+                std::mem::take(predicates).into_iter().partition(|predicate| self.is_equality(predicate));
+            let joins = std::mem::replace(&mut **input, Relation::nothing());
+            return Ok(self.region(joins, equal)?.filtered(stay));
+        }
+        for input in relation.inputs_mut() {
+            let taken = std::mem::replace(input, Relation::nothing());
+            *input = self.order(taken)?;
+        }
+        Ok(relation)
+    }
+
+    fn is_region(&self, relation: &Relation) -> bool {
+        matches!(relation, Relation::Join(join) if self.flattens(join)) && self.units(relation) <= UNITS_MAX
+    }
+
+    fn is_equality(&self, predicate: &Expr) -> bool {
+        let is_equal = matches!(predicate, Expr::Call { function, .. } if &**function == "eq");
+        is_equal && !self.types.volatile(predicate)
+    }
+
+    /// Joins in their best order, with what holds above them.
+    fn region(&self, relation: Relation, above: Vec<Expr>) -> Result<Relation> {
         let mut region = Region {
             units: Vec::new(),
             profiles: Vec::new(),
@@ -165,7 +198,9 @@ impl Ordering<'_> {
         };
         let mut predicates = Vec::new();
         self.flatten(relation, &mut region, &mut predicates)?;
+        predicates.extend(above);
         region.take_predicates(predicates);
+        region.connect();
         region.compare_within_units();
         region.solve()
     }
@@ -265,6 +300,39 @@ impl Region<'_> {
                 self.predicates.push((predicate, mask));
             }
         }
+    }
+
+    /// Takes late equalities as conditions of joins where there would be a cross product otherwise: their sides are then
+    /// computed for each tuple, as they are where a join is written with one condition.
+    fn connect(&mut self) {
+        let classes = self.classes.iter().map(|class| self.mask(class.iter().cloned()));
+        let mut joined: Vec<Set> = Vec::new();
+        for mask in classes.chain(self.predicates.iter().map(|(_, mask)| *mask)) {
+            merge(&mut joined, mask);
+        }
+        for predicate in std::mem::take(&mut self.late) {
+            let mask = self.mask(predicate.fields().into_iter());
+            let whole = |side: Set| side.is_power_of_two() || joined.iter().any(|set| set & side == side);
+            let connects = self.sides(&predicate).is_some_and(|(left, right)| {
+                let apart = joined.iter().all(|set| set & left == 0 || set & right == 0);
+                apart && whole(left) && whole(right)
+            });
+            if connects {
+                merge(&mut joined, mask);
+                self.predicates.push((predicate, mask));
+            } else {
+                self.late.push(predicate);
+            }
+        }
+    }
+
+    /// The base units that each side of an equality reads, where both read some and none is read by both.
+    fn sides(&self, predicate: &Expr) -> Option<(Set, Set)> {
+        let Expr::Call { function, args } = predicate else { return None };
+        let ([left, right], "eq") = (args.as_slice(), &**function) else { return None };
+        let (left, right) = (self.mask(left.fields().into_iter()), self.mask(right.fields().into_iter()));
+        let usable = left != 0 && right != 0 && left & right == 0 && (left | right) & !self.bases == 0;
+        (usable && !self.types.volatile(predicate)).then_some((left, right))
     }
 
     /// Two fields of base units that a predicate makes equal.
