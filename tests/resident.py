@@ -5,7 +5,7 @@
     tests/resident.py --tessera T --memory 64MB --slt tests/sql/*.slt  # each record of the scripts
     tests/resident.py --tessera T --memory 32MB --cases DIRECTORY      # resident_cases.py, over TPC-H; every sub-operator has one
 
-A statement that needs more than its budget may fail, with an error that says so. It may hold its budget, 64 MiB that no budget counts (code, stacks, planning), and two chunks for each worker and
+Of the cases, short results are those that the statement gives with much memory. A statement that needs more than its budget may fail, with an error that says so. It may hold its budget, 64 MiB that no budget counts (code, stacks, planning), and two chunks for each worker and
 column. Ends with `N within, N above` and exit code 1 if any is above.
 """
 
@@ -16,9 +16,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from resident_cases import ELSEWHERE, OF_PLATFORMS, PLAN_FILES, PLANS, STATEMENTS, TOO_LARGE
 
@@ -26,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 UNCOUNTED_BYTES = 64 << 20
 CHUNK_ROWS, VALUE_BYTES = 8192, 16
 SAMPLE_S = 0.004
+SHORT_BYTES = 64 << 10
+MUCH_MEMORY = "4GB"
 UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
@@ -37,6 +41,8 @@ class Peak:
     seconds: float
     code: int
     error: str
+    rows: list[str] | None
+    """The lines of a short result, sorted."""
 
 
 def size_of(text: str) -> int:
@@ -51,19 +57,31 @@ def anonymous(pid: int) -> int:
     return int(found.group(1)) << 10 if found else 0
 
 
+def drain(stream: IO[bytes], kept: bytearray) -> None:
+    """Reads a stream to its end; keeps it as long as it is short."""
+    while part := stream.read1(1 << 20):
+        if len(kept) <= SHORT_BYTES:
+            kept += part
+
+
 def peak_of(command: list[str], limit_s: float, directory: Path | None = None) -> Peak:
     """Runs a command and looks at its memory all the time."""
     started, peak = time.monotonic(), 0
     with tempfile.TemporaryFile() as errors:
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, cwd=directory) as process:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, cwd=directory) as process:
+            result = bytearray()
+            reader = threading.Thread(target=drain, args=(process.stdout, result))
+            reader.start()
             while process.poll() is None:
                 peak = max(peak, anonymous(process.pid))
                 if time.monotonic() - started > limit_s:
                     process.kill()
                 time.sleep(SAMPLE_S)
+            reader.join()
         errors.seek(0)
         said = errors.read().decode(errors="replace")
-    return Peak(peak, time.monotonic() - started, process.returncode, said.strip().splitlines()[0][:150] if said.strip() else "")
+        rows = sorted(result.decode().splitlines()) if len(result) <= SHORT_BYTES else None
+    return Peak(peak, time.monotonic() - started, process.returncode, said.strip().splitlines()[0][:150] if said.strip() else "", rows)
 
 
 def statements(script: Path) -> list[str]:
@@ -138,6 +156,12 @@ def main() -> None:
         # A statement that ends too soon holds little: only those that cannot fit may, and only for want of memory.
         ends = peak.code == 0 or "needs more memory than allowed" in peak.error and (not options.cases or name in TOO_LARGE)
         over = peak.bytes - idle > bound or not (ends or options.slt)
+        if options.cases and peak.code == 0 and peak.rows is not None and not isinstance(arguments, str):
+            much = [MUCH_MEMORY if part == options.memory else part for part in base]
+            wanted = peak_of([*much, *arguments], options.limit_s)
+            if wanted.rows != peak.rows:
+                over = True
+                print(f"{name}: {peak.rows[:5]} instead of {wanted.rows and wanted.rows[:5]}", flush=True)
         above += over
         if not options.slt or over:
             mark = "ABOVE" if over else ""

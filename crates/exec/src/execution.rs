@@ -453,12 +453,12 @@ impl Execution {
                 Operator::Sink(sink) => (sink.start(&self.run(node), &self.sides(node)?)?, None),
                 _ => return Err(wrong_kind(&self.program, node)),
             },
-            End::Collect(_) => match &self.results {
+            End::Collect(node) => match &self.results {
                 Some(queue) if index + 1 == self.program.pipelines.pipelines.len() => {
                     (Arc::new(ResultSink::new(self.context.clone(), queue.clone())), None)
                 }
                 _ => {
-                    let collect = Arc::new(Collect::new(self.context.clone()));
+                    let collect = Arc::new(Collect::new(&self.run(node)));
                     (collect.clone(), Some(collect))
                 }
             },

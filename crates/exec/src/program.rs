@@ -279,7 +279,7 @@ impl NestedPlan for Nested {
             }
             _ => {
                 let collected = self.run_parallel(parameters, context)?;
-                Ok(Box::new(ChunksReader::new(collected.chunks, context.chunk_rows())))
+                Ok(Box::new(ChunksReader::of_kept(collected.kept().to_vec(), context.chunk_rows())))
             }
         }
     }

@@ -9,6 +9,7 @@
 mod aggregate;
 mod byte_queue;
 pub mod code;
+mod collected;
 pub mod context;
 pub mod data;
 pub mod describe;
@@ -21,6 +22,7 @@ pub mod hash;
 mod in_order;
 pub mod interrupt;
 pub mod join;
+mod loser_tree;
 pub mod operator;
 pub mod orchestration;
 mod ordered_queue;
@@ -36,6 +38,7 @@ pub mod stream_util;
 mod testing;
 
 pub use byte_queue::ByteQueue;
+pub use collected::{Keeper, Keeping, KeptChunk};
 pub use context::{
     Context, Counters, Output, Place, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic,
     file_changed, lock,

@@ -8,6 +8,7 @@ use tessera_encodings::Chunk;
 use tessera_plan::{Edge, Node};
 use tessera_types::{Error, Result, Tuple};
 
+pub use crate::collected::Collected;
 use crate::context::{Context, Run, Token};
 use crate::expression::Library;
 
@@ -24,32 +25,6 @@ pub enum Step {
     Blocked(Token),
     /// Nothing more will come (sources), or no more input is wanted for this morsel (streams).
     Done,
-}
-
-/// The output of a node, complete, in order.
-#[derive(Debug, Clone, Default)]
-pub struct Collected {
-    /// The chunks.
-    pub chunks: Vec<Chunk>,
-}
-
-impl Collected {
-    /// How many tuples there are.
-    pub fn rows(&self) -> usize {
-        self.chunks.iter().map(Chunk::rows).sum()
-    }
-
-    /// The only tuple, as a chunk of one row without a selection.
-    ///
-    /// # Errors
-    /// There are more or fewer.
-    pub fn single(&self) -> Result<Chunk> {
-        let mut filled = self.chunks.iter().filter(|chunk| !chunk.is_empty());
-        match (filled.next(), filled.next()) {
-            (Some(chunk), None) if chunk.rows() == 1 => chunk.clone().compact(),
-            _ => Err(Error::data(format!("exactly one tuple was expected, not {}", self.rows()))),
-        }
-    }
 }
 
 /// A nested plan, compiled and bound once; run for every outer tuple.

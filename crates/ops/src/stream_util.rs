@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tessera_encodings::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, Column, concat_chunks, repeat_value};
 use tessera_types::{Error, Result};
 
-use crate::Token;
 use crate::expression::growth::in_piece;
 use crate::lock;
 use crate::operator::{Collected, Reader, SourceRun, Step, StreamRun, StreamWorker};
+use crate::{KeptChunk, Token};
 
 /// How many chunks of a finished collection make a morsel: enough work to be worth a trip to the scheduler, little
 /// enough to share out.
@@ -160,6 +160,7 @@ pub fn chunks_source(chunks: impl Into<Arc<[Chunk]>>, chunk_rows: usize) -> Arc<
     let chunks = chunks.into();
     let holds_handles = |chunk: &Chunk| chunk.stored().iter().any(|c| matches!(c, Column::Handles(_)));
     if !chunks.first().is_some_and(holds_handles) {
+        let chunks = chunks.iter().cloned().map(KeptChunk::from).collect();
         return Arc::new(ChunksRun { chunks, chunk_rows, morsel_chunks: MORSEL_CHUNKS });
     }
     let rows: usize = chunks.iter().map(Chunk::rows).sum();
@@ -169,7 +170,7 @@ pub fn chunks_source(chunks: impl Into<Arc<[Chunk]>>, chunk_rows: usize) -> Arc<
         let starts = (0..chunk.rows()).step_by(piece);
         starts.map(move |start| chunk.slice(start, piece.min(chunk.rows() - start))).collect::<Vec<_>>()
     };
-    let chunks: Vec<Chunk> = chunks.iter().flat_map(pieces).collect();
+    let chunks: Vec<KeptChunk> = chunks.iter().flat_map(pieces).map(KeptChunk::from).collect();
     let morsel_chunks = chunks.len().div_ceil(HANDLE_MORSELS_MAX).max(1);
     Arc::new(ChunksRun { chunks: chunks.into(), chunk_rows, morsel_chunks })
 }
@@ -181,12 +182,17 @@ pub fn long_chunk_rows(chunk_rows: usize) -> usize {
 
 /// A source of the tuples of a complete input.
 pub fn collected_source(collected: &Collected, chunk_rows: usize) -> Arc<dyn SourceRun> {
-    chunks_source(collected.chunks.clone(), chunk_rows)
+    if let Some(chunks) =
+        collected.kept().iter().map(|kept| kept.in_memory().cloned()).collect::<Option<Vec<_>>>()
+    {
+        return chunks_source(chunks, chunk_rows);
+    }
+    Arc::new(ChunksRun { chunks: collected.kept().into(), chunk_rows, morsel_chunks: MORSEL_CHUNKS })
 }
 
 #[derive(Debug)]
 struct ChunksRun {
-    chunks: Arc<[Chunk]>,
+    chunks: Arc<[KeptChunk]>,
     chunk_rows: usize,
     morsel_chunks: usize,
 }
@@ -209,7 +215,7 @@ impl ChunksRun {
     fn reader(&self, morsel: usize, chunk_rows: usize) -> ChunksReader {
         let first = (morsel * self.morsel_chunks).min(self.chunks.len());
         let last = (first + self.morsel_chunks).min(self.chunks.len());
-        ChunksReader::new(self.chunks[first..last].to_vec(), chunk_rows)
+        ChunksReader::of_kept(self.chunks[first..last].to_vec(), chunk_rows)
     }
 }
 
@@ -261,7 +267,7 @@ impl Cutter {
 /// Reads chunks, sliced to at most `chunk_rows` tuples.
 #[derive(Debug)]
 pub struct ChunksReader {
-    chunks: std::vec::IntoIter<Chunk>,
+    chunks: std::vec::IntoIter<KeptChunk>,
     cutter: Cutter,
     chunk_rows: usize,
 }
@@ -269,6 +275,11 @@ pub struct ChunksReader {
 impl ChunksReader {
     /// A reader of these chunks.
     pub fn new(chunks: Vec<Chunk>, chunk_rows: usize) -> Self {
+        ChunksReader::of_kept(chunks.into_iter().map(KeptChunk::from).collect(), chunk_rows)
+    }
+
+    /// A reader of chunks of which some may have left memory.
+    pub fn of_kept(chunks: Vec<KeptChunk>, chunk_rows: usize) -> Self {
         ChunksReader { chunks: chunks.into_iter(), cutter: Cutter::default(), chunk_rows }
     }
 }
@@ -282,7 +293,7 @@ impl Reader for ChunksReader {
             match self.chunks.next() {
                 None => return Ok(Step::Done),
                 Some(chunk) if chunk.is_empty() => {}
-                Some(chunk) => self.cutter.put(chunk),
+                Some(kept) => self.cutter.put(kept.chunk()?),
             }
         }
     }

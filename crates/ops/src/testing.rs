@@ -21,7 +21,7 @@ use crate::operator::{
     StreamRun, StreamWorker, SubOperator, stream_workers,
 };
 use crate::stream_util::{ChunksReader, collected_source};
-use crate::{Context, Place, RangeReader, Registry, Run, Scratch};
+use crate::{Context, Keeper, Keeping, Place, RangeReader, Registry, Run, Scratch};
 
 /// Chunk sizes and numbers of workers that every sub-operator is tested with.
 pub(crate) const SETTINGS: [(usize, usize); 6] = [(1, 1), (7, 1), (7, 3), (8192, 1), (8192, 4), (65_536, 2)];
@@ -229,8 +229,7 @@ impl TestPlan {
         let tuple = self.verify(root)?.tuple;
         let collected = self.collect(root, context)?;
         let schema = Arc::new(tuple.arrow_schema()?);
-        let batches =
-            collected.chunks.iter().map(|chunk| chunk.to_batch(&tuple)).collect::<Result<Vec<_>>>()?;
+        let batches = collected.chunks().map(|chunk| chunk?.to_batch(&tuple)).collect::<Result<Vec<_>>>()?;
         Ok(concat_batches(&schema, &batches)?)
     }
 
@@ -240,7 +239,8 @@ impl TestPlan {
         let verified = verify(&plan, self.registry.catalogue())?;
         let compiled = compile(&plan, &verified, &self.registry)?;
         let collected = compiled.execute(Chunk::unit(), &context, context.workers())?;
-        for chunk in &collected.chunks {
+        for chunk in collected.chunks() {
+            let chunk = chunk?;
             assert!(chunk.rows() <= context.chunk_rows(), "a chunk of {} tuples", chunk.rows());
         }
         Ok(collected)
@@ -397,7 +397,7 @@ impl NestedPlan for Compiled {
 
     fn stream(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Box<dyn Reader>> {
         let collected = self.execute(parameters, context, context.workers())?;
-        Ok(Box::new(ChunksReader::new(collected.chunks, context.chunk_rows())))
+        Ok(Box::new(ChunksReader::of_kept(collected.kept().to_vec(), context.chunk_rows())))
     }
 
     fn figures(&self) -> String {
@@ -407,6 +407,13 @@ impl NestedPlan for Compiled {
     fn add_figures(&self, _figures: &str) -> Result<()> {
         Ok(())
     }
+}
+
+/// Chunks as the engine keeps them: those that there is no room for leave memory.
+fn kept(chunks: impl Iterator<Item = Chunk>, run: &Run) -> Result<Collected> {
+    let mut keeper = Keeping::new(run).keeper();
+    chunks.into_iter().try_for_each(|chunk| keeper.push(chunk))?;
+    Ok(Keeper::collect(vec![keeper]).0)
 }
 
 impl Compiled {
@@ -429,7 +436,12 @@ impl Compiled {
                     };
                     self.pipeline(&pipeline.chains, &run, &products, workers, &*sink, &worker)?;
                     let chunks = std::mem::take(&mut *sink.chunks.lock().unwrap());
-                    Product::Collected(Arc::new(Collected { chunks: chunks.into_values().collect() }))
+                    let is_last = products.len() + 1 == self.pipelines.pipelines.len();
+                    let collected = match is_last {
+                        true => Collected::new(chunks.into_values()),
+                        false => kept(chunks.into_values(), &run)?,
+                    };
+                    Product::Collected(Arc::new(collected))
                 }
                 End::Sink(node) => {
                     let Operator::Sink(sink) = &self.operators[node.index()] else {

@@ -151,8 +151,8 @@ pub(crate) fn sample_plan(table: &Table, rows: u64) -> Plan {
 /// # Errors
 /// The table has changed between the two plans.
 pub(crate) fn drawn(table: &Table, counts: &Counts, collected: &Collected) -> Result<Drawn> {
-    let batches = collected.chunks.iter().filter(|chunk| !chunk.is_empty());
-    let batches = batches.map(|chunk| chunk.to_batch(&table.tuple)).collect::<Result<Vec<_>>>()?;
+    let batches = collected.kept().iter().filter(|kept| !kept.is_empty());
+    let batches = batches.map(|kept| kept.chunk()?.to_batch(&table.tuple)).collect::<Result<Vec<_>>>()?;
     let batch = concat_batches(&Arc::new(table.tuple.arrow_schema()?), &batches)?;
     if is_kept_whole(counts.rows) && batch.num_rows() as u64 != counts.rows {
         let (first, second) = (counts.rows, batch.num_rows());

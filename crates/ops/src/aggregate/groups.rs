@@ -80,6 +80,13 @@ pub(crate) struct Pairs<'a> {
 }
 
 impl Pairs<'_> {
+    /// Whether all groups have the same numbers here as there.
+    pub(crate) fn is_identity(&self) -> bool {
+        self.into == self.rows
+    }
+}
+
+impl Pairs<'_> {
     /// A group here, and its like in the other table.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
         self.into.iter().copied().zip(self.rows.iter().copied())

@@ -41,6 +41,13 @@ pub(crate) struct LibrarySpec {
     by_bits: bool,
 }
 
+impl LibrarySpec {
+    /// Whether a state is one of the values.
+    pub(super) fn keeps_one(&self) -> bool {
+        matches!(&*self.name, "first_value" | "last_value")
+    }
+}
+
 /// The function that takes values of any type but floating-point numbers.
 const APPROX_DISTINCT: &str = "approx_distinct";
 

@@ -14,6 +14,7 @@ mod extreme_bytes;
 mod gathered;
 mod groups;
 mod interval_sum;
+mod left;
 mod library;
 mod nothing;
 mod ordered;
@@ -41,6 +42,7 @@ pub(crate) use groups::{Groups, Pairs, Shape};
 pub(crate) use program::{Program, States};
 
 use crate::expression::plain::to_form;
+use crate::spill::SpillFile;
 use extreme::Keep;
 use regression::Regression;
 
@@ -60,9 +62,17 @@ pub(crate) trait Aggregate: Any + Send + std::fmt::Debug {
     /// The results of all groups, in their order. Asked once for every output of a function, last.
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef>;
 
-    /// Bytes held beside the area.
+    /// Bytes held beside the area, and those that making the results will take.
     fn memory(&self) -> usize {
         0
+    }
+
+    /// Has what it keeps leave memory, if it can; it may be merged from no more, but by another of the same groups.
+    ///
+    /// # Errors
+    /// The scratch directory is exhausted.
+    fn leave(&mut self, _file: &Arc<SpillFile>) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -17,15 +17,18 @@ use tessera_types::{Error, Result};
 
 use super::area::Area;
 use super::groups::{Groups, Pairs};
+use super::left::{Entry as LeftEntry, LeftValues, RunWriter};
 use super::{Aggregate, Function, Output};
 use crate::expression::one_nan::one_nan;
 use crate::interrupt::{Every, check_here};
 use crate::physical::{interval_length, interval_values};
+use crate::spill::SpillFile;
 
-/// Values fed to the function at once.
+/// Values fed to the function at once, and how long they are together at most, about.
 const FEED_ROWS: usize = 16_384;
 /// Fewer entries are not worth cutting.
 const CUT_LEAST: usize = if cfg!(test) { 16 } else { 4_096 };
+const FEED_BYTES: usize = 1 << 20;
 
 /// What is kept, and in which order it is fed.
 #[derive(Debug)]
@@ -42,6 +45,23 @@ pub(crate) struct OrderedSpec {
     pub(crate) order_matters: bool,
     /// How many values of a group are fed at most; others may be dropped as soon as so many come before them.
     pub(crate) first: Option<u64>,
+}
+
+impl OrderedSpec {
+    /// Whether what is kept can leave memory. Where the result has all values, that would not help; and what is told apart by one
+    /// thing and sorted by another cannot be done in one merge. Of what is fed in part, the rest is dropped in memory.
+    fn can_leave(&self) -> bool {
+        !self.has_all_values() && self.first.is_none() && !(self.distinct && !self.keys.is_empty())
+    }
+
+    /// Whether the result may be as large as all values.
+    fn has_all_values(&self) -> bool {
+        match &self.function {
+            Function::List | Function::Joined => true,
+            Function::Library(spec) => !spec.keeps_one(),
+            _ => false,
+        }
+    }
 }
 
 /// One kept value: its group, and its bytes: what tells it from others, if not the arguments do, arguments, sort key.
@@ -99,6 +119,7 @@ pub(crate) struct Ordered {
     starts: Option<Vec<u32>>,
     /// With so many entries, those that surely are not among the first of their group are dropped.
     cut_at: usize,
+    left: LeftValues,
 }
 
 impl Ordered {
@@ -129,6 +150,7 @@ impl Ordered {
             hasher: DefaultHashBuilder::default(),
             starts: None,
             cut_at: CUT_LEAST,
+            left: LeftValues::default(),
         })
     }
 
@@ -288,10 +310,13 @@ impl Aggregate for Ordered {
     }
 
     fn merge(&mut self, _: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()> {
-        let other = other.downcast_mut::<Ordered>().map(|other| &*other);
-        let (other, starts) = other
-            .and_then(|other| other.starts.as_ref().map(|starts| (other, starts)))
-            .ok_or_else(|| Error::internal("merge of states that are not sealed"))?;
+        let unsealed = || Error::internal("merge of states that are not sealed");
+        let other = other.downcast_mut::<Ordered>().ok_or_else(unsealed)?;
+        if !other.left.is_empty() && !pairs.is_identity() {
+            return Err(Error::internal("merge of values that have left memory"));
+        }
+        self.left.append(&mut other.left);
+        let starts = other.starts.as_ref().ok_or_else(unsealed)?;
         let every = Every::default();
         for (group, row) in pairs.iter() {
             let range = starts[row as usize] as usize..starts[row as usize + 1] as usize;
@@ -309,6 +334,10 @@ impl Aggregate for Ordered {
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
+        if let Some(file) = self.left.file() {
+            self.leave(&file)?;
+            return self.finish_left(area, output);
+        }
         let mut entries = std::mem::take(&mut self.entries);
         let sorted_by_args = self.spec.order_matters && self.spec.distinct && self.spec.keys.is_empty();
         let blocks = &self.blocks;
@@ -340,6 +369,88 @@ impl Aggregate for Ordered {
     }
 
     fn memory(&self) -> usize {
-        self.bytes + self.entries.capacity() * size_of::<Entry>() + self.seen.capacity() * size_of::<u64>()
+        let result = if self.spec.has_all_values() { self.bytes } else { 0 };
+        let entries = self.entries.capacity() * size_of::<Entry>();
+        self.bytes + result + entries + self.seen.capacity() * size_of::<u64>()
+    }
+
+    fn leave(&mut self, file: &Arc<SpillFile>) -> Result<()> {
+        if !self.spec.can_leave() || self.entries.is_empty() {
+            return Ok(());
+        }
+        let mut entries = std::mem::take(&mut self.entries);
+        let blocks = std::mem::take(&mut self.blocks);
+        (self.bytes, self.seen, self.starts) = (0, HashTable::new(), None);
+        let distinct = self.spec.distinct;
+        let key = |entry: Entry| if distinct { entry.identity(&blocks) } else { entry.key(&blocks) };
+        let every = Every::default();
+        entries.sort_unstable_by(|a, b| {
+            every.pass();
+            a.group.cmp(&b.group).then_with(|| key(*a).cmp(key(*b)))
+        });
+        let mut writer = RunWriter::new(file);
+        for entry in entries {
+            // Arguments that tell values apart are not written twice.
+            let rest = if distinct && entry.identity_bytes == 0 { &[] } else { entry.args(&blocks) };
+            writer.push(&LeftEntry { group: entry.group, key: key(entry), rest })?;
+        }
+        self.left.add(writer)
+    }
+}
+
+/// Values that are fed next.
+#[derive(Default)]
+struct Feed {
+    groups: Vec<u32>,
+    /// The arguments of each, one after the other, and where they end.
+    args: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Ordered {
+    /// The results where values have left memory: all of them have.
+    fn finish_left(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
+        let mut function = self.spec.function.make(self.offset)?;
+        let mut merge = self.left.merge()?;
+        let (mut feed, mut before) = (Feed::default(), None::<(u32, Vec<u8>)>);
+        while let Some(entry) = merge.peek() {
+            let known = |(group, key): &(u32, Vec<u8>)| *group == entry.group && key == entry.key;
+            if !self.spec.distinct || !before.as_ref().is_some_and(known) {
+                let is_key = self.spec.distinct && self.identity.is_none();
+                feed.groups.push(entry.group);
+                feed.args.extend(if is_key { entry.key } else { entry.rest });
+                feed.ends.push(feed.args.len());
+                if self.spec.distinct {
+                    let mut key = before.take().map_or_else(Vec::new, |(_, key)| key);
+                    key.clear();
+                    key.extend(entry.key);
+                    before = Some((entry.group, key));
+                }
+            }
+            merge.advance()?;
+            if feed.groups.len() == FEED_ROWS || feed.args.len() > FEED_BYTES {
+                self.feed(&mut *function, area, &mut feed)?;
+            }
+        }
+        self.feed(&mut *function, area, &mut feed)?;
+        function.finish(area, output)
+    }
+
+    fn feed(&self, function: &mut dyn Aggregate, area: &mut Area, feed: &mut Feed) -> Result<()> {
+        check_here()?;
+        let parser = self.args.parser();
+        let starts = std::iter::once(0).chain(feed.ends.iter().copied());
+        let columns: Vec<Column> = match self.spec.args.is_empty() || feed.groups.is_empty() {
+            true => Vec::new(),
+            false => {
+                let rows = starts.zip(&feed.ends).map(|(start, end)| parser.parse(&feed.args[start..*end]));
+                self.args.convert_rows(rows)?.into_iter().map(Column::Plain).collect()
+            }
+        };
+        if !feed.groups.is_empty() {
+            function.update(area, &Groups::each(&feed.groups, (0, 0)), &columns)?;
+        }
+        *feed = Feed::default();
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use tessera_types::{Error, Result};
 use crate::describe::{edges, passes, wants_all};
 use crate::operator::{Collected, Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use crate::stream_util::pairs_with_row;
-use crate::{Context, Run, describe};
+use crate::{Context, KeptChunk, Run, describe};
 
 /// Every tuple of the first input (a side) joined to every tuple of the second (Modularis §2.3.2).
 ///
@@ -45,29 +45,31 @@ struct Lowered;
 impl Stream for Lowered {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?;
-        let dense = side.chunks.iter().filter(|chunk| !chunk.is_empty()).map(|chunk| chunk.clone().compact());
-        Ok(Arc::new(ProductRun { side: dense.collect::<Result<_>>()?, context: run.context.clone() }))
+        let filled = side.kept().iter().filter(|kept| !kept.is_empty()).map(KeptChunk::compact);
+        Ok(Arc::new(ProductRun { side: filled.collect::<Result<_>>()?, context: run.context.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct ProductRun {
-    side: Arc<[Chunk]>,
+    side: Arc<[KeptChunk]>,
     context: Arc<dyn Context>,
 }
 
 impl StreamRun for ProductRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
         let (side, context) = (self.side.clone(), self.context.clone());
-        Ok(Box::new(ProductWorker { side, context, current: None, chunk: 0, row: 0 }))
+        Ok(Box::new(ProductWorker { side, context, current: None, left: None, chunk: 0, row: 0 }))
     }
 }
 
 struct ProductWorker {
-    side: Arc<[Chunk]>,
+    side: Arc<[KeptChunk]>,
     context: Arc<dyn Context>,
     current: Option<Chunk>,
-    /// The chunk of the side that is being joined.
+    /// The chunk of the side that is being joined, once it was asked for.
+    left: Option<Chunk>,
+    /// Its number.
     chunk: usize,
     /// The next tuple of the shorter one of the two chunks.
     row: usize,
@@ -75,24 +77,37 @@ struct ProductWorker {
 
 impl StreamWorker for ProductWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        (self.current, self.chunk, self.row) = (Some(chunk.compact()?), 0, 0);
+        self.current = Some(chunk.compact()?);
+        self.go_to(0);
         Ok(())
     }
 
     fn step(&mut self) -> Result<Step> {
         let Some(right) = &self.current else { return Ok(Step::NeedInput) };
-        let Some(left) = self.side.get(self.chunk) else {
+        let Some(kept) = self.side.get(self.chunk) else {
             self.current = None;
             return Ok(Step::NeedInput);
         };
         self.context.check()?;
+        let left = match self.left.take() {
+            Some(left) => left,
+            None => kept.chunk()?,
+        };
         let repeat_left = left.rows() <= right.rows();
-        let output = pairs_with_row(left, right, repeat_left, self.row)?;
+        let output = pairs_with_row(&left, right, repeat_left, self.row)?;
         self.row += 1;
-        if self.row == left.rows().min(right.rows()) {
-            (self.chunk, self.row) = (self.chunk + 1, 0);
+        match self.row == left.rows().min(right.rows()) {
+            true => self.go_to(self.chunk + 1),
+            false => self.left = Some(left),
         }
         Ok(Step::HasOutput(output))
+    }
+}
+
+impl ProductWorker {
+    /// Goes on with the first tuple of a chunk of the side.
+    fn go_to(&mut self, chunk: usize) {
+        (self.left, self.chunk, self.row) = (None, chunk, 0);
     }
 }
 
@@ -100,7 +115,7 @@ impl StreamWorker for ProductWorker {
 mod tests {
     use tessera_plan::Params;
 
-    use crate::testing::{SETTINGS, TestPlan, batch, rows};
+    use crate::testing::{SETTINGS, TestContext, TestPlan, batch, rows};
 
     #[test]
     fn every_pair_comes_once() {
@@ -116,6 +131,10 @@ mod tests {
             expected.sort();
             for (chunk, workers) in SETTINGS {
                 let mut found = rows(&plan.run(root, chunk, workers).unwrap());
+                found.sort();
+                assert_eq!(found, expected);
+                let context = TestContext::with_state_budget(chunk, workers, 0);
+                let mut found = rows(&plan.run_in(root, context).unwrap());
                 found.sort();
                 assert_eq!(found, expected);
             }

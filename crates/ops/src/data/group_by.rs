@@ -295,7 +295,7 @@ mod tests {
             for (chunk_rows, workers) in SETTINGS {
                 let context = TestContext::new(chunk_rows, workers);
                 let mut found = BTreeMap::new();
-                for chunk in plan.collect(root, context.clone()).unwrap().chunks {
+                for chunk in plan.collect(root, context.clone()).unwrap().chunks().map(Result::unwrap) {
                     let keys = chunk.column(0).unwrap().plain().unwrap();
                     let keys: Vec<Option<i64>> = keys.as_primitive::<Int64Type>().iter().collect();
                     for (key, handle) in keys.into_iter().zip(chunk.column(1).unwrap().handles().unwrap()) {

@@ -80,7 +80,8 @@ impl Lowered {
     /// The sizes of the partitions, from the histogram.
     fn counts(&self, histogram: &Collected) -> Result<Vec<usize>> {
         let mut counts = Vec::with_capacity(self.partitioning.count());
-        for chunk in &histogram.chunks {
+        for chunk in histogram.chunks() {
+            let chunk = chunk?;
             let column = |index: usize| chunk.column(index)?.plain();
             let (numbers, sizes) = (column(0)?, column(1)?);
             let values = numbers.as_primitive::<Int64Type>().values().iter();
@@ -225,7 +226,7 @@ mod tests {
     /// The numbers in each partition, sorted; partitions in order.
     fn sets(partitions: &Collected) -> Vec<Vec<i64>> {
         let mut sets = Vec::new();
-        for chunk in &partitions.chunks {
+        for chunk in partitions.chunks().map(Result::unwrap) {
             for handle in chunk.column(1).unwrap().handles().unwrap() {
                 let rows = handle.get::<crate::rows::Rows>().unwrap();
                 let chunk = rows.chunk(0..rows.len() as u64).unwrap();

@@ -214,8 +214,8 @@ impl Sorted {
         converter: &RowConverter,
         reservation: &mut Reservation,
     ) -> Result<Sorted> {
-        let chunks = side.chunks.iter().filter(|chunk| !chunk.is_empty());
-        let chunks = chunks.map(|chunk| chunk.clone().compact()).collect::<Result<Vec<_>>>()?;
+        let chunks = side.kept().iter().filter(|kept| !kept.is_empty());
+        let chunks = chunks.map(|kept| kept.chunk()?.compact()).collect::<Result<Vec<_>>>()?;
         let columns = match chunks.is_empty() {
             true => crate::join::null_columns(tuple, 0)?,
             false => concat_chunks(&chunks)?.stored().to_vec(),

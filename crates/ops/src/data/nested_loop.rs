@@ -8,7 +8,6 @@ use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Order, Role};
 use tessera_types::{Error, Result, Tuple};
 
-use crate::Run;
 use crate::context::Reservation;
 use crate::describe;
 use crate::expression::Bound;
@@ -17,6 +16,7 @@ use crate::operator::{
     Collected, Lowering, Operator, Reader, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator,
 };
 use crate::stream_util::{Packer, pairs_with_row};
+use crate::{KeptChunk, Run};
 
 /// `nested_loop`: joins its stream `L` with a side `R` on any condition, by trying every pair.
 ///
@@ -27,7 +27,8 @@ use crate::stream_util::{Packer, pairs_with_row};
 ///   NULL may be a match.
 /// * Of each pair of chunks the shorter one is repeated tuple by tuple, as constants: conditions run on whole chunks and nothing
 ///   is copied before it matches.
-/// * Memory: its side; where build tuples are marked, one bit for each.
+/// * Memory: a chunk of its side, which is kept by who runs the plan and may have left memory; where build tuples are marked,
+///   one bit for each.
 /// * Errors: those of the condition; `single` with a second match.
 /// * Source: Modularis §2.3.2 (CartesianProduct and Filter, merged by rule R4).
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +58,7 @@ struct Shared {
     stream: Tuple,
     build: Tuple,
     /// The side, and the number of the first tuple of each of its chunks.
-    side: Vec<(u64, Chunk)>,
+    side: Vec<(u64, KeptChunk)>,
     matched: Matched,
     run: Run,
     _reservation: Reservation,
@@ -72,6 +73,8 @@ struct LoopWorker {
     /// The chunk of the side, and the next tuple of the shorter one of the two chunks.
     chunk: usize,
     row: usize,
+    /// That chunk, once it was asked for.
+    build: Option<Chunk>,
     packer: Packer,
 }
 
@@ -128,11 +131,9 @@ impl Stream for LoopStream {
         let collected = sides.first().ok_or_else(|| Error::internal("a nested loop without a side"))?;
         let mut side = Vec::new();
         let mut rows = 0;
-        for chunk in collected.chunks.iter().filter(|chunk| !chunk.is_empty()) {
-            let chunk = chunk.clone().compact()?;
-            let first = rows;
-            rows += chunk.rows() as u64;
-            side.push((first, chunk));
+        for kept in collected.kept().iter().filter(|kept| !kept.is_empty()) {
+            side.push((rows, kept.compact()?));
+            rows += kept.rows() as u64;
         }
         let marked = if self.kind.marks_build() { rows as usize } else { 0 };
         let mut reservation = Reservation::new(run.context.clone());
@@ -161,6 +162,7 @@ impl StreamRun for LoopRun {
             possible: Vec::new(),
             chunk: 0,
             row: 0,
+            build: None,
             packer: Packer::new(self.shared.run.context.chunk_rows()),
         }))
     }
@@ -178,7 +180,7 @@ impl StreamWorker for LoopWorker {
             known.resize(chunk.rows(), false);
         }
         self.input = Some(chunk.compact()?);
-        (self.chunk, self.row) = (0, 0);
+        (self.chunk, self.row, self.build) = (0, 0, None);
         Ok(())
     }
 
@@ -190,8 +192,12 @@ impl StreamWorker for LoopWorker {
         self.shared.run.context.check()?;
         let shared = self.shared.clone();
         match shared.side.get(self.chunk) {
-            Some((first, side)) if !self.is_decided() => {
-                self.try_pairs(&input, *first, side)?;
+            Some((first, kept)) if !self.is_decided() => {
+                let build = self.build.take().map_or_else(|| kept.chunk(), Ok)?;
+                self.try_pairs(&input, *first, &build)?;
+                if self.row > 0 {
+                    self.build = Some(build);
+                }
                 self.input = Some(input);
             }
             _ => self.finish_input(&input)?,
@@ -300,9 +306,10 @@ impl SourceRun for LoopRest {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let Some((first, side)) = self.shared.side.get(morsel) else {
+        let Some((first, kept)) = self.shared.side.get(morsel) else {
             return Err(Error::internal("a morsel that does not exist"));
         };
+        let side = kept.chunk()?;
         let wanted = self.shared.kind == JoinKind::BuildSemi;
         let positions: Vec<u32> = (0..side.rows() as u32)
             .filter(|position| self.shared.matched.get(first + u64::from(*position)) == wanted)

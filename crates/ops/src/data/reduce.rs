@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{self as sync, AtomicBool, AtomicUsize};
 
 use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
@@ -11,6 +12,7 @@ use crate::aggregate::{Area, Call, Compiled, Groups, Pairs, Program, States, cal
 use crate::describe;
 use crate::group_table::needed;
 use crate::operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers};
+use crate::spill::SpillFile;
 use crate::stream_util::chunks_source;
 use crate::{Collected, Reservation, Run};
 
@@ -20,8 +22,9 @@ use crate::{Collected, Reservation, Run};
 ///   0, other aggregates NULL).
 /// * **Parameters** `aggregates` = `{name = {function = sum, args = [x], distinct = true, filter = x > 0, order_by =
 ///   [{field = y}], limit = 3}}`.
-/// * **Memory** one state per aggregate and worker; what `DISTINCT`, `ORDER BY` and some library functions keep grows with the
-///   input. **Blocks** until all input has come. **Order** of the input matters to functions such as `array_agg`:
+/// * **Memory** one state per aggregate and worker; what percentiles, `mode`, `DISTINCT` and `ORDER BY` keep leaves memory
+///   in sorted runs when the budget is spoken for, unless the result has all of it. **Blocks** until all input has come. **Order**
+///   of the input matters to functions such as `array_agg`:
 ///   they see the source's.
 /// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.
 ///
@@ -68,6 +71,12 @@ struct ReduceRun {
     program: Arc<Program>,
     compiled: Option<Arc<Compiled>>,
     run: Run,
+    /// Where values that states keep go when there is no room for them.
+    file: Arc<SpillFile>,
+    /// Bytes that all workers hold.
+    held_bytes: Arc<AtomicUsize>,
+    /// Whether values have left memory.
+    has_left: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -80,13 +89,18 @@ struct ReduceWorker {
     states: States,
     reservation: Reservation,
     position: (u64, u64),
+    file: Arc<SpillFile>,
+    held_bytes: Arc<AtomicUsize>,
+    has_left: Arc<AtomicBool>,
 }
 
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let (inputs, program) = (self.inputs.clone(), self.program.clone());
         let compiled = Compiled::start(&program, inputs.len(), false, run);
-        Ok(Arc::new(ReduceRun { inputs, program, compiled, run: run.clone() }))
+        let (file, held_bytes, has_left) = (SpillFile::new(run), Arc::default(), Arc::default());
+        let run = run.clone();
+        Ok(Arc::new(ReduceRun { inputs, program, compiled, run, file, held_bytes, has_left }))
     }
 }
 
@@ -103,6 +117,9 @@ impl ReduceRun {
             states: self.program.make()?,
             reservation: Reservation::new(self.run.context.clone()),
             position: (0, 0),
+            file: self.file.clone(),
+            held_bytes: self.held_bytes.clone(),
+            has_left: self.has_left.clone(),
         })
     }
 }
@@ -126,7 +143,15 @@ impl SinkRun for ReduceRun {
             Some(first) => first,
             None => self.new_worker()?,
         };
+        let has_left = self.has_left.load(sync::Ordering::Relaxed);
+        if has_left {
+            all.leave()?;
+        }
         for mut worker in workers {
+            // Nothing is copied then.
+            if has_left {
+                worker.leave()?;
+            }
             for (state, from) in all.states.iter_mut().zip(&mut worker.states) {
                 from.seal(&worker.area)?;
                 let from: &mut dyn Any = &mut **from;
@@ -153,9 +178,38 @@ impl SinkWorker for ReduceWorker {
         let compiled = self.compiled.as_deref();
         self.program.update(compiled, &mut self.states, &mut self.area, &chunk, &groups, &self.run)?;
         self.position.1 += chunk.rows() as u64;
-        let bytes = self.states.iter().map(|state| state.memory()).sum();
-        if bytes != self.reservation.bytes() {
-            self.reservation.resize(bytes)?;
+        self.account()
+    }
+}
+
+impl ReduceWorker {
+    /// Counts the memory that is held; where that is more than there may be, values that states keep leave.
+    fn account(&mut self) -> Result<()> {
+        let (before, after) = (self.reservation.bytes(), self.bytes());
+        let held = self.held_bytes.load(sync::Ordering::Relaxed);
+        if after > before && !self.run.context.may_hold(held, after - before) {
+            return self.leave();
+        }
+        self.hold(after)
+    }
+
+    /// Values that states keep leave memory, as far as they can.
+    fn leave(&mut self) -> Result<()> {
+        self.states.iter_mut().try_for_each(|state| state.leave(&self.file))?;
+        self.has_left.store(true, sync::Ordering::Relaxed);
+        self.hold(self.bytes())
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.iter().map(|state| state.memory()).sum()
+    }
+
+    fn hold(&mut self, after: usize) -> Result<()> {
+        let before = self.reservation.bytes();
+        if after != before {
+            self.reservation.resize(after)?;
+            self.held_bytes.fetch_add(after, sync::Ordering::Relaxed);
+            self.held_bytes.fetch_sub(before, sync::Ordering::Relaxed);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! `remember`: tuples that were not there before.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow::array::UInt32Array;
 
@@ -8,14 +8,15 @@ use tessera_encodings::{Chunk, Column};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Error, Field, Result, Tuple, quote_name};
 
+use super::remember_spilled::{Partitioned, SetInFile, assign};
 use crate::describe::{collection, edges, field_name, gives_one, wants_all};
-use crate::group_table::{KeyLayout, Packed, Table};
+use crate::group_table::{KeyLayout, Table};
 use crate::lock;
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
-use crate::rows::{RowLayout, Rows, RowsBuilder};
-use crate::stream_util::chunks_source;
+use crate::rows::{KeepingRows, RowLayout, RowsKeeper};
+use crate::stream_util::{DeferredSource, chunks_source};
 use crate::{Reservation, Run, describe};
 
 /// The format of what is known, in plans.
@@ -27,8 +28,9 @@ const KNOWN_FIELD: &str = "known";
 ///
 /// With a set of `1, 2` on its side, `2, 3, 3` becomes `<data: rows of 3, known: set of 1, 2, 3>`; without a side the set
 /// starts empty. A set never changes for those who hold it: it is a prefix of a table that grows, and only who adds to an
-/// older prefix pays for a copy. Holds the set and the new tuples; ends its pipeline. Errors: fields that hold
-/// collections.
+/// older prefix pays for a copy. Holds the set and the new tuples, which leave memory when the budget is spoken for: then the set lies
+/// in a file by partitions of its hashes, and tuples are looked up a partition after the other in the end, in no order. Ends its
+/// pipeline. Errors: fields that hold collections.
 #[derive(Debug)]
 pub struct Remember;
 
@@ -91,7 +93,7 @@ struct Lowered {
     known: Option<usize>,
 }
 
-/// A set: the first tuples of a table, in the order in which they came.
+/// A set: the first tuples of what grows, in the order in which they came.
 #[derive(Debug)]
 struct Set {
     grown: Arc<Mutex<Grown>>,
@@ -100,25 +102,47 @@ struct Set {
 
 #[derive(Debug)]
 struct Grown {
-    table: Table,
+    known: Known,
     /// Somebody is adding to it.
     claimed: bool,
     memory: Reservation,
 }
 
+/// The tuples of a set.
+#[derive(Debug)]
+enum Known {
+    Memory(Table),
+    File(SetInFile),
+}
+
+impl Known {
+    fn tuples(&self) -> usize {
+        match self {
+            Known::Memory(table) => table.store.groups(),
+            Known::File(set) => set.tuples,
+        }
+    }
+}
+
 impl Set {
-    /// The table to add to: its own where nobody has added yet, else a copy.
+    /// What to add to: its own where nobody has added yet, else a copy.
     fn claim(&self, keys: &Arc<KeyLayout>, run: &Run) -> Result<Arc<Mutex<Grown>>> {
         let mut grown = lock(&self.grown);
-        if !grown.claimed && grown.table.store.groups() == self.tuples {
+        if !grown.claimed && grown.known.tuples() == self.tuples {
             grown.claimed = true;
             return Ok(self.grown.clone());
         }
-        let mut table = Table::of_keys(keys.clone())?;
-        table.assign(&grown.table.store, 0, self.tuples, &mut Vec::new())?;
         let mut memory = Reservation::new(run.context.clone());
-        memory.resize(table.memory())?;
-        Ok(Arc::new(Mutex::new(Grown { table, claimed: true, memory })))
+        let known = match &grown.known {
+            Known::File(set) => Known::File(set.first(self.tuples)),
+            Known::Memory(all) => {
+                let mut table = Table::of_keys(keys.clone())?;
+                table.assign(&all.store, 0, self.tuples, &mut Vec::new())?;
+                memory.resize(table.memory())?;
+                Known::Memory(table)
+            }
+        };
+        Ok(Arc::new(Mutex::new(Grown { known, claimed: true, memory })))
     }
 }
 
@@ -133,116 +157,131 @@ impl Sink for Lowered {
                 handle.get::<Set>()?.claim(&self.keys, run)?
             }
             _ => {
-                let table = Table::of_keys(self.keys.clone())?;
+                let known = Known::Memory(Table::of_keys(self.keys.clone())?);
                 let memory = Reservation::new(run.context.clone());
-                Arc::new(Mutex::new(Grown { table, claimed: true, memory }))
+                Arc::new(Mutex::new(Grown { known, claimed: true, memory }))
             }
         };
         Ok(Arc::new(RememberRun {
-            rows: self.rows.clone(),
+            keeping: KeepingRows::new(self.rows.clone(), run),
+            tuple: self.rows.tuple().clone(),
             keys: self.keys.clone(),
             run: run.clone(),
             grown,
+            candidates: Arc::default(),
         }))
     }
 }
 
 #[derive(Debug, Clone)]
 struct RememberRun {
-    rows: Arc<RowLayout>,
+    keeping: Arc<KeepingRows>,
+    tuple: Tuple,
     keys: Arc<KeyLayout>,
     run: Run,
     grown: Arc<Mutex<Grown>>,
+    /// Tuples to be looked up in the end, where the set has left memory.
+    candidates: Arc<OnceLock<Partitioned>>,
 }
 
 struct RememberWorker {
     shared: RememberRun,
-    position: u64,
-    packed: Packed,
-    groups: Vec<u32>,
-    builder: Option<RowsBuilder>,
-    morsels: Vec<(u64, Rows)>,
+    keeper: RowsKeeper,
 }
 
 impl SinkRun for RememberRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(RememberWorker {
-            shared: self.clone(),
-            position: 0,
-            packed: Packed::default(),
-            groups: Vec::new(),
-            builder: None,
-            morsels: Vec::new(),
-        }))
+        Ok(Box::new(RememberWorker { shared: self.clone(), keeper: self.keeping.keeper() }))
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let mut morsels = Vec::new();
-        for mut worker in downcast_workers::<RememberWorker>(workers)? {
-            worker.end()?;
-            morsels.append(&mut worker.morsels);
+        let workers = downcast_workers::<RememberWorker>(workers)?;
+        let keepers: Vec<RowsKeeper> = workers.into_iter().map(|worker| worker.keeper).collect();
+        let chunk_rows = self.run.context.chunk_rows();
+        if self.candidates.get().is_none() {
+            return Ok(Finish {
+                tasks: Vec::new(),
+                output: chunks_source(vec![self.output(keepers)?], chunk_rows),
+            });
         }
-        morsels.sort_by_key(|(position, _)| *position);
-        let rows = Rows::concat(self.rows.clone(), morsels.into_iter().map(|(_, rows)| rows))?;
-        let tuples = {
-            let mut grown = lock(&self.grown);
-            grown.claimed = false;
-            grown.table.store.groups()
+        let output = DeferredSource::new(1, chunk_rows);
+        let made = output.clone();
+        let task = move || {
+            let mut last = self.keeping.keeper();
+            last.begin(u64::MAX);
+            self.look_up(&mut last)?;
+            made.fill(0, vec![self.output(keepers.into_iter().chain([last]))?])
         };
-        let set = Set { grown: self.grown.clone(), tuples };
-        let chunk = Chunk::new(vec![Column::handle(rows), Column::handle(set)], 1);
-        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+        Ok(Finish { tasks: vec![Box::new(task)], output })
     }
 }
 
-impl RememberWorker {
-    /// Adds all tuples of a chunk to the table; the rows of those that were not in it.
-    fn add(&mut self, chunk: &Chunk) -> Result<Vec<u32>> {
-        self.shared.keys.pack(chunk.stored(), chunk.rows(), &mut self.packed)?;
-        self.groups.clear();
-        let mut grown = lock(&self.shared.grown);
-        let mut next = grown.table.store.groups() as u32;
-        grown.table.assign(&self.packed, 0, chunk.rows(), &mut self.groups)?;
-        let bytes = grown.table.memory();
-        if bytes != grown.memory.bytes() {
-            grown.memory.resize(bytes)?;
+impl RememberRun {
+    /// The new tuples, and the set that has them.
+    fn output(&self, keepers: impl IntoIterator<Item = RowsKeeper>) -> Result<Chunk> {
+        let rows = self.keeping.collect(keepers)?;
+        let tuples = {
+            let mut grown = lock(&self.grown);
+            grown.claimed = false;
+            grown.known.tuples()
+        };
+        let set = Set { grown: self.grown.clone(), tuples };
+        Ok(Chunk::new(vec![Column::handle(rows), Column::handle(set)], 1))
+    }
+
+    /// Adds the candidates to a set that has left memory.
+    fn look_up(&self, new: &mut RowsKeeper) -> Result<()> {
+        let mut grown = lock(&self.grown);
+        match (&mut grown.known, self.candidates.get()) {
+            (Known::File(set), Some(candidates)) => set.add(candidates, &self.tuple, new, &self.run),
+            _ => Err(Error::internal("candidates for a set in memory")),
         }
-        // A tuple's number is the number of tuples before it, so that new ones come in order.
-        let mut new = Vec::new();
-        for (row, group) in self.groups.iter().enumerate() {
-            if *group == next {
-                new.push(row as u32);
-                next += 1;
+    }
+
+    /// Adds all tuples of a chunk to the set; the rows of those that were not in it. Nothing where the set has left memory: the
+    /// tuples are looked up in the end.
+    fn add(&self, chunk: &Chunk) -> Result<Option<UInt32Array>> {
+        let mut grown = lock(&self.grown);
+        let Grown { known, memory, .. } = &mut *grown;
+        if let Known::Memory(table) = known {
+            // It is copied when it grows and when it leaves.
+            let more = table.memory() + 2 * chunk.value_bytes();
+            if self.run.context.may_hold(memory.bytes(), more) {
+                return assign(table, &self.keys, chunk, memory, &self.run).map(Some);
             }
+            let table = std::mem::replace(table, Table::of_keys(self.keys.clone())?);
+            *known = Known::File(SetInFile::of_table(table, &self.tuple, &self.keys, &self.run)?);
+            memory.resize(0)?;
         }
-        Ok(new)
+        drop(grown);
+        let candidates = match self.candidates.get() {
+            Some(candidates) => candidates,
+            None => {
+                let new = Partitioned::new(&self.tuple, &self.keys, false, &self.run)?;
+                self.candidates.get_or_init(|| new)
+            }
+        };
+        candidates.put(chunk).map(|()| None)
     }
 }
 
 impl SinkWorker for RememberWorker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        self.position = position;
+        self.keeper.begin(position);
         Ok(())
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.shared.run.context.check()?;
         let chunk = chunk.compact()?;
-        let new = self.add(&chunk)?;
-        if new.is_empty() {
-            return Ok(());
-        }
-        let rows = new.len();
-        let new = UInt32Array::from(new);
+        let Some(new) = self.shared.add(&chunk)?.filter(|new| !new.is_empty()) else { return Ok(()) };
         let columns = chunk.stored().iter().map(|column| column.take(&new)).collect::<Result<Vec<_>>>()?;
-        let shared = &self.shared;
-        let builder = || RowsBuilder::new(shared.rows.clone(), Reservation::new(shared.run.context.clone()));
-        self.builder.get_or_insert_with(builder).append_chunk(&Chunk::new(columns, rows), &[])?;
-        Ok(())
+        let chunk = Chunk::new(columns, new.len());
+        self.keeper.append(chunk.value_bytes(), |rows| rows.append_chunk(&chunk, &[]).map(drop))
     }
 
     fn end(&mut self) -> Result<()> {
-        self.morsels.extend(self.builder.take().map(|builder| (self.position, builder.seal())));
+        self.keeper.end();
         Ok(())
     }
 }
@@ -251,7 +290,10 @@ impl SinkWorker for RememberWorker {
 mod tests {
     use tessera_plan::{Expr, NodeId, Params, Value};
 
-    use crate::testing::{SETTINGS, TestPlan, batch, rows};
+    use arrow::array::AsArray;
+    use arrow::datatypes::Int64Type;
+
+    use crate::testing::{SETTINGS, TestContext, TestPlan, batch, rows};
 
     const TUPLE: &str = "<a: int64?, s: string?>";
 
@@ -297,6 +339,61 @@ mod tests {
             let mut together: Vec<&str> = expected.into_iter().flatten().collect();
             together.sort_unstable();
             assert_eq!(sorted(&plan, all, chunk, workers), together, "{chunk} {workers}");
+        }
+    }
+
+    /// Sets that have left memory stay as they are too, and an older one is not changed by who adds to a newer one.
+    #[test]
+    fn sets_leave_memory() {
+        let mut plan = TestPlan::new();
+        let line = |n: i64| match n % 5 {
+            0 => format!("{n} NULL"),
+            _ => format!("{n} a-text-that-is-long-enough-for-the-heap-{n}"),
+        };
+        let mut table = |numbers: Vec<i64>| {
+            let lines: Vec<String> = numbers.into_iter().map(line).collect();
+            plan.table(batch(TUPLE, &lines.join("|")))
+        };
+        let tables = [
+            table((0..2_000).chain(1_000..1_500).collect()),
+            table((500..3_000).chain(0..100).collect()),
+            table((2_900..4_000).collect()),
+            table((0..5_000).collect()),
+        ];
+        let known = Params::new().with("known", Value::Expr(Expr::field("known")));
+        let start = plan.add("remember", &[tables[0]], Params::new());
+        let next = plan.add("remember", &[start, tables[1]], known.clone());
+        let other = plan.add("remember", &[start, tables[2]], known.clone());
+        let last = plan.add("remember", &[next, tables[3]], known.clone());
+        let behind = plan.add("remember", &[other, tables[3]], known);
+        let nodes = [start, next, other, last, behind];
+        let roots = nodes.map(|node| plan.add("rows_scan", &[node], field("data")));
+        let expected: [Vec<i64>; 5] = [
+            (0..2_000).collect(),
+            (2_000..3_000).collect(),
+            (2_900..4_000).collect(),
+            (3_000..5_000).collect(),
+            (2_000..2_900).chain(4_000..5_000).collect(),
+        ];
+        let all = plan.add("union", &roots, Params::new());
+        let run = |root, context| {
+            let found = plan.run_in(root, context).unwrap();
+            let mut numbers = found.column(0).as_primitive::<Int64Type>().values().to_vec();
+            numbers.sort_unstable();
+            numbers
+        };
+        let mut together: Vec<i64> = expected.iter().flatten().copied().collect();
+        together.sort_unstable();
+        for (chunk, workers) in [(61, 1), (61, 3), (8_192, 2)] {
+            for state_budget in [0, 50_000, 400_000] {
+                let context = || TestContext::with_state_budget(chunk, workers, state_budget);
+                for (root, expected) in roots.iter().zip(&expected) {
+                    assert_eq!(run(*root, context()), *expected, "{chunk} {workers} {state_budget}");
+                }
+                let context = context();
+                assert_eq!(run(all, context.clone()), together, "{chunk} {workers} {state_budget}");
+                assert!(context.spilled() > 0);
+            }
         }
     }
 

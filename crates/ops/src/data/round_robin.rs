@@ -66,7 +66,7 @@ mod tests {
         for (chunk, workers) in SETTINGS {
             let collected = plan.collect(partitions, TestContext::new(chunk, workers)).unwrap();
             assert_eq!(collected.rows(), 3);
-            for chunk in &collected.chunks {
+            for chunk in collected.chunks().map(Result::unwrap) {
                 for handle in chunk.column(1).unwrap().handles().unwrap() {
                     let rows = handle.get::<Rows>().unwrap().len();
                     assert!((333 - workers..=334 + workers).contains(&rows), "{rows} with {workers} workers");

@@ -9,11 +9,11 @@ use tessera_encodings::{Chunk, Column, concat_chunks, interleave_columns};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_types::{Error, Result, Tuple};
 
-use super::loser_tree::LoserTree;
 use super::sort_keys::{KeyEncoder, checked_keys};
 use super::sort_spilled::{SpilledOutput, SpilledRuns};
 use crate::describe::{edge, gives_one, wants_all};
 use crate::lock;
+use crate::loser_tree::LoserTree;
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator,
     Task,

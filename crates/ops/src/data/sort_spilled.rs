@@ -8,9 +8,9 @@ use arrow::array::{Array, BinaryArray, BinaryBuilder};
 use tessera_encodings::{Chunk, Column, interleave_columns};
 use tessera_types::{Error, Result};
 
-use super::loser_tree::LoserTree;
 use super::sort::Sorted;
 use crate::lock;
+use crate::loser_tree::LoserTree;
 use crate::operator::{Reader, SourceRun, Step};
 use crate::spill::{SpillFile, TupleBlock, read_tuples, write_tuples};
 use crate::{Context, Reservation, Run};
@@ -24,6 +24,8 @@ const BLOCK_ROWS_MAX: usize = 8_192;
 const OUTPUT_BLOCKS: usize = 8;
 /// Runs that are merged at once.
 const RUNS_MAX: usize = 64;
+/// Bytes of a key that are kept in memory for each block: keys may be as long as tuples.
+const BORDER_BYTES: usize = 64;
 
 /// The sorted runs of one sort that have left memory.
 #[derive(Debug)]
@@ -45,6 +47,7 @@ struct SpilledRun {
 #[derive(Debug, Clone)]
 struct SortedBlock {
     tuples: TupleBlock,
+    /// The first bytes of the first key. Borders are such bytes too, so that those of two blocks stand to a border as the keys do.
     first_key: Box<[u8]>,
 }
 
@@ -119,7 +122,8 @@ impl SpilledRun {
     fn push(&mut self, file: &SpillFile, chunk: &Chunk) -> Result<()> {
         let keys = keys_of(chunk)?;
         if !keys.is_empty() {
-            let first_key = keys.value(0).into();
+            let first = keys.value(0);
+            let first_key = first[..first.len().min(BORDER_BYTES)].into();
             self.blocks.push(SortedBlock { tuples: write_tuples(file, chunk)?, first_key });
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! `zip`: streams of the same length, side by side.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tessera_encodings::{Chunk, Column};
@@ -71,8 +72,7 @@ impl Source for Lowered {
 
 /// Pairs the chunks, cut wherever one of the inputs has a border.
 fn zip(sides: &[Arc<Collected>]) -> Result<Vec<Chunk>> {
-    let mut cursors: Vec<Cursor<'_>> =
-        sides.iter().map(|side| Cursor { chunks: &side.chunks, offset: 0 }).collect();
+    let mut cursors: Vec<Cursor> = sides.iter().map(Cursor::new).collect::<Result<_>>()?;
     let mut zipped = Vec::new();
     loop {
         let Some(len) = cursors.iter_mut().map(Cursor::left).min().filter(|len| *len > 0) else {
@@ -89,19 +89,24 @@ fn zip(sides: &[Arc<Collected>]) -> Result<Vec<Chunk>> {
     }
 }
 
-struct Cursor<'a> {
-    chunks: &'a [Chunk],
+struct Cursor {
+    chunks: VecDeque<Chunk>,
     offset: usize,
 }
 
-impl Cursor<'_> {
+impl Cursor {
+    fn new(side: &Arc<Collected>) -> Result<Cursor> {
+        Ok(Cursor { chunks: side.chunks().collect::<Result<_>>()?, offset: 0 })
+    }
+
     /// Tuples left in the current chunk; 0 at the end.
     fn left(&mut self) -> usize {
-        while let Some(chunk) = self.chunks.first() {
+        while let Some(chunk) = self.chunks.front() {
             if self.offset < chunk.rows() {
                 return chunk.rows() - self.offset;
             }
-            (self.chunks, self.offset) = (&self.chunks[1..], 0);
+            self.chunks.pop_front();
+            self.offset = 0;
         }
         0
     }

@@ -107,6 +107,11 @@ impl KeyLayout {
         self.keys.iter().map(offset).collect::<Option<_>>().filter(|_| self.hash_mask == u64::MAX)
     }
 
+    /// How many keys there are.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Words of a record before its states.
     pub(crate) fn words(&self) -> usize {
         self.words

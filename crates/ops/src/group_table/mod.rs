@@ -20,6 +20,6 @@ mod table;
 mod tests;
 
 pub(crate) use grouping::{Grouping, Limits, needed};
-pub(crate) use keys::{KeyLayout, Packed};
+pub(crate) use keys::{KeyLayout, Keys, Packed};
 pub(crate) use partial::PartialGrouping;
 pub(crate) use table::Table;

@@ -200,7 +200,7 @@ impl SpilledReader {
                 return Ok(None);
             }
             merge_into(&self.spec, &mut table, &mut store)?;
-            self.reservation.resize(table.memory() + store.memory())?;
+            self.hold(&mut table, store.memory())?;
         }
         let mut table = self.group(table, raw)?;
         let chunk = table.store.finish()?;
@@ -210,16 +210,31 @@ impl SpilledReader {
 
     /// Tuples that left before they were grouped.
     fn group(&mut self, table: Table, raw: Vec<TupleBlock>) -> Result<Table> {
-        let Some(tuples) = self.spilled.raw.as_ref().filter(|_| !raw.is_empty()) else { return Ok(table) };
+        let spilled = self.spilled.clone();
+        let Some(tuples) = spilled.raw.as_ref().filter(|_| !raw.is_empty()) else { return Ok(table) };
         let mut filling = Filling::new(&self.spec, &self.run)?;
         filling.table = table;
         for block in raw {
             for (position, chunk) in tuples.read(&block)? {
                 filling.take_placed(position, &chunk)?;
             }
-            self.reservation.resize(filling.memory())?;
+            let beside = filling.memory() - filling.table.memory();
+            self.hold(&mut filling.table, beside)?;
         }
         Ok(filling.table)
+    }
+
+    /// Counts a table and what is beside it. Where there is no room for it, values that its states keep leave memory.
+    fn hold(&mut self, table: &mut Table, beside: usize) -> Result<()> {
+        let (before, after) = (self.reservation.bytes(), table.memory() + beside);
+        let at_once = self.run.context.workers();
+        let fits = after <= before.max(self.room)
+            || self.run.context.may_hold(before * at_once, (after - before) * at_once);
+        if self.spec.program.is_flat() || (fits && self.reservation.resize(after).is_ok()) {
+            return self.reservation.resize(after);
+        }
+        table.store.states.iter_mut().try_for_each(|state| state.leave(&self.spilled.file))?;
+        self.reservation.resize(table.memory() + beside)
     }
 
     fn read(&self, block: &Block) -> Result<Store> {

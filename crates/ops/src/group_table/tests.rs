@@ -10,7 +10,7 @@ use arrow::array::{
 };
 use arrow::compute;
 use arrow::datatypes::{DataType, Field, Int32Type, IntervalMonthDayNano, Schema};
-use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Params, Role, SortKey, Value};
+use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Params, Role, Scalar, SortKey, Value};
 use tessera_types::{Atom, Code, Result};
 
 mod naive;
@@ -20,7 +20,7 @@ use naive::{Agg, V, agg, check, key, params, record, reference, table, values};
 use super::Limits;
 use crate::data::reduce_by_key::{ReduceByKey, lower_with};
 use crate::operator::{Lowering, Operator, SubOperator};
-use crate::testing::{SETTINGS, TestContext, TestPlan};
+use crate::testing::{SETTINGS, TestContext, TestPlan, rows};
 
 /// ReduceByKey with other limits.
 #[derive(Debug)]
@@ -313,6 +313,56 @@ fn limited(call: Value) -> Value {
     let Value::Record(mut entries) = call else { panic!("no call") };
     entries.push(("limit".into(), Value::Integer(2)));
     Value::Record(entries)
+}
+
+/// Of all tuples and of few groups: with and without room for the values, results are the same.
+#[test]
+fn values_that_are_kept_leave_memory() {
+    let batch = table(6_000, 3, 29);
+    let double = || Expr::field("vi").cast(Atom::Float64);
+    let fraction = |x: f64| Expr::Constant(Scalar::Float(x), Atom::Float64);
+    let n = || vec![Expr::field("n")];
+    let aggregates: Vec<(Arc<str>, Value)> = vec![
+        (
+            "continuous".into(),
+            ordered("percentile_cont", vec![double(), fraction(0.37)], &[("vi", true)], false),
+        ),
+        (
+            "discrete".into(),
+            ordered("percentile_disc", vec![Expr::field("vt"), fraction(0.9)], &[("vt", false)], false),
+        ),
+        ("mode".into(), ordered("mode", vec![Expr::field("vt")], &[("vt", true)], false)),
+        ("count".into(), ordered("count", vec![Expr::field("vt")], &[], true)),
+        ("sum".into(), ordered("sum", vec![Expr::field("vl")], &[], true)),
+        ("first".into(), ordered("first_value", n(), &[("vl", false), ("n", true)], false)),
+        ("last".into(), ordered("last_value", n(), &[], false)),
+        ("list".into(), ordered("array_agg", n(), &[("n", true)], false)),
+        ("least".into(), record("min", vec![Expr::field("vl")], vec![])),
+    ];
+    let mut plan = TestPlan::new();
+    plan.registry.register(Stressed(small(u64::MAX)));
+    let given = plan.table(batch);
+    let params = Params::new().with("aggregates", aggregates);
+    let all = plan.add("reduce", &[given], params.clone());
+    let groups = plan.add("stressed", &[given], params.with("keys", Value::names(["ki"])));
+    for root in [all, groups] {
+        let wanted = sorted_rows(&plan.run(root, 2_048, 1).unwrap());
+        for (chunk_rows, workers) in [(61, 1), (700, 3)] {
+            for budget in [0, 100_000] {
+                let context = TestContext::with_state_budget(chunk_rows, workers, budget);
+                let found = plan.run_in(root, context.clone()).unwrap();
+                assert_eq!(sorted_rows(&found), wanted, "{chunk_rows} {workers} {budget}");
+                assert!(context.spilled() > 0);
+                assert_eq!(context.used(), 0);
+            }
+        }
+    }
+}
+
+fn sorted_rows(batch: &RecordBatch) -> Vec<String> {
+    let mut found = rows(batch);
+    found.sort();
+    found
 }
 
 #[test]

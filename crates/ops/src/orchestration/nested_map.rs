@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::row::{RowConverter, SortField};
+use arrow::row::{RowConverter, Rows, SortField};
 
 use tessera_encodings::{Chunk, concat_chunks};
 use tessera_plan::{Descriptor, Edge, Expr, Functions, Inputs, Node, Order, Plan, Role, Traits, Value};
@@ -17,6 +17,14 @@ use crate::{Context, Run, describe};
 
 /// The most results a worker remembers; when there are more, it forgets all and starts anew.
 const REMEMBERED_MAX: usize = 4_096;
+/// And so many bytes of the budget, but not more than this.
+const REMEMBERED_SHARE: usize = 128;
+const REMEMBERED_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a remembered result beside its values, about.
+const ENTRY_BYTES: usize = 256;
+
+/// Results that are passed on together take this part of the budget, about.
+const OUTPUT_SHARE: usize = 64;
 
 /// Runs its nested plan for every tuple and yields the one tuple of each run (Modularis §2.3.2).
 ///
@@ -122,12 +130,13 @@ impl StreamRun for NestedMapRun {
                 let fields = tuple.fields().iter().filter_map(|field| field.atom());
                 let fields: Vec<_> = fields.map(|atom| SortField::new(atom.arrow())).collect();
                 let supported = RowConverter::supports_fields(&fields);
+                let bytes_max = (self.context.memory_bytes() / REMEMBERED_SHARE).min(REMEMBERED_BYTES_MAX);
                 let converter = supported.then(|| RowConverter::new(fields)).transpose()?;
-                converter.map(|converter| Memory { converter, results: HashMap::new() })
+                converter.map(|converter| Memory { converter, results: HashMap::new(), bytes: 0, bytes_max })
             }
         };
         let (plan, context) = (self.plan.clone(), self.context.clone());
-        Ok(Box::new(NestedMapWorker { plan, context, memory, output: None }))
+        Ok(Box::new(NestedMapWorker { plan, context, memory, input: None }))
     }
 }
 
@@ -135,13 +144,42 @@ impl StreamRun for NestedMapRun {
 struct Memory {
     converter: RowConverter,
     results: HashMap<Box<[u8]>, Chunk>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Memory {
+    fn get(&self, key: &[u8]) -> Option<Chunk> {
+        self.results.get(key).cloned()
+    }
+
+    /// Remembers a result, and forgets the others when there are too many.
+    fn insert(&mut self, key: &[u8], result: &Chunk) {
+        let bytes = ENTRY_BYTES + key.len() + result.value_bytes();
+        if self.results.len() >= REMEMBERED_MAX || self.bytes + bytes > self.bytes_max {
+            self.results.clear();
+            self.bytes = 0;
+        }
+        if bytes <= self.bytes_max {
+            self.bytes += bytes;
+            self.results.insert(key.into(), result.with_own_strings());
+        }
+    }
 }
 
 struct NestedMapWorker {
     plan: Arc<dyn NestedPlan>,
     context: Arc<dyn Context>,
     memory: Option<Memory>,
-    output: Option<Chunk>,
+    input: Option<Input>,
+}
+
+/// Tuples that the nested plan runs for.
+struct Input {
+    chunk: Chunk,
+    keys: Option<Rows>,
+    /// The first that it has not run for.
+    next: usize,
 }
 
 impl NestedMapWorker {
@@ -170,7 +208,6 @@ pub(crate) fn run_once(
 impl StreamWorker for NestedMapWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         let chunk = chunk.compact()?;
-        let mut results = Vec::with_capacity(chunk.rows());
         let keys = match &self.memory {
             None => None,
             Some(memory) => {
@@ -178,31 +215,37 @@ impl StreamWorker for NestedMapWorker {
                 Some(memory.converter.convert_columns(&arrays)?)
             }
         };
-        for row in 0..chunk.rows() {
-            let key = keys.as_ref().map(|keys| keys.row(row));
-            let known = match (&key, &self.memory) {
-                (Some(key), Some(memory)) => memory.results.get(key.as_ref()).cloned(),
-                _ => None,
-            };
-            if let Some(result) = known {
-                results.push(result);
-                continue;
-            }
-            let result = self.run(chunk.slice(row, 1))?;
-            if let (Some(key), Some(memory)) = (key, &mut self.memory) {
-                if memory.results.len() >= REMEMBERED_MAX {
-                    memory.results.clear();
-                }
-                memory.results.insert(key.as_ref().into(), result.clone());
-            }
-            results.push(result);
-        }
-        self.output = Some(concat_chunks(&results)?);
+        self.input = Some(Input { chunk, keys, next: 0 });
         Ok(())
     }
 
+    /// Results of the next tuples: as many as are not too long together.
     fn step(&mut self) -> Result<Step> {
-        Ok(self.output.take().map_or(Step::NeedInput, Step::HasOutput))
+        let Some(mut input) = self.input.take() else { return Ok(Step::NeedInput) };
+        let limit = self.context.memory_bytes() / OUTPUT_SHARE;
+        let (mut results, mut bytes) = (Vec::new(), 0);
+        while input.next < input.chunk.rows() && bytes <= limit {
+            let key = input.keys.as_ref().map(|keys| keys.row(input.next));
+            let known = key.zip(self.memory.as_ref()).and_then(|(key, memory)| memory.get(key.as_ref()));
+            let result = match known {
+                Some(result) => result,
+                None => {
+                    let result = self.run(input.chunk.slice(input.next, 1))?;
+                    if let Some((key, memory)) = key.zip(self.memory.as_mut()) {
+                        memory.insert(key.as_ref(), &result);
+                    }
+                    result
+                }
+            };
+            bytes += result.value_bytes();
+            results.push(result);
+            input.next += 1;
+        }
+        if results.is_empty() {
+            return Ok(Step::NeedInput);
+        }
+        self.input = Some(input);
+        Ok(Step::HasOutput(concat_chunks(&results)?))
     }
 }
 

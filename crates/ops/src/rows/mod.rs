@@ -23,6 +23,7 @@ mod compare;
 mod compiled;
 mod gather;
 mod incoming;
+mod keeper;
 mod layout;
 mod memory;
 mod nested;
@@ -38,6 +39,7 @@ pub(crate) use compiled::{AskedWrite, RowWriter};
 pub(crate) use gather::Which;
 pub use incoming::Incoming;
 pub(crate) use incoming::Values;
+pub(crate) use keeper::{KeepingRows, RowsKeeper};
 pub(crate) use layout::Kind;
 pub use layout::{HASH_OFFSET, RowLayout};
 pub use memory::{Fixed, Region};
@@ -48,7 +50,7 @@ pub use packing::{ValueRange, packs, range_of};
 pub(crate) use range::RowRange;
 pub(crate) use scatter::{Scatter, Scatterer, partition_of};
 pub use sealed::Rows;
-pub(crate) use sealed::{Part, Side};
+pub(crate) use sealed::{Part, RowsPlace, Side};
 pub use wire::{Outgoing, Packet, heap_words};
 
 /// In place of a row number: no row; gathers as NULL.

@@ -3,13 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::buffer::Buffer;
 
 use tessera_encodings::{Chunk, Column, Handle};
 use tessera_types::{Error, Result, Tuple};
 
+use crate::KeptChunk;
 use crate::context::Reservation;
+use crate::spill::{SpillFile, TupleBlock};
 
 use super::compare::{Heap, RowsRef};
 use super::gather::Which;
@@ -21,9 +23,54 @@ use super::range::RowRange;
 #[derive(Debug, Clone)]
 pub struct Rows {
     layout: Arc<RowLayout>,
-    parts: Vec<Arc<Part>>,
+    parts: Vec<Piece>,
     /// The number of the first row of each part, and how many there are in all.
     starts: Vec<u64>,
+}
+
+/// Rows that lie together.
+#[derive(Debug, Clone)]
+enum Piece {
+    Memory(Arc<Part>),
+    /// Those that have left memory: a block of tuples, without hashes and states.
+    File(KeptChunk),
+}
+
+impl Piece {
+    fn rows(&self) -> usize {
+        match self {
+            Piece::Memory(part) => part.rows,
+            Piece::File(kept) => kept.rows(),
+        }
+    }
+
+    fn part(&self) -> Option<&Arc<Part>> {
+        match self {
+            Piece::Memory(part) => Some(part),
+            Piece::File(_) => None,
+        }
+    }
+
+    /// A field of some of these rows.
+    fn gather(&self, layout: &RowLayout, field: usize, rows: &[u64]) -> Result<Column> {
+        match self {
+            Piece::Memory(part) => part.gather(layout, field, Which::Listed(rows)),
+            Piece::File(kept) => {
+                let column = kept.chunk()?.column(field)?.plain()?;
+                let position = |row: &u64| u32::try_from(*row).ok();
+                let positions: UInt32Array = rows.iter().map(position).collect();
+                Ok(Column::Plain(arrow::compute::take(&column, &positions, None)?))
+            }
+        }
+    }
+}
+
+/// Where a reader of all rows stands.
+#[derive(Debug, Default)]
+pub(crate) struct RowsPlace {
+    row: u64,
+    /// What was read of the piece that begins at a row, where that has left memory.
+    read: Option<(u64, Chunk)>,
 }
 
 /// Rows with one heap: what one builder made.
@@ -68,10 +115,20 @@ impl Part {
 
 impl Rows {
     pub(crate) fn new(layout: Arc<RowLayout>, parts: Vec<Arc<Part>>) -> Rows {
+        Rows::of_pieces(layout, parts.into_iter().map(Piece::Memory).collect())
+    }
+
+    /// Rows that have left memory.
+    pub(crate) fn in_file(layout: Arc<RowLayout>, file: &Arc<SpillFile>, blocks: Vec<TupleBlock>) -> Rows {
+        let piece = |block| Piece::File(KeptChunk::in_file(file, block));
+        Rows::of_pieces(layout, blocks.into_iter().map(piece).collect())
+    }
+
+    fn of_pieces(layout: Arc<RowLayout>, parts: Vec<Piece>) -> Rows {
         let mut starts = vec![0];
         let mut total = 0;
         for part in &parts {
-            total += part.rows as u64;
+            total += part.rows() as u64;
             starts.push(total);
         }
         Rows { layout, parts, starts }
@@ -92,9 +149,9 @@ impl Rows {
             if *rows.layout != *layout {
                 return Err(Error::internal("rows of different layouts were put together"));
             }
-            parts.extend(rows.parts.into_iter().filter(|part| part.rows > 0));
+            parts.extend(rows.parts.into_iter().filter(|part| part.rows() > 0));
         }
-        Ok(Rows::new(layout, parts))
+        Ok(Rows::of_pieces(layout, parts))
     }
 
     /// The layout.
@@ -119,7 +176,7 @@ impl Rows {
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
-        self.parts.iter().map(|part| part.memory_bytes()).sum()
+        self.parts.iter().filter_map(Piece::part).map(|part| part.memory_bytes()).sum()
     }
 
     /// A field of these rows, in this order; [`super::NO_ROW`] gives NULL. Strings share the heap.
@@ -128,7 +185,7 @@ impl Rows {
     /// A row that is not there: Tessera's own mistake.
     pub fn gather(&self, field: usize, rows: &[u64]) -> Result<Column> {
         match &self.parts[..] {
-            [part] => part.gather(&self.layout, field, Which::Listed(rows)),
+            [part] => part.gather(&self.layout, field, rows),
             _ => self.gather_across(field, rows),
         }
     }
@@ -142,6 +199,7 @@ impl Rows {
     pub(crate) fn lying(&self, rows: Range<u64>) -> Result<Chunk> {
         let (index, len) = (self.part_of(rows.start), (rows.end - rows.start) as usize);
         let part = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]);
+        let part = part.and_then(Piece::part);
         let first = (rows.start - self.starts[index]) as usize;
         match part.and_then(|part| RowRange::chunk(&self.layout, part, first, len)) {
             Some(chunk) => Ok(chunk),
@@ -153,13 +211,55 @@ impl Rows {
     pub fn chunk(&self, rows: Range<u64>) -> Result<Chunk> {
         let (index, len) = (self.part_of(rows.start), (rows.end - rows.start) as usize);
         // A range in one part, as most are, needs no list of its rows.
-        if let Some(part) = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]) {
-            let run = Which::Run((rows.start - self.starts[index]) as usize, len);
+        if let Some(piece) = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]) {
+            let first = (rows.start - self.starts[index]) as usize;
+            let Some(part) = piece.part() else { return Ok(self.read(index)?.slice(first, len)) };
+            let run = Which::Run(first, len);
             let columns = (0..self.tuple().len()).map(|field| part.gather(&self.layout, field, run));
             return Ok(Chunk::new(columns.collect::<Result<_>>()?, len));
         }
         let numbers: Vec<u64> = rows.collect();
         Ok(Chunk::new(self.gather_all(&numbers)?, len))
+    }
+
+    /// The next rows of a reader, at most `rows` (not 0); nothing when there are no more. They may lie where they are, as
+    /// [`Rows::lying`] says.
+    ///
+    /// # Errors
+    /// What has left memory cannot be read.
+    pub(crate) fn next(&self, place: &mut RowsPlace, rows: usize, lying: bool) -> Result<Option<Chunk>> {
+        let start = place.row;
+        let mut index = self.part_of(start);
+        let Some(piece) = self.parts.get(index).filter(|_| start < self.len() as u64) else {
+            return Ok(None);
+        };
+        let limit = start + rows as u64;
+        if piece.part().is_some() {
+            while index < self.parts.len() && self.starts[index] < limit && self.parts[index].part().is_some()
+            {
+                index += 1;
+            }
+            place.row = limit.min(self.starts[index]);
+            let range = start..place.row;
+            return if lying { self.lying(range) } else { self.chunk(range) }.map(Some);
+        }
+        let first = self.starts[index];
+        let block = match place.read.take() {
+            Some((at, block)) if at == first => block,
+            _ => self.read(index)?,
+        };
+        place.row = limit.min(self.starts[index + 1]);
+        let chunk = block.slice((start - first) as usize, (place.row - start) as usize);
+        place.read = Some((first, block));
+        Ok(Some(chunk))
+    }
+
+    /// A piece that has left memory.
+    fn read(&self, index: usize) -> Result<Chunk> {
+        match self.parts.get(index) {
+            Some(Piece::File(kept)) => kept.chunk(),
+            _ => Err(Error::internal("rows in memory were read from a file")),
+        }
     }
 
     /// The hashes of a range of rows.
@@ -179,7 +279,7 @@ impl Rows {
         if len <= 12 {
             return &view[4..4 + len];
         }
-        let part = self.parts.get(self.part_of(part_of_row));
+        let part = self.parts.get(self.part_of(part_of_row)).and_then(Piece::part);
         part.and_then(|part| super::incoming::long_bytes(bits, &part.heap)).unwrap_or_default()
     }
 
@@ -188,7 +288,7 @@ impl Rows {
         let mut next = rows.start;
         while next < rows.end {
             let index = self.part_of(next);
-            let Some(part) = self.parts.get(index) else {
+            let Some(part) = self.parts.get(index).and_then(Piece::part) else {
                 return Err(Error::internal(format!("row {next} of {} was read", self.len())));
             };
             let (start, end) = (self.starts[index], self.starts[index + 1].min(rows.end));
@@ -233,7 +333,7 @@ impl Rows {
         let mut columns = Vec::with_capacity(wanted.len());
         for (index, list) in &wanted {
             let part = self.parts.get(*index).ok_or_else(|| Error::internal("a row beyond the last"))?;
-            columns.push(part.gather(&self.layout, field, Which::Listed(list))?);
+            columns.push(part.gather(&self.layout, field, list)?);
         }
         if columns.len() == 1 {
             return Ok(columns.remove(0));

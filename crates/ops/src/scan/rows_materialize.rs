@@ -10,15 +10,15 @@ use crate::describe::{edge, gives_one, wants_all};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
-use crate::rows::{AskedWrite, RowLayout, RowWriter, Rows, RowsBuilder};
+use crate::rows::{AskedWrite, KeepingRows, RowLayout, RowWriter, RowsKeeper};
 use crate::stream_util::chunks_source;
-use crate::{Reservation, Run, describe};
+use crate::{Run, describe};
 
 /// Keeps all tuples in one collection in the `rows` layout, and yields it as the only field of one tuple
 /// (Modularis §2.3.2).
 ///
-/// `<a>` = `1, 2` gives one `<data: rows<a>>`. Holds the tuples; ends its pipeline; the tuples inside are in the order of the
-/// source.
+/// `<a>` = `1, 2` gives one `<data: rows<a>>`. Holds the tuples, which leave memory when the budget is spoken for; ends its
+/// pipeline; the tuples inside are in the order of the source.
 #[derive(Debug)]
 pub struct RowsMaterialize;
 
@@ -53,32 +53,28 @@ struct Lowered {
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let writer = RowWriter::start(&self.write, &self.layout, false, run);
-        Ok(Arc::new(MaterializeRun { layout: self.layout.clone(), writer, run: run.clone() }))
+        let keeping = KeepingRows::new(self.layout.clone(), run);
+        Ok(Arc::new(MaterializeRun { keeping, writer, run: run.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct MaterializeRun {
-    layout: Arc<RowLayout>,
+    keeping: Arc<KeepingRows>,
     writer: RowWriter,
     run: Run,
 }
 
-/// Rows by the position of their morsel.
 struct MaterializeWorker {
-    layout: Arc<RowLayout>,
+    keeper: RowsKeeper,
     writer: RowWriter,
     run: Run,
-    position: u64,
-    builder: Option<RowsBuilder>,
-    morsels: Vec<(u64, Rows)>,
 }
 
 impl SinkRun for MaterializeRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        let (layout, writer, run) = (self.layout.clone(), self.writer.clone(), self.run.clone());
-        let morsels = Vec::new();
-        Ok(Box::new(MaterializeWorker { layout, writer, run, position: 0, builder: None, morsels }))
+        let (keeper, writer, run) = (self.keeping.keeper(), self.writer.clone(), self.run.clone());
+        Ok(Box::new(MaterializeWorker { keeper, writer, run }))
     }
 
     fn reads_lying(&self) -> bool {
@@ -86,13 +82,8 @@ impl SinkRun for MaterializeRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let mut morsels = Vec::new();
-        for mut worker in downcast_workers::<MaterializeWorker>(workers)? {
-            worker.end()?;
-            morsels.append(&mut worker.morsels);
-        }
-        morsels.sort_by_key(|(position, _)| *position);
-        let rows = Rows::concat(self.layout.clone(), morsels.into_iter().map(|(_, rows)| rows))?;
+        let workers = downcast_workers::<MaterializeWorker>(workers)?;
+        let rows = self.keeping.collect(workers.into_iter().map(|worker| worker.keeper))?;
         let chunk = Chunk::new(vec![Column::handle(rows)], 1);
         Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
     }
@@ -100,21 +91,20 @@ impl SinkRun for MaterializeRun {
 
 impl SinkWorker for MaterializeWorker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        self.position = position;
+        self.keeper.begin(position);
         Ok(())
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.run.context.check()?;
-        let new = || RowsBuilder::new(self.layout.clone(), Reservation::new(self.run.context.clone()));
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         let tuples = self.writer.tuples(&chunk)?;
-        self.builder.get_or_insert_with(new).append_tuples(&tuples, None, selection)?;
-        Ok(())
+        let bytes = chunk.value_bytes();
+        self.keeper.append(bytes, |builder| builder.append_tuples(&tuples, None, selection).map(drop))
     }
 
     fn end(&mut self) -> Result<()> {
-        self.morsels.extend(self.builder.take().map(|builder| (self.position, builder.seal())));
+        self.keeper.end();
         Ok(())
     }
 }
@@ -123,7 +113,7 @@ impl SinkWorker for MaterializeWorker {
 mod tests {
     use tessera_plan::{Expr, Params, Value};
 
-    use crate::testing::{Numbers, SETTINGS, TestPlan, batch, names, rows, same};
+    use crate::testing::{Numbers, SETTINGS, TestContext, TestPlan, batch, names, rows, same};
 
     #[test]
     fn what_is_kept_comes_back_in_order() {
@@ -149,6 +139,27 @@ mod tests {
             let kept = plan.add(&format!("{format}_materialize"), &[table], Params::new());
             let root = plan.add(&format!("{format}_scan"), &[kept], field);
             same(&plan.run(root, 7, 2).unwrap(), "<a: int64?>", "");
+        }
+    }
+
+    #[test]
+    fn rows_leave_memory_and_come_back_in_order() {
+        let mut plan = TestPlan::new();
+        let line = |n: u64| match n % 4 {
+            0 => "NULL NULL".to_string(),
+            _ => format!("{n} a-text-that-is-long-{n}"),
+        };
+        let lines: Vec<String> = (0..5_000).map(line).collect();
+        let table = plan.table(batch("<a: int64?, b: string?>", &lines.join("|")));
+        let kept = plan.add("rows_materialize", &[table], Params::new());
+        let field = Params::new().with("field", Value::Expr(Expr::field("data")));
+        let root = plan.add("rows_scan", &[kept], field);
+        for (chunk, workers) in SETTINGS {
+            for state_budget in [0, 100_000] {
+                let context = TestContext::with_state_budget(chunk, workers, state_budget);
+                assert_eq!(rows(&plan.run_in(root, context.clone()).unwrap()), lines);
+                assert!(context.spilled() > 0 || state_budget > 0);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use tessera_types::Result;
 use super::collection_scan::{Scanned, derive, lower};
 use crate::describe;
 use crate::operator::{Lowering, Operator, SubOperator};
-use crate::rows::Rows;
+use crate::rows::{Rows, RowsPlace};
 
 /// Yields the tuples in the `rows` collections of field `field`, one collection after the other (Modularis §2.3.2).
 ///
@@ -37,21 +37,13 @@ impl SubOperator for RowsScan {
 impl Scanned for Rows {
     const FORMAT: &'static str = "rows";
 
-    /// A row.
-    type Place = usize;
+    type Place = RowsPlace;
 
-    fn next(&self, row: &mut usize, rows: usize) -> Result<Option<Chunk>> {
-        next(self, row, rows).map(|rows| self.chunk(rows)).transpose()
+    fn next(&self, place: &mut RowsPlace, rows: usize) -> Result<Option<Chunk>> {
+        Rows::next(self, place, rows, false)
     }
 
-    fn next_lying(&self, row: &mut usize, rows: usize) -> Result<Option<Chunk>> {
-        next(self, row, rows).map(|rows| self.lying(rows)).transpose()
+    fn next_lying(&self, place: &mut RowsPlace, rows: usize) -> Result<Option<Chunk>> {
+        Rows::next(self, place, rows, true)
     }
-}
-
-/// At most so many rows from one on.
-fn next(all: &Rows, row: &mut usize, rows: usize) -> Option<std::ops::Range<u64>> {
-    let (start, end) = (*row, all.len().min(*row + rows));
-    *row = end;
-    (start < end).then_some(start as u64..end as u64)
 }

@@ -188,7 +188,8 @@ impl KeyFilter {
     pub(crate) fn of_side(side: &Collected, keys: &[Atom]) -> Result<Option<KeyFilter>> {
         let mut known: Option<Keys> = None;
         let mut bounds: Vec<Option<(Scalar, Scalar)>> = Vec::new();
-        for chunk in &side.chunks {
+        for chunk in side.chunks() {
+            let chunk = chunk?;
             let columns = (0..1 + 2 * keys.len()).map(|at| chunk.column(at)?.plain());
             let columns = columns.collect::<Result<Vec<_>>>()?;
             for row in 0..chunk.rows() {
@@ -420,7 +421,7 @@ mod tests {
     }
 
     fn filter(chunks: Vec<Chunk>) -> KeyFilter {
-        KeyFilter::of_side(&Collected { chunks }, &[Atom::Int64]).unwrap().unwrap()
+        KeyFilter::of_side(&Collected::new(chunks), &[Atom::Int64]).unwrap().unwrap()
     }
 
     fn column(keys: std::ops::Range<i64>) -> [Column; 1] {

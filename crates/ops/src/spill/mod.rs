@@ -11,7 +11,7 @@ mod tuples;
 
 pub(crate) use file::{Block, SpillFile};
 pub(crate) use partitions::{PARTITION_BITS, PARTITIONS, SpilledPartitions, partition_of};
-pub(crate) use tuples::{TupleBlock, read_tuples, spillable, write_tuples};
+pub(crate) use tuples::{TupleBlock, read_tuples, spillable, write_rows, write_tuples};
 
 /// How often a partition can be cut once more: all hashes of 64 bits are used up then.
 pub(crate) const DEPTH_MAX: u32 = 64 / PARTITION_BITS - 1;

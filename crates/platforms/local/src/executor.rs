@@ -37,7 +37,8 @@ impl Source for Lowered {
         match sides.first() {
             None => tuples.push(run.parameters.clone()),
             Some(side) => {
-                for chunk in &side.chunks {
+                for chunk in side.chunks() {
+                    let chunk = chunk?;
                     tuples.extend((0..chunk.rows()).map(|row| chunk.slice(row, 1)));
                 }
             }

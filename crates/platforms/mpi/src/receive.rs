@@ -100,7 +100,7 @@ impl SinkRun for ReceiveRun {
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let Lowered { link, column, step } = &self.lowered;
-        let chunk = Collected { chunks: in_order(workers)? }.single()?;
+        let chunk = Collected::new(in_order(workers)?).single()?;
         let column = chunk.column(*column)?;
         let handle = column.handles()?.first().cloned();
         let handle = handle.ok_or_else(|| Error::internal("nothing tells what was sent"))?;

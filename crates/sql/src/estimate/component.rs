@@ -6,8 +6,8 @@
 //! sampled whole, as most dimensions are, the pairs found are a fair share of all; where both are parts of tables whose rows all
 //! had the same chance, too, if enough were found.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +23,14 @@ use crate::sample::{NO_ROW, NO_WORD, Sample, distinct, numbers, select};
 /// The most rows of a joined component: of more, a part is kept. Joining costs some 20 ns a row.
 const ROWS_MAX: usize = 2_000;
 
+/// What is kept with all components of a thread may have so many bytes: ordering many joins makes thousands of components, and what is
+/// not kept is made again.
+const KEPT_BYTES_MAX: usize = 16 << 20;
+
+thread_local! {
+    static KEPT_BYTES: Cell<usize> = const { Cell::new(0) };
+}
+
 /// Sampled tuples of a relation.
 #[derive(Debug)]
 pub(crate) struct Component {
@@ -33,13 +41,23 @@ pub(crate) struct Component {
     pub(crate) whole: bool,
     /// Every tuple of the relation had the same chance to be there.
     pub(crate) even: bool,
+    /// Of how many tables it was made.
+    tables: usize,
     number: u64,
+    /// Bytes of what is kept below, and of the rows.
+    bytes: Cell<usize>,
     words: RefCell<HashMap<Name, Option<Rc<Vec<u64>>>>>,
     indexes: RefCell<HashMap<Vec<Name>, Rc<Index>>>,
     /// Join ordering joins the same two again and again, within ever larger sets of units.
     joins: RefCell<HashMap<JoinOf, Rc<Joined>>>,
     /// What was made of it alone: the same is asked before and after joins were ordered.
     made: RefCell<Vec<(Step, Option<Rc<Component>>)>>,
+}
+
+impl Drop for Component {
+    fn drop(&mut self) {
+        KEPT_BYTES.set(KEPT_BYTES.get().saturating_sub(self.bytes.get()));
+    }
 }
 
 /// How a component is made of another.
@@ -116,6 +134,12 @@ impl Index {
         index
     }
 
+    fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<u32>()
+            + self.keys.len() * size_of::<Key>()
+            + self.rows.len() * size_of::<u32>()
+    }
+
     /// The slot of a key, or the free one where it would be.
     fn place(&self, word: u64) -> usize {
         let mut place = (word >> self.shift) as usize;
@@ -171,15 +195,17 @@ impl Component {
         let size = sample.size()?;
         let rows = (0..size.rows as u32).collect();
         let part = Part { sample: sample.clone(), columns: columns.to_vec(), rows: Rc::new(rows) };
-        Some(Component::new(vec![part], size.rows, size.whole(), size.even))
+        Some(Component::new(vec![part], size.rows, (size.whole(), size.even), 1))
     }
 
-    fn new(parts: Vec<Part>, rows: usize, whole: bool, even: bool) -> Component {
+    fn new(parts: Vec<Part>, rows: usize, (whole, even): (bool, bool), tables: usize) -> Component {
         Component {
             parts,
             rows,
             whole,
             even,
+            tables,
+            bytes: Cell::new(0),
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             words: RefCell::default(),
             indexes: RefCell::default(),
@@ -223,7 +249,35 @@ impl Component {
             });
             Part { columns: new.collect(), ..part.clone() }
         };
-        Component::new(self.parts.iter().map(part).collect(), self.rows, self.whole, self.even)
+        let parts = self.parts.iter().map(part).filter(|part| !part.columns.is_empty()).collect();
+        Component::new(parts, self.rows, (self.whole, self.even), self.tables)
+    }
+
+    /// The same rows with these fields alone; nothing where it has none of them.
+    pub(crate) fn only(self: &Rc<Self>, needed: &HashSet<Name>) -> Option<Rc<Component>> {
+        let names = self.parts.iter().flat_map(|part| &part.columns).map(|(name, _)| name);
+        let (kept, left_out): (Vec<&Name>, Vec<&Name>) = names.partition(|name| needed.contains(*name));
+        match (kept.is_empty(), left_out.is_empty()) {
+            (true, _) => None,
+            (_, true) => Some(self.clone()),
+            _ => self.renamed(&kept.into_iter().map(|name| (name.clone(), name.clone())).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Whether there is room to keep so many bytes, which are kept then until the component is gone.
+    fn keeps(&self, bytes: usize) -> bool {
+        let kept = KEPT_BYTES.get() + bytes;
+        let fits = kept <= KEPT_BYTES_MAX;
+        if fits {
+            KEPT_BYTES.set(kept);
+            self.bytes.set(self.bytes.get() + bytes);
+        }
+        fits
+    }
+
+    /// Bytes of the rows of its tables.
+    fn row_bytes(&self) -> usize {
+        self.rows * self.parts.len() * size_of::<u32>()
     }
 
     /// A hash of each value of a field.
@@ -236,7 +290,9 @@ impl Component {
             let word = |row: &u32| values.words.get(*row as usize).copied().unwrap_or(NO_WORD);
             Some(Rc::new(part.rows.iter().map(word).collect::<Vec<_>>()))
         });
-        self.words.borrow_mut().insert(name.clone(), words.clone());
+        if self.keeps(self.rows * size_of::<u64>()) {
+            self.words.borrow_mut().insert(name.clone(), words.clone());
+        }
         words
     }
 
@@ -263,7 +319,9 @@ impl Component {
         }
         let words = self.keys(names)?;
         let index = Rc::new(Index::new(&words));
-        self.indexes.borrow_mut().insert(names.to_vec(), index.clone());
+        if self.keeps(index.bytes()) {
+            self.indexes.borrow_mut().insert(names.to_vec(), index.clone());
+        }
         Some(index)
     }
 
@@ -294,7 +352,7 @@ impl Component {
     pub(crate) fn filtered(&self, predicate: &Expr) -> Option<Rc<Component>> {
         self.made(Step::Filtered(predicate.clone()), || {
             let kept = select(predicate, self.read(predicate)?, self.parts.first()?.sample.library())?;
-            Some(Component::new(self.at(&kept), kept.len(), self.whole, self.even))
+            Some(Component::new(self.at(&kept), kept.len(), (self.whole, self.even), self.tables))
         })
     }
 
@@ -321,7 +379,8 @@ impl Component {
             let index = self.index(&names)?;
             let firsts = index.each().map(|(start, _)| index.rows.get(start as usize).copied());
             let firsts = firsts.collect::<Option<Vec<u32>>>()?;
-            Some(Component::new(self.at(&firsts), firsts.len(), false, self.whole).with_names(keys))
+            let groups = Component::new(self.at(&firsts), firsts.len(), (false, self.whole), self.tables);
+            Some(groups.with_names(keys))
         })
     }
 
@@ -344,7 +403,7 @@ impl Component {
 
     /// The distinct values of a field that were counted in its table, of which no row has been left out.
     fn counted(&self, names: &[Name]) -> Option<f64> {
-        let ([name], [_]) = (names, self.parts.as_slice()) else { return None };
+        let ([name], 1) = (names, self.tables) else { return None };
         let (part, column) = self.part(name)?;
         let values = part.sample.values(column)?;
         (values.counted && Some(self.rows) == part.sample.size().map(|size| size.rows))
@@ -358,7 +417,9 @@ impl Component {
             return Some(known.clone());
         }
         let joined = Rc::new(self.join(right, kind, keys)?);
-        self.joins.borrow_mut().insert(asked, joined.clone());
+        if self.keeps(joined.component.row_bytes()) {
+            self.joins.borrow_mut().insert(asked, joined.clone());
+        }
         Some(joined)
     }
 
@@ -400,7 +461,11 @@ impl Component {
             parts.extend(right.at(&rights));
         }
         let whole = self.whole && right.whole && every == 1;
-        let component = Component::new(parts, lefts.len(), whole, self.even && right.even);
+        let tables = match kind {
+            Kind::Semi | Kind::Anti => self.tables,
+            _ => self.tables + right.tables,
+        };
+        let component = Component::new(parts, lefts.len(), (whole, self.even && right.even), tables);
         Some(Joined { pairs: pairs as f64, matched: matched as f64, component: Rc::new(component) })
     }
 }

@@ -6,7 +6,7 @@ mod group;
 mod join;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -483,6 +483,13 @@ impl Profile {
         let mut profile = Profile { rows: finite(rows), columns, components };
         profile.cap();
         profile
+    }
+
+    /// What is believed of these fields alone.
+    pub(crate) fn only(mut self, needed: &HashSet<Name>) -> Profile {
+        self.columns.retain(|name, _| needed.contains(name));
+        self.components = self.components.iter().filter_map(|component| component.only(needed)).collect();
+        self
     }
 
     /// The sample that has a field.

@@ -443,7 +443,7 @@ impl Region<'_> {
             let joined = known.cloned().unwrap_or_else(|| {
                 let mut joined = join_profiles(&left.profile, &right.profile, *kind, &refs, mark.as_ref());
                 joined.apply_all(&self.conditions(left_mask, right_mask));
-                Rc::new(joined)
+                Rc::new(joined.only(&self.needed(left_mask | right_mask)))
             });
             return candidate(joined, &refs);
         }
@@ -458,9 +458,31 @@ impl Region<'_> {
         }
         let refs: Vec<&Expr> = conditions.iter().collect();
         let joined = known.cloned().unwrap_or_else(|| {
-            Rc::new(join_profiles(&left.profile, &right.profile, Kind::Inner, &refs, None))
+            let joined = join_profiles(&left.profile, &right.profile, Kind::Inner, &refs, None);
+            Rc::new(joined.only(&self.needed(left_mask | right_mask)))
         });
         candidate(joined, &refs)
+    }
+
+    /// The fields of a joined set that joining it to others may read. There may be thousands of sets, each with what is believed of
+    /// its fields.
+    fn needed(&self, set: Set) -> HashSet<Name> {
+        let mut needed = HashSet::new();
+        for class in self.members.iter().filter(|class| class.units & !set != 0) {
+            let first = class.fields.iter().find(|(unit, _)| unit & set != 0);
+            needed.extend(first.map(|(_, name)| name.clone()));
+        }
+        for (predicate, _) in self.predicates.iter().filter(|(_, mask)| mask & !set != 0) {
+            needed.extend(predicate.fields());
+        }
+        for (position, unit) in self.units.iter().enumerate() {
+            if let Unit::Hanging { conditions, .. } = unit
+                && set & (1 << position) == 0
+            {
+                needed.extend(conditions.iter().flat_map(Expr::fields));
+            }
+        }
+        needed
     }
 
     fn has_base(&self, set: Set) -> bool {

@@ -49,7 +49,8 @@ impl Region<'_> {
             return walk.best;
         }
         // What the walk has joined of a region that nothing connects stays joined; one that is too large starts afresh.
-        let mut best = if within.is_some() { walk.best } else { single };
+        let found = std::mem::take(&mut walk.best);
+        let mut best = if within.is_some() { found } else { single };
         let sets = self.largest(&best);
         self.greedy(&mut best, sets);
         if best.contains_key(&full) {

@@ -2,7 +2,7 @@
 
 /// Inputs by number; each inner node keeps who lost there, so that one path is played again for each tuple.
 #[derive(Debug)]
-pub(super) struct LoserTree {
+pub(crate) struct LoserTree {
     losers: Vec<usize>,
     winner: usize,
 }
@@ -10,7 +10,7 @@ pub(super) struct LoserTree {
 impl LoserTree {
     /// A tree of `count` inputs, at least one; `is_first(a, b)`: the next tuple of `a` comes before that of `b`. Inputs
     /// that have ended come last.
-    pub(super) fn new(count: usize, is_first: impl Fn(usize, usize) -> bool) -> LoserTree {
+    pub(crate) fn new(count: usize, is_first: impl Fn(usize, usize) -> bool) -> LoserTree {
         // Leaf `i` is node `count + i`; node 1 is the root; `losers` has the loser of each inner node.
         let mut losers = vec![0; count];
         let mut winners: Vec<usize> = vec![0; 2 * count];
@@ -27,13 +27,13 @@ impl LoserTree {
 
     /// The input whose tuple is next.
     #[inline(always)]
-    pub(super) fn winner(&self) -> usize {
+    pub(crate) fn winner(&self) -> usize {
         self.winner
     }
 
     /// The winner has gone on to its next tuple.
     #[inline(always)]
-    pub(super) fn replay(&mut self, is_first: impl Fn(usize, usize) -> bool) {
+    pub(crate) fn replay(&mut self, is_first: impl Fn(usize, usize) -> bool) {
         let mut node = (self.winner + self.losers.len()) / 2;
         while node > 0 {
             if is_first(self.losers[node], self.winner) {
