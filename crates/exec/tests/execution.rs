@@ -294,7 +294,8 @@ fn run(plan: &Plan, workers: usize) -> Result<Vec<i64>> {
     let result =
         Engine::new(workers)?.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
     let mut values = Vec::new();
-    for chunk in &result.chunks {
+    for chunk in result.chunks() {
+        let chunk = chunk?;
         values.extend_from_slice(chunk.column(0)?.plain()?.as_primitive::<Int64Type>().values());
     }
     Ok(values)

@@ -9,6 +9,9 @@ use super::{RowLayout, Rows, RowsBuilder};
 use crate::spill::{SpillFile, spillable, write_rows};
 use crate::{Reservation, Run};
 
+/// So many bytes are held only where the budget has room for them.
+const ABOVE_ANY_FLOOR: usize = usize::MAX / 2;
+
 /// What all workers that keep rows of one layout have in common.
 #[derive(Debug)]
 pub(crate) struct KeepingRows {
@@ -47,11 +50,15 @@ impl KeepingRows {
     /// The rows of all workers, in the order of their morsels.
     ///
     /// # Errors
-    /// Those of [`Rows::concat`].
+    /// The scratch directory is exhausted; those of [`Rows::concat`].
     pub(crate) fn collect(&self, keepers: impl IntoIterator<Item = RowsKeeper>) -> Result<Rows> {
         let mut kept = Vec::new();
         for mut keeper in keepers {
             keeper.end();
+            // Nested plans may leave one such collection for each of many tuples, none of which is more than a state may always hold.
+            if self.can_leave && !self.run.context.may_hold(ABOVE_ANY_FLOOR, 0) {
+                keeper.leave()?;
+            }
             kept.append(&mut keeper.kept);
         }
         kept.sort_by_key(|(position, _)| *position);

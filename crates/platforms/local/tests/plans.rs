@@ -39,7 +39,7 @@ fn the_pass_wraps_a_plan_in_the_executor_and_merges_its_result() {
             .run(&program, Query::new(settings, &Governor::unlimited()))
             .unwrap();
         let mut squares: Vec<i64> = Vec::new();
-        for chunk in &result.chunks {
+        for chunk in result.chunks().map(Result::unwrap) {
             squares.extend(chunk.column(0).unwrap().plain().unwrap().as_primitive::<Int64Type>().values());
         }
         assert_eq!(squares, expected);
