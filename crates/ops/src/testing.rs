@@ -410,9 +410,9 @@ impl NestedPlan for Compiled {
 }
 
 /// Chunks as the engine keeps them: those that there is no room for leave memory.
-fn kept(chunks: impl Iterator<Item = Chunk>, run: &Run) -> Result<Collected> {
+fn kept(mut chunks: impl Iterator<Item = Chunk>, run: &Run) -> Result<Collected> {
     let mut keeper = Keeping::new(run).keeper();
-    chunks.into_iter().try_for_each(|chunk| keeper.push(chunk))?;
+    chunks.try_for_each(|chunk| keeper.push(chunk))?;
     Ok(Keeper::collect(vec![keeper]).0)
 }
 
