@@ -455,12 +455,12 @@ fn a_run_that_gets_no_worker_can_be_cancelled() {
 }
 
 #[test]
-fn a_result_beyond_the_budget_is_an_error_and_the_memory_comes_back() {
+fn a_result_beyond_the_budget_without_scratch_is_an_error_and_the_memory_comes_back() {
     let governor = Governor::new(10_000);
     let program = Program::lower(&numbers("plain", 0), &registry()).unwrap();
     let engine = Engine::new(2).unwrap();
     let error = engine.run(&program, Query::new(Settings::default(), &governor)).unwrap_err();
-    assert_eq!(error.code(), Code::Limit);
-    assert!(error.message().contains("--memory"), "{error}");
+    assert_eq!(error.code(), Code::Unsupported);
+    assert!(error.message().contains("no scratch directory"), "{error}");
     assert_eq!(governor.used_bytes(), 0);
 }
