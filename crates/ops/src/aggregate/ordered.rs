@@ -51,7 +51,7 @@ impl OrderedSpec {
     /// Whether what is kept can leave memory. Where the result has all values, that would not help; and what is told apart by one
     /// thing and sorted by another cannot be done in one merge. Of what is fed in part, the rest is dropped in memory.
     fn can_leave(&self) -> bool {
-        !self.has_all_values() && self.first.is_none() && !(self.distinct && !self.keys.is_empty())
+        self.first.is_none() && !self.has_all_values() && (self.keys.is_empty() || !self.distinct)
     }
 
     /// Whether the result may be as large as all values.
