@@ -27,7 +27,7 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Sub {
     /// Verify and run a plan of sub-operators written by hand
-    Run(RunLine),
+    Run(Box<RunLine>),
     /// Write benchmark data as Parquet
     Generate(GenerateLine),
     /// Be an object store on loopback that selects, with a directory as bucket `data`: for trying smart storage
