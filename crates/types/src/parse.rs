@@ -207,9 +207,12 @@ impl<'a> TypeParser<'a> {
             "timestamp" => {
                 self.expect("(")?;
                 let unit = self.unit()?;
-                let zone: Option<Arc<str>> =
-                    if self.accept(",") { Some(Arc::from(self.name()?)) } else { None };
+                let has_zone = self.accept(",");
+                self.skip_space();
+                let start = self.position;
+                let zone: Option<Arc<str>> = if has_zone { Some(Arc::from(self.name()?)) } else { None };
                 if zone.as_deref().is_some_and(|zone| !is_zone(zone)) {
+                    self.position = start;
                     return Err(
                         self.error("expected a time zone such as UTC, \"Europe/Berlin\" or \"+02:00\"")
                     );

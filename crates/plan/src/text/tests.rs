@@ -201,6 +201,7 @@ pub(crate) fn atom() -> impl Strategy<Value = Atom> {
             TimeUnit::Nanosecond,
         ])
     };
+    let zone = proptest::sample::select(vec!["UTC", "Europe/Zurich", "+02:00", "-11:30"]).prop_map(Arc::from);
     let leaf = prop_oneof![
         proptest::sample::select(vec![
             Atom::Null,
@@ -218,7 +219,7 @@ pub(crate) fn atom() -> impl Strategy<Value = Atom> {
         (1u8..=38).prop_flat_map(|p| (Just(p), 0..=p)).prop_map(|(p, s)| Atom::Decimal(p, s as i8)),
         unit().prop_map(Atom::Time),
         unit().prop_map(Atom::Duration),
-        (unit(), proptest::option::of(name())).prop_map(|(unit, zone)| Atom::Timestamp(unit, zone)),
+        (unit(), proptest::option::of(zone)).prop_map(|(unit, zone)| Atom::Timestamp(unit, zone)),
     ];
     leaf.prop_recursive(2, 6, 3, |inner| {
         let slot = (inner.clone(), any::<bool>()).prop_map(|(atom, nullable)| Slot { atom, nullable });
