@@ -112,8 +112,9 @@ impl TextReader {
         if start == end {
             return Ok(false);
         }
-        // While they are copied: the new bytes twice, and those before them.
-        self.reservation.resize(2 * (self.bytes.capacity() + (end - start) as usize))?;
+        // While they are copied, long records are there twice; a block passes too quickly to count.
+        let times = if end - start > BLOCK_BYTES { 2 } else { 1 };
+        self.reservation.resize(times * (self.bytes.capacity() + (end - start) as usize))?;
         let more = self.fetch(start..end)?;
         self.bytes.reserve_exact(more.len());
         self.bytes.extend_from_slice(&more);
