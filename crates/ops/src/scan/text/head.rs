@@ -56,8 +56,7 @@ impl<'a> Head<'a> {
         }
         let more = (end - from) as usize;
         if let Some(reservation) = &mut self.reservation {
-            // While they are copied: the new bytes twice, and those before them.
-            reservation.resize(2 * (self.bytes.capacity() + more))?;
+            reservation.resize(copied_bytes(&self.bytes, more))?;
         }
         let more = read_now(self.reader, from..end, self.context.as_ref())?;
         self.bytes.reserve_exact(more.len());
@@ -131,6 +130,13 @@ impl<'a> Head<'a> {
         };
         Err(Error::data(format!("'{}' is {found}", self.path())))
     }
+}
+
+/// What counts while so many more bytes are copied behind others: long records are there twice, blocks pass too
+/// quickly to count.
+pub(super) fn copied_bytes(bytes: &Vec<u8>, more: usize) -> usize {
+    let together = bytes.len() + more;
+    if together > 2 * BLOCK_BYTES as usize { 2 * together } else { together.max(bytes.capacity()) }
 }
 
 /// How many lines end in `bytes`: at `\n`, `\r\n` or `\r`. `next` is the byte behind them.

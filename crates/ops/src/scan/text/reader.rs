@@ -9,7 +9,7 @@ use tessera_types::{Error, Result};
 
 use super::cells::Cells;
 use super::first_error::first_error;
-use super::head::{line_of, too_long};
+use super::head::{copied_bytes, line_of, too_long};
 use super::quotes::{Block, Counting};
 use super::{
     BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, RECORD_BYTES_MAX, TextFile, TextRun,
@@ -112,9 +112,7 @@ impl TextReader {
         if start == end {
             return Ok(false);
         }
-        // While they are copied, long records are there twice; a block passes too quickly to count.
-        let times = if end - start > BLOCK_BYTES { 2 } else { 1 };
-        self.reservation.resize(times * (self.bytes.capacity() + (end - start) as usize))?;
+        self.reservation.resize(copied_bytes(&self.bytes, (end - start) as usize))?;
         let more = self.fetch(start..end)?;
         self.bytes.reserve_exact(more.len());
         self.bytes.extend_from_slice(&more);
