@@ -75,6 +75,7 @@ pub fn aws(settings: &[(String, String)]) -> tessera_types::Result<(AwsCredentia
     let region = store::region(&builder);
     let _runtime = io::handle()?.enter();
     // The store is only for its credentials.
+    store::provide_tls();
     let store = builder.with_bucket_name("none").build().map_err(|error| {
         tessera_types::Error::io(format!("cannot find credentials of AWS: {}", error::reason(&error)))
     })?;

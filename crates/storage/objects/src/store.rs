@@ -157,6 +157,12 @@ pub(crate) fn hint(kind: Kind) -> &'static str {
     }
 }
 
+/// What a client of HTTP needs before it is made, even for addresses without TLS.
+pub(crate) fn provide_tls() {
+    // An error says that the process has a provider already.
+    drop(rustls::crypto::ring::default_provider().install_default());
+}
+
 /// What a store's first answer says it is.
 pub(crate) type Server = Arc<OnceLock<Box<str>>>;
 
@@ -175,8 +181,7 @@ impl Counting {
 
 impl HttpConnector for Counting {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // For TLS; an error says that the process has a provider already.
-        drop(rustls::crypto::ring::default_provider().install_default());
+        provide_tls();
         let options = timeouts::options(options, *lock(&self.timeouts));
         let client = object_store::client::ReqwestConnector::default().connect(&options)?;
         let (server, timeouts) = (self.server.clone(), self.timeouts.clone());
