@@ -393,6 +393,7 @@ fn read_bytes(
     digest: &mut Option<Context>,
     out: &mut impl Write,
 ) -> Result<(), Refusal> {
+    let mut failed = None;
     while len > 0 {
         let piece = input.fill_buf()?;
         if piece.is_empty() {
@@ -402,13 +403,15 @@ fn read_bytes(
         if let Some(digest) = digest {
             digest.update(piece);
         }
-        // The connection is well: it is the disk that is full.
-        out.write_all(piece).map_err(|error| Refusal::Answer(Answer::failed(&error)))?;
+        // The connection is well: it is the disk that is full. A client that is still sending would miss the answer.
+        if failed.is_none() {
+            failed = out.write_all(piece).err();
+        }
         let read = piece.len();
         input.consume(read);
         len -= read as u64;
     }
-    Ok(())
+    failed.map_or(Ok(()), |error| Err(Refusal::Answer(Answer::failed(&error))))
 }
 
 /// Percent-encoded text, decoded once; none where it is malformed or not UTF-8.
