@@ -135,7 +135,7 @@ def failing_directories(runs: Runs, checks: Checks) -> None:
     sql = QUERIES["an inner join"]
     with tempfile.TemporaryDirectory(prefix="spill-") as folder:
         cases = {
-            "a directory that is not there": (f"{folder}/none", None, "No such file"),
+            "a directory that is not there": (f"{folder}/none", None, "no such file"),
             "a file in the place of the directory": (str(runs.command[0]), None, "directory"),
             "a file system that takes no files": ("/proc", None, "/proc"),
             "a limit of files": (folder, 200_000, "so many bytes"),
