@@ -38,7 +38,8 @@ impl Interrupt {
                 for signal in signals.forever() {
                     let before = state.count.fetch_add(1, Ordering::AcqRel);
                     let stays = signal == SIGINT && state.stays.load(Ordering::Acquire);
-                    // Before the cancellation: where that comes too late for one statement, the next does not begin.
+                    // Before the cancellation: where that comes too late for one statement, the
+                    // next does not begin.
                     state.ends.fetch_or(!stays, Ordering::AcqRel);
                     let cancelled = cancel();
                     if stays {

@@ -145,7 +145,10 @@ fn cache() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
     let caches = caches.filter(|folder| folder.is_absolute()).ok_or_else(|| {
-        Error::semantic("there is no directory for uploads; set XDG_CACHE_HOME to an absolute path")
+        Error::semantic(
+            "workers have no directory for what they upload: neither XDG_CACHE_HOME nor HOME is an absolute \
+             path; set one of them",
+        )
     })?;
     Ok(caches.join("tessera/serverless"))
 }

@@ -24,7 +24,8 @@ pub(crate) struct TimeoutLine {
     /// Until all ranks of MPI have come [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = timeout)]
     mpi_start_timeout: Option<String>,
-    /// Until a serverless worker answers, its work included (or TESSERA_WORKER_TIMEOUT) [default: 960]
+    /// Until a serverless worker answers, its work included (or TESSERA_WORKER_TIMEOUT)
+    /// [default: 960]
     #[arg(long, value_name = "SECONDS", value_parser = timeout)]
     worker_timeout: Option<String>,
 }

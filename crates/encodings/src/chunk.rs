@@ -176,8 +176,9 @@ impl Chunk {
         self.with_stored(self.stored().iter().map(Column::with_own_strings).collect())
     }
 
-    /// The same tuples, to be held: where they are few of the tuples that their buffers hold (of those stored, and of at
-    /// least `rows_before`), they are copied, so that they do not keep the buffers of all of them alive.
+    /// The same tuples, to be held: where they are few of the tuples that their buffers hold (of
+    /// those stored, and of at least `rows_before`), they are copied, so that they do not keep the
+    /// buffers of all of them alive.
     ///
     /// # Errors
     /// As [`Chunk::compact`].

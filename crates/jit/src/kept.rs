@@ -1,8 +1,9 @@
 //! Machine code that outlives the process: a file for each piece in a cache directory.
 //!
-//! A file is named by a hash of what its code was made of, and holds that too: the version of this program's sources, the
-//! processor, and the piece. A file is read only if no other user can have written it and its hash is right; any other
-//! file is ignored, and a file that cannot be written is left out. Files appear whole, by renaming.
+//! A file is named by a hash of what its code was made of, and holds that too: the version of this
+//! program's sources, the processor, and the piece. A file is read only if no other user can have
+//! written it and its hash is right; any other file is ignored, and a file that cannot be written
+//! is left out. Files appear whole, by renaming.
 //!
 //! Layout: [`MAGIC`]; length (8 bytes, the lowest first) and text of what it was made of; the object; a hash of all that.
 

@@ -11,8 +11,8 @@ use crate::operator::Step;
 
 /// A queue of chunks, bounded in bytes, with any number of producers and consumers.
 ///
-/// Its calls never block: if the queue is full or empty, the caller gets a token to wait for. The reservations that come
-/// with its chunks count them against the query's budget.
+/// Its calls never block: if the queue is full or empty, the caller gets a token to wait for. The
+/// reservations that come with its chunks count them against the query's budget.
 ///
 /// ```
 /// use tessera_encodings::Chunk;

@@ -140,7 +140,8 @@ impl Keeping {
     }
 }
 
-/// The chunks that one worker keeps, by morsel. All leave memory when the query's budget is spoken for.
+/// The chunks that one worker keeps, by morsel. All leave memory when the query's budget is spoken
+/// for.
 #[derive(Debug)]
 pub struct Keeper {
     keeping: Arc<Keeping>,
@@ -165,16 +166,15 @@ impl Keeper {
         let chunk = chunk.without_much_else(context.chunk_rows())?;
         let bytes = chunk.value_bytes();
         let held = &self.keeping.held_bytes;
-        let fits = context.may_hold(held.load(Ordering::Relaxed), bytes);
-        let taken = if fits || !can_leave(&chunk) { Some(self.memory.grow(bytes)) } else { None };
-        let leaves = match taken {
-            Some(Ok(())) => {
-                held.fetch_add(bytes, Ordering::Relaxed);
-                false
-            }
-            Some(Err(error)) if !can_leave(&chunk) => return Err(error),
-            _ => true,
+        let leaves = if can_leave(&chunk) {
+            !context.may_hold(held.load(Ordering::Relaxed), bytes) || self.memory.grow(bytes).is_err()
+        } else {
+            self.memory.grow(bytes)?;
+            false
         };
+        if !leaves {
+            held.fetch_add(bytes, Ordering::Relaxed);
+        }
         if self.morsels.is_empty() {
             self.begin(0);
         }

@@ -52,7 +52,8 @@ pub struct Progress {
 }
 
 impl Cancel {
-    /// Ends the running statement; whether there is one. One whose last row is there, but not read, ends as it would have.
+    /// Ends the running statement; whether there is one. One whose last row is there, but not read,
+    /// ends as it would have.
     pub fn cancel(&self) -> bool {
         // The lock is held meanwhile: a statement that begins cannot forget it.
         let running = lock(&self.running);

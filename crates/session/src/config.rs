@@ -32,8 +32,8 @@ pub struct Config {
     pub database: Option<PathBuf>,
     /// Whether statements come from the standard input, which they cannot read then.
     pub sql_from_stdin: bool,
-    /// Settings of object stores, by the names of environment variables (`AWS_ENDPOINT_URL`, `TESSERA_STALL_TIMEOUT`); they come
-    /// before these.
+    /// Settings of object stores, by the names of environment variables (`AWS_ENDPOINT_URL`,
+    /// `TESSERA_STALL_TIMEOUT`); they come before these.
     pub stores: Vec<(String, String)>,
     /// How tuples cross between the ranks of platform `mpi`.
     pub mpi_exchange: tessera_platform_mpi::Way,

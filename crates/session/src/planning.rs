@@ -1,5 +1,5 @@
-//! Planning a statement so that what ends the statement also ends what is computed while planning, and its budget
-//! counts for what is read meanwhile.
+//! Planning a statement so that what ends the statement also ends what is computed while planning,
+//! and its budget counts for what is read meanwhile.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;

@@ -78,7 +78,8 @@ impl Session {
     pub fn on(platform: Arc<dyn Platform>, config: Config) -> Result<Session> {
         let values = Values::new(&config)?;
         let memory = Memory::new(config.process_memory_bytes.max(config.memory_bytes));
-        // No budget counts the buffers that are kept for later reads: they must stay small beside one.
+        // No budget counts the buffers that are kept for later reads: they must stay small beside
+        // one.
         read_buffer::set_kept_bytes_max(config.memory_bytes / KEPT_SHARE);
         let engine = Arc::new(Engine::new(values.threads)?);
         Session::with(platform, config, values, engine, memory)

@@ -109,8 +109,8 @@ fn infinite_bounds_of_a_column_leave_no_table_out_of_a_join() {
     assert_eq!(rows(&format!("{full} JOIN keys k ON k.b = y.a {more}")), 6);
 }
 
-/// A key may be an error for some tuple (a sum that overflows, a text that is no number): it is a key all the same where there
-/// would be a product of both sides otherwise.
+/// A key may be an error for some tuple (a sum that overflows, a text that is no number): it is a
+/// key all the same where there would be a product of both sides otherwise.
 #[test]
 fn equalities_that_can_fail_are_join_keys() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! A server that stalls, at each place where it can, ends a statement after the time that a setting says; the error names it.
+//! A server that stalls, at each place where it can, ends a statement after the time that a setting
+//! says; the error names it.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

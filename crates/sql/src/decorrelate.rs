@@ -74,7 +74,8 @@ impl Fields<'_> {
     }
 
     fn decorrelate_join(&mut self, join: Join, nested: bool) -> Relation {
-        // What is volatile is computed for each row of the left side. A join that knows unknown from false reads nothing of it.
+        // What is volatile is computed for each row of the left side. A join that knows unknown
+        // from false reads nothing of it.
         if join.null_aware || self.types().is_volatile(&join.right) {
             return Relation::Join(Box::new(join));
         }

@@ -1,8 +1,10 @@
-//! Correlated subqueries with a LIMIT as plain joins: the values of the outer row that the subquery reads, each
-//! combination once, are joined with what it reads; the limit then holds for each combination, and the outer rows are
-//! joined with what is left. A table is read once and not again for each outer row.
+//! Correlated subqueries with a LIMIT as plain joins: the values of the outer row that the subquery
+//! reads, each combination once, are joined with what it reads; the limit then holds for each
+//! combination, and the outer rows are joined with what is left. A table is read once and not again
+//! for each outer row.
 //!
-//! (Neumann and Kemper, Unnesting Arbitrary Queries, 2015, for the subqueries that conditions alone cannot be moved out of.)
+//! (Neumann and Kemper, Unnesting Arbitrary Queries, 2015, for the subqueries that conditions alone
+//! cannot be moved out of.)
 
 use std::collections::{HashMap, HashSet};
 
@@ -43,8 +45,8 @@ impl Attached {
 }
 
 impl Fields<'_> {
-    /// The join without a subquery that is run for each row, where it has a LIMIT and equalities find its rows. `nested`:
-    /// within another such subquery, which may be run many times.
+    /// The join without a subquery that is run for each row, where it has a LIMIT and equalities
+    /// find its rows. `nested`: within another such subquery, which may be run many times.
     ///
     /// # Errors
     /// It is another join, which is given back.
@@ -105,7 +107,8 @@ impl Fields<'_> {
         Some(Relation::Shared { id, input: Box::new(relation.clone()) })
     }
 
-    /// Whether a value can stand for all that are equal to it: of doubles, intervals and lists only where they are compared.
+    /// Whether a value can stand for all that are equal to it: of doubles, intervals and lists only
+    /// where they are compared.
     fn equal_is_same(&self, relation: &Relation, read: &[Name]) -> bool {
         let odd: HashSet<&Name> = read
             .iter()
@@ -119,8 +122,9 @@ impl Fields<'_> {
         odd.is_empty() || only_compared(relation, &odd)
     }
 
-    /// The relation beside each combination of outer values for which it has tuples; none where that cannot be, or its rows
-    /// would not be found by equalities. `found`: an equality above finds them.
+    /// The relation beside each combination of outer values for which it has tuples; none where
+    /// that cannot be, or its rows would not be found by equalities. `found`: an equality above
+    /// finds them.
     fn attach(&mut self, relation: Relation, outer: &Outer, found: bool) -> Option<Attached> {
         let reads = |relation: &Relation| {
             let parameters = relation.parameters();
@@ -336,7 +340,8 @@ impl Fields<'_> {
     }
 }
 
-/// Moves predicates below joins to the rows that a correlated subquery is computed for, so that these are few.
+/// Moves predicates below joins to the rows that a correlated subquery is computed for, so that
+/// these are few.
 pub(crate) fn sink(relation: Relation, predicates: Vec<Expr>, stays: &dyn Fn(&Expr) -> bool) -> Relation {
     let Relation::Join(mut join) = relation else { return relation.filtered(predicates) };
     if join.kind == Kind::Full || !has_correlated(&join.left) && !join.correlated {
@@ -494,8 +499,8 @@ fn cheap(relation: &Relation) -> bool {
     }
 }
 
-/// Whether each time that a relation is computed gives the same tuples, if nothing in it is volatile: of a limit, or of what
-/// hangs on the order of its input, others may come.
+/// Whether each time that a relation is computed gives the same tuples, if nothing in it is
+/// volatile: of a limit, or of what hangs on the order of its input, others may come.
 fn same_each_time(relation: &Relation) -> bool {
     let simple = match relation {
         Relation::Scan { .. }

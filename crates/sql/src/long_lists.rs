@@ -1,8 +1,9 @@
-//! Long lists of literals, after IN and VALUES, as one token each: their text. Neither the parser nor the binder then holds a
-//! tree for each literal; the binder reads the text again and keeps the values alone.
+//! Long lists of literals, after IN and VALUES, as one token each: their text. Neither the parser
+//! nor the binder then holds a tree for each literal; the binder reads the text again and keeps the
+//! values alone.
 //!
-//! The token is a placeholder, whose text the parser hands on as it is. What a user writes as a placeholder begins with `$`, `?`, `:`
-//! or `@`, which no list does.
+//! The token is a placeholder, whose text the parser hands on as it is. What a user writes as a
+//! placeholder begins with `$`, `?`, `:` or `@`, which no list does.
 
 use std::borrow::Cow;
 

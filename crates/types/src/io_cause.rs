@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind};
 /// The system's numbers for a process, or a system, that has too many files open.
 const TOO_MANY_OPEN: [i32; 2] = [24, 23];
 
-/// The cause of an error of the system's, for a message that says what was being done, and with which file.
+/// The cause of an error of the system's, for a message that says what was being done, and with
+/// which file.
 ///
 /// ```
 /// let full = std::io::Error::from(std::io::ErrorKind::StorageFull);

@@ -12,8 +12,9 @@ const NAMES: [&str; 7] = ["sig", "key", "pwd", "sas", "code", "auth", "authoriza
 /// Schemes in whose addresses a container stands before the host, rather than a user.
 const CONTAINERS: [&str; 2] = ["abfs", "abfss"];
 
-/// A text for people, with the secrets in its addresses hidden: user and password (`https://user:password@host`), and
-/// parameters such as `X-Amz-Signature`, `sig`, `token`. Every [`Error`](crate::Error) and every EXPLAIN goes through here.
+/// A text for people, with the secrets in its addresses hidden: user and password
+/// (`https://user:password@host`), and parameters such as `X-Amz-Signature`, `sig`, `token`. Every
+/// [`Error`](crate::Error) and every EXPLAIN goes through here.
 ///
 /// ```
 /// use tessera_types::redact;

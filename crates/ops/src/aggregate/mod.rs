@@ -67,7 +67,8 @@ pub(crate) trait Aggregate: Any + Send + std::fmt::Debug {
         0
     }
 
-    /// Has what it keeps leave memory, if it can; it may be merged from no more, but by another of the same groups.
+    /// Has what it keeps leave memory, if it can; it may be merged from no more, but by another of
+    /// the same groups.
     ///
     /// # Errors
     /// The scratch directory is exhausted.

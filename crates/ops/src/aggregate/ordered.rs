@@ -43,13 +43,15 @@ pub(crate) struct OrderedSpec {
     pub(crate) distinct: bool,
     /// Without sort keys the order matters all the same: the source's, or with `distinct` that of the values.
     pub(crate) order_matters: bool,
-    /// How many values of a group are fed at most; others may be dropped as soon as so many come before them.
+    /// How many values of a group are fed at most; others may be dropped as soon as so many come
+    /// before them.
     pub(crate) first: Option<u64>,
 }
 
 impl OrderedSpec {
-    /// Whether what is kept can leave memory. Where the result has all values, that would not help; and what is told apart by one
-    /// thing and sorted by another cannot be done in one merge. Of what is fed in part, the rest is dropped in memory.
+    /// Whether what is kept can leave memory. Where the result has all values, that would not help;
+    /// and what is told apart by one thing and sorted by another cannot be done in one merge. Of
+    /// what is fed in part, the rest is dropped in memory.
     fn can_leave(&self) -> bool {
         self.first.is_none() && !self.has_all_values() && (self.keys.is_empty() || !self.distinct)
     }
@@ -200,7 +202,8 @@ impl Ordered {
         Ok(())
     }
 
-    /// Drops what is not among the first values of its group, once there is twice what the last time left.
+    /// Drops what is not among the first values of its group, once there is twice what the last
+    /// time left.
     fn cut(&mut self) -> Result<()> {
         let Some(first) = self.spec.first.filter(|_| self.entries.len() >= self.cut_at) else {
             return Ok(());

@@ -275,7 +275,8 @@ impl Program {
         self.update_left(None, states, area, &chunk, &groups, run)
     }
 
-    /// Takes a chunk without selection into the states that are not done with; in pieces where arguments on the way are long.
+    /// Takes a chunk without selection into the states that are not done with; in pieces where
+    /// arguments on the way are long.
     fn update_left(
         &self,
         done: Option<&[bool]>,

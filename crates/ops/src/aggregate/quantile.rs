@@ -1,6 +1,7 @@
 //! `percentile_cont`, `percentile_disc` and `mode`: values of a group in their order, of which some are the result.
 //!
-//! All values of a group are kept, in Arrow arrays, or in sorted runs that have left memory; NULLs are left out. Floats have one zero and one NaN, the greatest value.
+//! All values of a group are kept, in Arrow arrays, or in sorted runs that have left memory; NULLs
+//! are left out. Floats have one zero and one NaN, the greatest value.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -46,7 +47,8 @@ pub(crate) struct QuantileSpec {
     pub(crate) values: DataType,
 }
 
-/// What values take while results are made of them, in times their bytes: put together, ordered, the order.
+/// What values take while results are made of them, in times their bytes: put together, ordered,
+/// the order.
 const FINISH_MEMORY: usize = 3;
 
 /// Bytes of values that leave memory as one run, about: they are copied for it.

@@ -27,8 +27,8 @@ use crate::{KeptChunk, Run};
 ///   NULL may be a match.
 /// * Of each pair of chunks the shorter one is repeated tuple by tuple, as constants: conditions run on whole chunks and nothing
 ///   is copied before it matches.
-/// * Memory: a chunk of its side, which is kept by who runs the plan and may have left memory; where build tuples are marked,
-///   one bit for each.
+/// * Memory: one chunk of its side at a time (the executor keeps the side, perhaps in a scratch
+///   file); where build tuples are marked, one bit for each.
 /// * Errors: those of the condition; `single` with a second match.
 /// * Source: Modularis §2.3.2 (CartesianProduct and Filter, merged by rule R4).
 #[derive(Debug, Clone, Copy)]

@@ -22,10 +22,10 @@ use crate::{Collected, Reservation, Run};
 ///   0, other aggregates NULL).
 /// * **Parameters** `aggregates` = `{name = {function = sum, args = [x], distinct = true, filter = x > 0, order_by =
 ///   [{field = y}], limit = 3}}`.
-/// * **Memory** one state per aggregate and worker; what percentiles, `mode`, `DISTINCT` and `ORDER BY` keep leaves memory
-///   in sorted runs when the budget is spoken for, unless the result has all of it. **Blocks** until all input has come. **Order**
-///   of the input matters to functions such as `array_agg`:
-///   they see the source's.
+/// * **Memory** one state per aggregate and worker; what percentiles, `mode`, `DISTINCT` and
+///   `ORDER BY` keep leaves memory in sorted runs when the budget is spoken for, unless the result
+///   has all of it. **Blocks** until all input has come. **Order** of the input matters to
+///   functions such as `array_agg`: they see the source's.
 /// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.
 ///
 /// | in: x | `{s = {function = sum, args = [x]}, n = {function = count, args = []}}` |
@@ -183,7 +183,8 @@ impl SinkWorker for ReduceWorker {
 }
 
 impl ReduceWorker {
-    /// Counts the memory that is held; where that is more than there may be, values that states keep leave.
+    /// Counts the memory that is held; where that is more than there may be, values that states
+    /// keep leave.
     fn account(&mut self) -> Result<()> {
         let (before, after) = (self.reservation.bytes(), self.bytes());
         let held = self.held_bytes.load(sync::Ordering::Relaxed);

@@ -28,9 +28,10 @@ const KNOWN_FIELD: &str = "known";
 ///
 /// With a set of `1, 2` on its side, `2, 3, 3` becomes `<data: rows of 3, known: set of 1, 2, 3>`; without a side the set
 /// starts empty. A set never changes for those who hold it: it is a prefix of a table that grows, and only who adds to an
-/// older prefix pays for a copy. Holds the set and the new tuples, which leave memory when the budget is spoken for: then the set lies
-/// in a file by partitions of its hashes, and tuples are looked up a partition after the other in the end, in no order. Ends its
-/// pipeline. Errors: fields that hold collections.
+/// older prefix pays for a copy. Holds the set and the new tuples, which leave memory when the
+/// budget is spoken for: then the set lies in a file by partitions of its hashes, and tuples are
+/// looked up a partition after the other in the end, in no order. Ends its pipeline. Errors: fields
+/// that hold collections.
 #[derive(Debug)]
 pub struct Remember;
 
@@ -125,7 +126,7 @@ impl Known {
 }
 
 impl Set {
-    /// What to add to: its own where nobody has added yet, else a copy.
+    /// The set that new tuples are added to: this one if it is the newest, else a copy of it.
     fn claim(&self, keys: &Arc<KeyLayout>, run: &Run) -> Result<Arc<Mutex<Grown>>> {
         let mut grown = lock(&self.grown);
         if !grown.claimed && grown.known.tuples() == self.tuples {
@@ -238,8 +239,8 @@ impl RememberRun {
         }
     }
 
-    /// Adds all tuples of a chunk to the set; the rows of those that were not in it. Nothing where the set has left memory: the
-    /// tuples are looked up in the end.
+    /// Adds all tuples of a chunk to the set; the rows of those that were not in it. Nothing where
+    /// the set has left memory: the tuples are looked up in the end.
     fn add(&self, chunk: &Chunk) -> Result<Option<UInt32Array>> {
         let mut grown = lock(&self.grown);
         let Grown { known, memory, .. } = &mut *grown;
@@ -342,7 +343,8 @@ mod tests {
         }
     }
 
-    /// Sets that have left memory stay as they are too, and an older one is not changed by who adds to a newer one.
+    /// A set in a scratch file gives the same answers as one in memory, and adding to a newer set
+    /// does not change an older one.
     #[test]
     fn sets_leave_memory() {
         let mut plan = TestPlan::new();

@@ -1,5 +1,5 @@
-//! What of a set, and of the tuples to be looked up in it, has left memory: both by partition, so that one partition of the set is
-//! in memory at a time.
+//! What of a set, and of the tuples to be looked up in it, has left memory: both by partition, so
+//! that one partition of the set is in memory at a time.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ pub(super) struct SetInFile {
     partitions: Vec<Vec<Known>>,
 }
 
-/// Tuples of a set; those whose number is not below the limit belong to another set, which has the same block.
+/// Tuples of a set; those whose number is not below the limit belong to another set, which has the
+/// same block.
 #[derive(Debug, Clone)]
 struct Known {
     block: KeptChunk,
@@ -180,7 +181,8 @@ fn numbered(chunk: &Chunk, first: usize) -> Chunk {
     chunk.with_stored(columns)
 }
 
-/// Adds all tuples of a chunk to a table, which counts as `memory`; the rows of those that were not in it.
+/// Adds all tuples of a chunk to a table, which counts as `memory`; the rows of those that were not
+/// in it.
 pub(super) fn assign(
     table: &mut Table,
     keys: &Arc<KeyLayout>,

@@ -47,7 +47,8 @@ struct SpilledRun {
 #[derive(Debug, Clone)]
 struct SortedBlock {
     tuples: TupleBlock,
-    /// The first bytes of the first key. Borders are such bytes too, so that those of two blocks stand to a border as the keys do.
+    /// The first bytes of the first key. Borders are such bytes too, so that those of two blocks
+    /// stand to a border as the keys do.
     first_key: Box<[u8]>,
 }
 

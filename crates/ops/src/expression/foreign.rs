@@ -189,8 +189,9 @@ pub(crate) fn foreign_type(plain: &DataType) -> DataType {
     }
 }
 
-/// Why a function does not take arguments. A list of its signatures is told by the binder in one line; other messages of
-/// the library name the library's types, or ask to report a fault of its own.
+/// Why a function does not take arguments. A list of its signatures is told by the binder in one
+/// line; other messages of the library name the library's types, or ask to report a fault of its
+/// own.
 fn refused(error: DataFusionError, name: &str, args: &[Arg<'_>]) -> Error {
     match error {
         DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => {

@@ -1,8 +1,8 @@
 //! Functions whose value may be far longer than their arguments: how long, before they are called.
 //!
-//! The binder does not fold a call whose value would be long, and the evaluator asks the query's budget for it first.
-//! Where the values of a whole chunk would be too long together, its tuples are taken in pieces: a few of them are
-//! tried first.
+//! The binder does not fold a call whose value would be long, and the evaluator asks the query's
+//! budget for it first. Where the values of a whole chunk would be too long together, its tuples
+//! are taken in pieces: a few of them are tried first.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -77,8 +77,9 @@ pub(crate) fn note(column: &Column) {
     }
 }
 
-/// Does something for the tuples of a chunk whose expressions grow: for all at once, or for one piece after the other.
-/// `evaluate` evaluates the expressions; `work` gets the number of the piece's first tuple, and the piece.
+/// Does something for the tuples of a chunk whose expressions grow: for all at once, or for one
+/// piece after the other. `evaluate` evaluates the expressions; `work` gets the number of the
+/// piece's first tuple, and the piece.
 ///
 /// # Errors
 /// Those of `work`.
@@ -96,8 +97,9 @@ pub(crate) fn each_piece<T>(
     (0..chunk.rows()).step_by(piece).map(&mut of_piece).collect()
 }
 
-/// Of how many tuples at once expressions that grow are to be evaluated; all of the chunk are a piece, too. Nothing
-/// where the thread is at a piece already, and where an error is to come from the chunk as a whole.
+/// Of how many tuples at once expressions that grow are to be evaluated; all of the chunk are a
+/// piece, too. Nothing where the thread is at a piece already, and where an error is to come from
+/// the chunk as a whole.
 pub(crate) fn piece_rows(chunk: &Chunk, run: &Run, evaluate: impl Fn(&Chunk) -> Result<()>) -> Option<usize> {
     let rows = chunk.rows();
     if rows < 2 || IN_PIECE.get() {

@@ -224,7 +224,8 @@ impl SpilledReader {
         Ok(filling.table)
     }
 
-    /// Counts a table and what is beside it. Where there is no room for it, values that its states keep leave memory.
+    /// Counts a table and what is beside it. Where there is no room for it, values that its states
+    /// keep leave memory.
     fn hold(&mut self, table: &mut Table, beside: usize) -> Result<()> {
         let (before, after) = (self.reservation.bytes(), table.memory() + beside);
         let at_once = self.run.context.workers();

@@ -55,7 +55,8 @@ impl KeepingRows {
         let mut kept = Vec::new();
         for mut keeper in keepers {
             keeper.end();
-            // Nested plans may leave one such collection for each of many tuples, none of which is more than a state may always hold.
+            // Nested plans may leave one such collection for each of many tuples, none of which is
+            // more than a state may always hold.
             if self.can_leave && !self.run.context.may_hold(ABOVE_ANY_FLOOR, 0) {
                 keeper.leave()?;
             }

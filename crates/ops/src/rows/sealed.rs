@@ -222,8 +222,8 @@ impl Rows {
         Ok(Chunk::new(self.gather_all(&numbers)?, len))
     }
 
-    /// The next rows of a reader, at most `rows` (not 0); nothing when there are no more. They may lie where they are, as
-    /// [`Rows::lying`] says.
+    /// The next rows of a reader, at most `rows` (not 0); nothing when there are no more. They may
+    /// lie where they are, as [`Rows::lying`] says.
     ///
     /// # Errors
     /// What has left memory cannot be read.

@@ -30,7 +30,8 @@ const PACKET_BYTES: usize = 32 << 10;
 const PACKET_BYTES_MIN: usize = 4 << 10;
 /// Bytes of the packets being filled: they stay in the second-level cache.
 const FILLING_BYTES: usize = 1 << 20;
-/// The part of the budget that the packets being filled may take, where that is less: each worker of each exchange has them.
+/// The part of the budget that the packets being filled may take, where that is less: each worker
+/// of each exchange has them.
 const FILLING_SHARE: usize = 128;
 /// Strings of a partition lie in buffers that start this many bytes apart and overlap, so that no string is cut.
 const HEAP_STEP_BITS: u32 = 30;

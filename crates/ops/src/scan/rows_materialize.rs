@@ -17,8 +17,8 @@ use crate::{Run, describe};
 /// Keeps all tuples in one collection in the `rows` layout, and yields it as the only field of one tuple
 /// (Modularis §2.3.2).
 ///
-/// `<a>` = `1, 2` gives one `<data: rows<a>>`. Holds the tuples, which leave memory when the budget is spoken for; ends its
-/// pipeline; the tuples inside are in the order of the source.
+/// `<a>` = `1, 2` gives one `<data: rows<a>>`. Holds the tuples, which leave memory when the budget
+/// is spoken for; ends its pipeline; the tuples inside are in the order of the source.
 #[derive(Debug)]
 pub struct RowsMaterialize;
 

@@ -1,19 +1,25 @@
 //! One exchange in rounds, as a rank sees it: what it has sent that lies at other ranks, and what has come and waits to be passed on.
 //!
-//! A rank sends another at most [`ROUND_BYTES`], or [a part of the budget](ROUND_SHARE), shared by the senders, that the other has not
-//! passed on yet; then its sinks wait. Ranks pass on what comes as soon as what they do with it can begin, and tell senders when they
-//! have. What lies at a rank is thereby bounded, and what reads it (builds, groups, sorts) leaves memory by itself.
+//! A rank sends another at most [`ROUND_BYTES`], or [a part of the budget](ROUND_SHARE), shared by
+//! the senders, that the other has not passed on yet; then its sinks wait. Ranks pass on what comes
+//! as soon as what they do with it can begin, and tell senders when they have. What lies at a rank
+//! is thereby bounded, and what reads it (builds, groups, sorts) leaves memory by itself.
 //!
 //! # Why no ranks wait in a circle
-//! * All that crosses in such a plan crosses in rounds: there are no collective steps in it at which a rank would wait for the others.
-//! * An exchange has one reader, a chain of the plan. Say that exchange A waits: its reader has not begun, since it still needs a side,
-//!   and that side is made of what comes from exchange B, which waits as well. Then B is above A's reader in the plan. Followed on, the
-//!   waiting exchanges would come back to A only if A's tuples reached a side that A's own reader needs; but they reach nothing other
-//!   than through that reader. The plan has no circles, so that one of the exchanges has a reader that can begin, on every rank.
-//! * A reader that has begun waits for what comes, or for the exchange that its own chain ends in, which is further down in the plan:
-//!   the last of them ends in a state or in the result, which take all that is given to them or leave memory.
-//! * The communication worker never waits: packets are received whatever else is under way, and answers (how much was passed on)
-//!   need no room. Where the budget is spoken for, packets that a sender's room has been given for are taken uncounted.
+//! * All that crosses in such a plan crosses in rounds: there are no collective steps in it at
+//!   which a rank would wait for the others.
+//! * An exchange has one reader, a chain of the plan. Say that exchange A waits: its reader has not
+//!   begun, since it still needs a side, and that side is made of what comes from exchange B, which
+//!   waits as well. Then B is above A's reader in the plan. Followed on, the waiting exchanges
+//!   would come back to A only if A's tuples reached a side that A's own reader needs; but they
+//!   reach nothing other than through that reader. The plan has no circles, so that one of the
+//!   exchanges has a reader that can begin, on every rank.
+//! * A reader that has begun waits for what comes, or for the exchange that its own chain ends in,
+//!   which is further down in the plan: the last of them ends in a state or in the result, which
+//!   take all that is given to them or leave memory.
+//! * The communication worker never waits: packets are received whatever else is under way, and
+//!   answers (how much was passed on) need no room. Where the budget is spoken for, packets that a
+//!   sender's room has been given for are taken uncounted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};

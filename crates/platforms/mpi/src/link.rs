@@ -12,8 +12,8 @@ use tessera_types::{Code, Error, Result};
 use crate::flow::Flow;
 use crate::region::Regions;
 
-/// Bytes of packets of a rank that are under way before its workers wait: enough to keep a network busy meanwhile, or this
-/// part of the budget where that is less.
+/// Bytes of packets of a rank that are under way before its workers wait: enough to keep a network
+/// busy meanwhile, or this part of the budget where that is less.
 const UNDER_WAY_BYTES: usize = 16 << 20;
 const UNDER_WAY_SHARE: usize = 16;
 
@@ -285,8 +285,8 @@ impl Link {
         self.under_way_max.load(Ordering::Relaxed)
     }
 
-    /// As [`Link::count`], of bytes whose number the receivers bound: where the budget is exhausted they go uncounted, since
-    /// sending them is what makes room.
+    /// As [`Link::count`], of bytes whose number the receivers bound: where the budget is exhausted
+    /// they go uncounted, since sending them is what makes room.
     pub(crate) fn count_bounded(self: &Arc<Self>, bytes: usize, context: &Arc<dyn Context>) -> UnderWay {
         let mut memory = Reservation::new(context.clone());
         drop(memory.grow(bytes));

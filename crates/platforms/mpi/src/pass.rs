@@ -47,8 +47,8 @@ pub(crate) fn for_ranks(
     Ok(plan)
 }
 
-/// All tuples to the first rank or to every one, in rounds. What is wanted in the order of the source is put in order there, by a sort
-/// that leaves memory where it must.
+/// All tuples to the first rank or to every one, in rounds. What is wanted in the order of the
+/// source is put in order there, by a sort that leaves memory where it must.
 fn all_in_rounds(out: &mut Builder, node: &Node, edge: &Edge) -> Result<NodeId> {
     let gather = node.params.flag("gather")?;
     let mut params =

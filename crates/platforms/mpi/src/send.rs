@@ -33,7 +33,8 @@ pub(crate) const SENDING: &str = "mpi_sending";
 pub(crate) const HEADER_WORDS: usize = 5;
 /// In the word of a packet's step: it goes in rounds, which bound how many there are.
 pub(crate) const BOUNDED: u64 = 1 << 63;
-/// Bits of a position that number the tuples of a morsel; those above number the morsels of all ranks.
+/// Bits of a position that number the tuples of a morsel; those above number the morsels of all
+/// ranks.
 const ROW_BITS: u32 = 36;
 
 /// Partitions tuples by some bits of the hash of their `keys` and sends each packet that is full to the rank that owns its
@@ -43,9 +44,10 @@ const ROW_BITS: u32 = 36;
 /// leaves of the plan, and the rest owns the partitions. Blocks, and waits while much is under way. Memory: packets
 /// being filled and under way.
 ///
-/// With `rounds`, it has a tuple of output for each worker from the beginning, and waits while a rank has much that it has not passed
-/// on. Then it can also send all tuples to the first rank (`gather`) or to every one (`broadcast`) in the place of `keys`, and put
-/// before them a field with the name of `position` that numbers them in the order of the source, if that is one scan.
+/// With `rounds`, it has a tuple of output for each worker from the beginning, and waits while a
+/// rank has much that it has not passed on. Then it can also send all tuples to the first rank
+/// (`gather`) or to every one (`broadcast`) in the place of `keys`, and put before them a field
+/// with the name of `position` that numbers them in the order of the source, if that is one scan.
 #[derive(Debug, Clone)]
 pub struct Send {
     link: Option<Arc<Link>>,
@@ -222,7 +224,7 @@ struct Sending {
     /// How many tuples are packed before there must be room again.
     piece_rows: usize,
     pending: VecDeque<Chunk>,
-    /// What went wrong where nobody could be told.
+    /// An error of `blocked`, which cannot return it; the next call that can does.
     failed: Option<Error>,
 }
 
@@ -358,7 +360,8 @@ impl Shared {
 }
 
 impl Worker {
-    /// The tuples behind their positions, which number those of all ranks: a rank has every n-th morsel.
+    /// The tuples behind their positions, which number those of all ranks: a rank has every n-th
+    /// morsel.
     fn positioned(&mut self, chunk: Chunk) -> Result<Chunk> {
         let chunk = chunk.compact()?;
         let first = (self.morsel << ROW_BITS | self.rows) as i64;

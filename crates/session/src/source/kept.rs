@@ -1,9 +1,9 @@
 //! Samples that outlive the process: a file for each table in a cache directory.
 //!
-//! A file is named by a hash of what reads the table, and holds the versions of the table's files, so that a table that
-//! has changed is sampled again. A file that is damaged, old or of another version of this program is ignored, and a file
-//! that cannot be written is left out. A file is read only if no other user can have written it. Files appear whole, by
-//! renaming.
+//! A file is named by a hash of what reads the table, and holds the versions of the table's files,
+//! so that a table that has changed is sampled again. A file that is damaged, old or of another
+//! version of this program is ignored, and a file that cannot be written is left out. A file is
+//! read only if no other user can have written it. Files appear whole, by renaming.
 //!
 //! Layout: [`MAGIC`]; length and text of the versions; rows of the table (a float's bits); 1 for an even sample; where the rows lie, the
 //! numbers of the columns, and their distinct values (a float's bits, 0 if not counted), each a list with its length first; rows; the

@@ -126,7 +126,8 @@ impl Binder<'_> {
     }
 }
 
-/// The columns of the table whose row `t` or `t.*` is, and whether it is of a query around this one.
+/// The columns of the table whose row `t` or `t.*` is, and whether it is of a query around this
+/// one.
 fn row_of(expr: &Ast, place: &Place<'_, '_>) -> Option<(Vec<Column>, bool)> {
     match expr {
         Ast::Identifier(table) => place.scope.whole_row(table),

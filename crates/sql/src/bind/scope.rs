@@ -137,8 +137,8 @@ impl<'a> Scope<'a> {
         Ok(None)
     }
 
-    /// The columns of the table that a plain name stands for, where it is no column's, and whether they are of a query
-    /// around this one.
+    /// The columns of the table that a plain name stands for, where it is no column's, and whether
+    /// they are of a query around this one.
     pub(crate) fn whole_row(&self, name: &Ident) -> Option<(Vec<Column>, bool)> {
         let parts = std::slice::from_ref(name);
         let is_column = self.around().any(|scope| !matches!(scope.local(parts), Ok(None)));

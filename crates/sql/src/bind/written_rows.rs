@@ -1,4 +1,5 @@
-//! VALUES with many rows of literals: a constant array a column, unnested, instead of an expression for each value.
+//! VALUES with many rows of literals: a constant array a column, unnested, instead of an expression
+//! for each value.
 
 use std::sync::Arc;
 
@@ -23,8 +24,9 @@ struct Seen {
 }
 
 impl Binder<'_> {
-    /// The rows of a text of literals; none where they are of several lengths, or a column has texts beside numbers or NULLs alone,
-    /// or one of its values no constant: errors and types are then found value by value.
+    /// The rows of a text of literals; none where they are of several lengths, or a column has
+    /// texts beside numbers or NULLs alone, or one of its values no constant: errors and types are
+    /// then found value by value.
     pub(super) fn written_rows(&mut self, text: &str) -> Result<Option<Bound>> {
         let Some(seen) = seen(text) else { return Ok(None) };
         let mut atoms = Vec::with_capacity(seen.len());

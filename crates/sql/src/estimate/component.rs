@@ -23,8 +23,8 @@ use crate::sample::{NO_ROW, NO_WORD, Sample, distinct, numbers, select};
 /// The most rows of a joined component: of more, a part is kept. Joining costs some 20 ns a row.
 const ROWS_MAX: usize = 2_000;
 
-/// What is kept with all components of a thread may have so many bytes: ordering many joins makes thousands of components, and what is
-/// not kept is made again.
+/// What is kept with all components of a thread may have so many bytes: ordering many joins makes
+/// thousands of components, and what is not kept is made again.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
 thread_local! {
@@ -264,7 +264,8 @@ impl Component {
         }
     }
 
-    /// Whether there is room to keep so many bytes, which are kept then until the component is gone.
+    /// Whether there is room to keep so many bytes, which are kept then until the component is
+    /// gone.
     fn keeps(&self, bytes: usize) -> bool {
         let kept = KEPT_BYTES.get() + bytes;
         let fits = kept <= KEPT_BYTES_MAX;

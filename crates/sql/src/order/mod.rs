@@ -160,8 +160,9 @@ impl Ordering<'_> {
             && self.is_region(input)
         {
             // Equalities that can raise have stayed above the joins.
-            let (equal, stay): (Vec<Expr>, Vec<Expr>) =
-                std::mem::take(predicates).into_iter().partition(|predicate| self.is_equality(predicate));
+            let (equal, stay): (Vec<Expr>, Vec<Expr>) = std::mem::take(predicates)
+                .into_iter()
+                .partition(|predicate| self.is_late_equality(predicate));
             let joins = std::mem::replace(&mut **input, Relation::nothing());
             return Ok(self.region(joins, equal)?.filtered(stay));
         }
@@ -176,9 +177,10 @@ impl Ordering<'_> {
         matches!(relation, Relation::Join(join) if self.flattens(join)) && self.units(relation) <= UNITS_MAX
     }
 
-    fn is_equality(&self, predicate: &Expr) -> bool {
+    /// Whether the predicate is an equality that can raise.
+    fn is_late_equality(&self, predicate: &Expr) -> bool {
         let is_equal = matches!(predicate, Expr::Call { function, .. } if &**function == "eq");
-        is_equal && !self.types.volatile(predicate)
+        is_equal && self.types.stays(predicate) && !self.types.volatile(predicate)
     }
 
     /// Joins in their best order, with what holds above them.
@@ -302,8 +304,9 @@ impl Region<'_> {
         }
     }
 
-    /// Takes late equalities as conditions of joins where there would be a cross product otherwise: their sides are then
-    /// computed for each tuple, as they are where a join is written with one condition.
+    /// Takes late equalities as conditions of joins where there would be a cross product otherwise:
+    /// their sides are then computed for each tuple, as they are where a join is written with one
+    /// condition.
     fn connect(&mut self) {
         let classes = self.classes.iter().map(|class| self.mask(class.iter().cloned()));
         let mut joined: Vec<Set> = Vec::new();
@@ -326,13 +329,14 @@ impl Region<'_> {
         }
     }
 
-    /// The base units that each side of an equality reads, where both read some and none is read by both.
+    /// The base units that each side of an equality reads, where both read some and none is read by
+    /// both.
     fn sides(&self, predicate: &Expr) -> Option<(Set, Set)> {
         let Expr::Call { function, args } = predicate else { return None };
         let ([left, right], "eq") = (args.as_slice(), &**function) else { return None };
         let (left, right) = (self.mask(left.fields().into_iter()), self.mask(right.fields().into_iter()));
         let usable = left != 0 && right != 0 && left & right == 0 && (left | right) & !self.bases == 0;
-        (usable && !self.types.volatile(predicate)).then_some((left, right))
+        usable.then_some((left, right))
     }
 
     /// Two fields of base units that a predicate makes equal.
@@ -464,8 +468,8 @@ impl Region<'_> {
         candidate(joined, &refs)
     }
 
-    /// The fields of a joined set that joining it to others may read. There may be thousands of sets, each with what is believed of
-    /// its fields.
+    /// The fields of a joined set that joining it to others may read. There may be thousands of
+    /// sets, each with what is believed of its fields.
     fn needed(&self, set: Set) -> HashSet<Name> {
         let mut needed = HashSet::new();
         for class in self.members.iter().filter(|class| class.units & !set != 0) {

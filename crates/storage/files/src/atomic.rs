@@ -23,7 +23,8 @@ const RANDOM_LETTERS: usize = 12;
 const NAME_BYTES_MAX: usize = 200;
 /// How often another name is tried where a cleaner has taken the file for an abandoned one.
 const ATTEMPTS_MAX: usize = 100;
-/// The bits of a mode that a new version of a file keeps: the permissions to read, write and execute.
+/// The bits of a mode that a new version of a file keeps: the permissions to read, write and
+/// execute.
 const MODE_KEPT: u32 = 0o777;
 
 /// A file that is written beside its place and moved there when complete; dropped before that, it leaves nothing.

@@ -1,7 +1,8 @@
 //! Files that this program keeps for itself: samples, and what else can be made again.
 //!
-//! They are for their owner alone. Another user who can write to their directory can put any file there. So a file is
-//! opened first, never through a link, and its owner and mode are checked on the open file.
+//! Only their owner may read and write them. Another user may be able to write to their directory,
+//! and could put a file of the same name there. So a file is opened without following a link, and
+//! the open file's owner and mode are checked.
 
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};

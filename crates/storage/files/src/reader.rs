@@ -17,7 +17,8 @@ pub struct FileReader {
     pub(crate) path: String,
     pub(crate) file: File,
     pub(crate) len: u64,
-    /// What the file was when it was opened; none for a file of our own, to which nobody else writes.
+    /// The version that was opened, which every read compares; none for a scratch file, to which
+    /// nothing else writes.
     pub(crate) version: Option<FileVersion>,
 }
 

@@ -5,9 +5,10 @@
 //! `Blocked` until the bytes have come; [`Objects::create`] writes an object whole or not at all. Credentials, region and
 //! endpoint come from the environment, as each cloud's own tools read it.
 //!
-//! Parts: `location` addresses; `store` clients; `timeouts` how long they wait; `io` the one I/O thread of the process and what may be under way on it;
-//! `object` versions and edges; `fetch` one range on its way; `reader`, `output`; `listing` patterns; `select` what a store computes
-//! itself; `error`.
+//! Parts: `location` addresses; `store` clients; `timeouts` how long they wait; `io` the one I/O
+//! thread of the process and what may be under way on it; `object` versions and edges; `fetch` one
+//! range on its way; `reader`, `output`; `listing` patterns; `select` what a store computes itself;
+//! `error`.
 //!
 //! **One version.** A statement sees each object as it first looked at it: later requests ask for that content by its tag, and an
 //! object that was replaced meanwhile is an error. **All bytes.** A body that ends early is asked for again from there on, a few times;

@@ -77,8 +77,8 @@ impl Object {
         self.tag.clone().filter(|tag| tag.starts_with('"'))
     }
 
-    /// Whether what a store says of an answer is said of this content: some ignore the tag that was asked for, some web servers
-    /// tell only when a file was written, in seconds.
+    /// Whether what a store says of an answer is said of this content: some ignore the tag that was
+    /// asked for, some web servers tell only when a file was written, in seconds.
     pub(crate) fn is(&self, meta: &ObjectMeta) -> bool {
         let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let same = match (&self.tag, &meta.e_tag) {

@@ -166,7 +166,8 @@ pub(crate) fn provide_tls() {
 /// What a store's first answer says it is.
 pub(crate) type Server = Arc<OnceLock<Box<str>>>;
 
-/// Connects as usual, watches how long answers take, counts every request that leaves, those sent again included, and keeps what the store says it is.
+/// Connects as usual, watches how long answers take, counts every request that leaves, those sent
+/// again included, and keeps what the store says it is.
 #[derive(Debug)]
 pub(crate) struct Counting {
     server: Server,

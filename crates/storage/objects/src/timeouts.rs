@@ -1,4 +1,5 @@
-//! How long is waited for a server: until there is a connection, until an answer begins, and between two pieces of it.
+//! How long is waited for a server: until there is a connection, until an answer begins, and
+//! between two pieces of it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -41,8 +42,8 @@ impl Default for Timeouts {
 pub(crate) type Shared = Arc<Mutex<Timeouts>>;
 
 impl Timeouts {
-    /// What settings or environment variables say: `TESSERA_CONNECT_TIMEOUT`, `TESSERA_FIRST_BYTE_TIMEOUT`,
-    /// `TESSERA_STALL_TIMEOUT`, in seconds, or `none`.
+    /// What settings or environment variables say: `TESSERA_CONNECT_TIMEOUT`,
+    /// `TESSERA_FIRST_BYTE_TIMEOUT`, `TESSERA_STALL_TIMEOUT`, in seconds, or `none`.
     ///
     /// # Errors
     /// One of them is no time.
@@ -74,7 +75,8 @@ pub fn parse_timeout(text: &str) -> Option<Option<Duration>> {
     Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).map(Some)
 }
 
-/// The options of a client that waits for a connection no longer than this; its answers are watched by [`execute`].
+/// The options of a client that waits for a connection no longer than this; its answers are watched
+/// by [`execute`].
 pub(crate) fn options(options: &ClientOptions, timeouts: Timeouts) -> ClientOptions {
     let key = ClientConfigKey::ConnectTimeout;
     // Servers that give credentials, on machines that may have none, are asked with a shorter one.
@@ -87,8 +89,8 @@ pub(crate) fn options(options: &ClientOptions, timeouts: Timeouts) -> ClientOpti
     }
 }
 
-/// Sends a request. Where the server does not take it, does not answer or stops while it answers, that is an error that names
-/// the setting.
+/// Sends a request. Where the server does not take it, does not answer or stops while it answers,
+/// that is an error that names the setting.
 pub(crate) async fn execute(
     client: &HttpClient,
     request: HttpRequest,

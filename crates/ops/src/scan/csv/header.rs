@@ -5,7 +5,8 @@ use tessera_types::{Atom, unique_names};
 use super::infer::Kinds;
 use super::{CsvOptions, tokenizer};
 
-/// The longest header. Names stand in every plan, message and result: a longer one is a file of another kind.
+/// The longest header. Names stand in every plan, message and result: a longer one is a file of
+/// another kind.
 const HEADER_BYTES_MAX: usize = 4 << 20;
 
 /// The names in a header: without spaces around them; those that are empty or repeated get one that

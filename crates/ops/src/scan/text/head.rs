@@ -9,7 +9,8 @@ use crate::context::{Context, RangeReader, Reservation};
 use crate::interrupt;
 use crate::scan::file::read_now;
 
-/// The start of a file, read as far as needed. What it holds counts for the budget of the query that it is read for.
+/// The start of a file, read as far as needed. What it holds counts for the budget of the query
+/// that it is read for.
 pub(crate) struct Head<'a> {
     reader: &'a dyn RangeReader,
     context: Option<Arc<dyn Context>>,
@@ -67,7 +68,8 @@ impl<'a> Head<'a> {
         Ok(())
     }
 
-    /// Drops the bytes before `position`, where there are enough of them; gives the position after that.
+    /// Drops the bytes before `position`, where there are enough of them; gives the position after
+    /// that.
     pub(crate) fn passed(&mut self, position: usize) -> usize {
         if position < BLOCK_BYTES as usize || position < self.bytes.len() / 2 {
             return position;
@@ -132,8 +134,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// What counts while so many more bytes are copied behind others: long records are there twice, blocks pass too
-/// quickly to count.
+/// What counts while so many more bytes are copied behind others: long records are there twice,
+/// blocks pass too quickly to count.
 pub(super) fn copied_bytes(bytes: &Vec<u8>, more: usize) -> usize {
     let together = bytes.len() + more;
     if together > 2 * BLOCK_BYTES as usize { 2 * together } else { together.max(bytes.capacity()) }

@@ -223,7 +223,8 @@ impl TextReader {
                     position = 0;
                     self.position = Some(0);
                 }
-                // As much again as there is: a long record is not searched once for each piece of it.
+                // As much again as there is: a long record is not searched once for each piece of
+                // it.
                 let more = if file.layout.is_whole { BLOCK_BYTES } else { BEYOND_BYTES };
                 if !self.extend(more.max((self.bytes.len() - position) as u64))? {
                     return Ok(true);

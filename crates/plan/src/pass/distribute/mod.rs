@@ -73,7 +73,8 @@ pub fn distribute(plan: &Plan, catalogue: &Catalogue, workers: usize, rules: Rul
 }
 
 /// The plan of a platform whose workers share no memory: [`distribute`]d, merges where many threads of a worker meet one, what
-/// `swap` makes of each exchange with its output, and the executor around it. The output's order is none where it does not matter.
+/// `swap` makes of each exchange with its output, and the executor around it. The output's order is
+/// none where it does not matter.
 ///
 /// # Errors
 /// The plan does not verify.
@@ -128,7 +129,8 @@ pub fn unused_name(tuple: &Tuple, name: &str) -> Arc<str> {
     unused.unwrap_or_default().into()
 }
 
-/// Tuples that come with their positions in the order of their source, put in order, and without these.
+/// Tuples that come with their positions in the order of their source, put in order, and without
+/// these.
 pub fn in_order_of(out: &mut Builder, positioned: NodeId, position: &Arc<str>, tuple: &Tuple) -> NodeId {
     let key = Value::Record(vec![("field".into(), Value::Expr(Expr::field(position.clone())))]);
     let sorted = out.add("sort", &[positioned], Params::new().with("keys", vec![key]));

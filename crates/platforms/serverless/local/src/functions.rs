@@ -119,7 +119,8 @@ impl Functions {
         (self.invocations.load(Ordering::Relaxed), self.mebibyte_milliseconds.load(Ordering::Relaxed))
     }
 
-    /// As if a worker that is no process had this to do, and everything were about to end, so that no request waits.
+    /// As if a worker that is no process had this to do, and everything were about to end, so that
+    /// no request waits.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn pretend(&self, id: &str, payload: &[u8]) {
         let doing = Doing { id: id.to_string(), payload: Some(payload.to_vec()), outcome: None };

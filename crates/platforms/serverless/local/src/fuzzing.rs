@@ -1,4 +1,5 @@
-//! Bodies of fuzz targets: what comes in over a connection of the store and of the function service.
+//! Bodies of fuzz targets: what comes in over a connection of the store and of the function
+//! service.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -62,7 +63,8 @@ impl Fixture {
     }
 }
 
-/// Requests on one connection: as they are, signed by nobody, then each head with what opens the service.
+/// Sends the data as requests on one connection: first without a token or signature, then with the
+/// token added to each.
 fn converse(data: &[u8], service: &impl Service) {
     let refused =
         |answer: Answer, _: &str| assert_eq!(answer.status / 100, 4, "a stranger is let in: {answer:?}");
@@ -93,7 +95,8 @@ pub fn store_requests(data: &[u8]) {
     });
 }
 
-/// Requests to the function service, of those who invoke and of a worker with something to do.
+/// Reads the data as requests to the function service: invocations, and the requests of a worker
+/// that has a task.
 pub fn function_requests(data: &[u8]) {
     let options = Options {
         program: "/no/such/program".into(),

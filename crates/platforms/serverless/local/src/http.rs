@@ -186,8 +186,8 @@ fn converse(stream: TcpStream, access: &Access, faults: &Chooser, service: &impl
     }
 }
 
-/// Reads requests and answers them as a connection does, until there are no more or one is refused; `seen` gets each answer and the
-/// request's method.
+/// Reads requests and answers them as a connection does, until there are no more or one is refused;
+/// `seen` gets each answer and the request's method.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn talk(
     input: &mut impl BufRead,
@@ -403,7 +403,8 @@ fn read_bytes(
         if let Some(digest) = digest {
             digest.update(piece);
         }
-        // The connection is well: it is the disk that is full. A client that is still sending would miss the answer.
+        // The connection is well: it is the disk that is full. A client that is still sending would
+        // miss the answer.
         if failed.is_none() {
             failed = out.write_all(piece).err();
         }

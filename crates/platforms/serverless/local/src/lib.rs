@@ -6,9 +6,10 @@
 //! SelectObjectContent (`select`) with what the program evaluates for it. Both fail when told to
 //! (`faults`). Everything ends with the process that started it, however that ends.
 //!
-//! Both listen on loopback only and refuse requests without their secrets. Each start makes new secrets: a key of 256
-//! random bits, which signs requests to the store, and a token of 256 random bits for the function service and the
-//! workers. Child processes get both in their environment. Files are in a directory that only the user can enter.
+//! Both listen on loopback only and refuse requests without their secrets. Each start makes new
+//! secrets: a key of 256 random bits, which signs requests to the store, and a token of 256 random
+//! bits for the function service and the workers. Child processes get both in their environment.
+//! Files are in a directory that only the user can enter.
 //!
 //! This crate depends on nothing of the engine: what it is asked for is what the protocols say.
 //!

@@ -197,7 +197,8 @@ impl Answer {
         let mut decoder = Decoder::default();
         let mut known = Known { left: self.passed_bytes.load(Ordering::Relaxed), sum: 0 };
         loop {
-            // A store that has sent nothing for a while has stopped: working ones say every few seconds that they are alive.
+            // A store that has sent nothing for a while has stopped: working ones say every few
+            // seconds that they are alive.
             let piece = match body.next().await {
                 Some(Ok(piece)) => piece,
                 Some(Err(error)) => return Err(Broken::ForNow(innermost(&error))),
