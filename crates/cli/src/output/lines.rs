@@ -17,6 +17,8 @@ use super::writer::{distinct, renamed};
 
 /// The most threads that make text.
 const ENCODERS_MAX: usize = 4;
+/// A text of more bytes gives its memory back once it is written.
+const SPARE_BYTES_MAX: usize = 4 << 20;
 /// Where rows come more slowly than this, each is written before the next ones are waited for.
 const SLOW: Duration = Duration::from_millis(20);
 /// Rows do not stay in a buffer for longer than about this.
@@ -45,20 +47,37 @@ impl Lines {
         Ok(text)
     }
 
-    fn text(&self, batch: RecordBatch) -> Result<Vec<u8>, Failure> {
+    /// The rows' text, in the memory of a text that was written.
+    fn text(&self, batch: RecordBatch, mut text: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        text.clear();
         match self {
             Lines::Csv => {
-                let mut text = Vec::new();
                 write_batch(&batch, &mut text)?;
                 Ok(text)
             }
             Lines::Json(schema) => {
                 let builder = WriterBuilder::new().with_explicit_nulls(true);
-                let mut writer = builder.build::<_, LineDelimited>(Vec::new());
+                let mut writer = builder.build::<_, LineDelimited>(text);
                 writer.write(&renamed(batch, schema)?)?;
                 writer.finish()?;
                 Ok(writer.into_inner())
             }
+        }
+    }
+}
+
+/// Memory of texts that were written. Taking it anew for each batch costs more than writing the text.
+#[derive(Debug, Default)]
+struct Spare(Mutex<Vec<Vec<u8>>>);
+
+impl Spare {
+    fn take(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    fn put(&self, text: Vec<u8>) {
+        if text.capacity() <= SPARE_BYTES_MAX {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
         }
     }
 }
@@ -81,13 +100,14 @@ pub(super) fn write(
         None => return Ok(()),
         Some(batch) => {
             let count = batch.num_rows();
-            out.write_all(&lines.text(batch)?)?;
+            out.write_all(&lines.text(batch, Vec::new())?)?;
             out.flush()?;
             count
         }
     };
     let Some(second) = rows.next() else { return Ok(()) };
     let encoders = std::thread::available_parallelism().map_or(1, usize::from).min(ENCODERS_MAX);
+    let spare = &Spare::default();
     std::thread::scope(|scope| {
         let (work, todo) = sync_channel::<Work>(encoders);
         let todo = std::sync::Arc::new(Mutex::new(todo));
@@ -98,7 +118,7 @@ pub(super) fn write(
                     let next = todo.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((batch, done)) = next else { break };
                     // The writer may have stopped because of an error.
-                    drop(done.send(lines.text(batch)));
+                    drop(done.send(lines.text(batch, spare.take())));
                 }
             });
         }
@@ -111,7 +131,7 @@ pub(super) fn write(
             let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) => {
-                    written += write_pending(out, &mut pending, 0)?;
+                    written += write_pending(out, spare, &mut pending, 0)?;
                     out.flush()?;
                     return Err(Failure::Query(error, written));
                 }
@@ -121,25 +141,31 @@ pub(super) fn write(
             if work.send((batch, done)).is_err() {
                 return Err(Failure::Error(Error::internal("the threads that write rows have ended")));
             }
-            written += write_pending(out, &mut pending, if is_slow { 0 } else { encoders })?;
+            written += write_pending(out, spare, &mut pending, if is_slow { 0 } else { encoders })?;
             if is_slow || flushed.elapsed() >= FLUSH_INTERVAL {
                 out.flush()?;
                 flushed = Instant::now();
             }
             waited = Instant::now();
         }
-        write_pending(out, &mut pending, 0)?;
+        write_pending(out, spare, &mut pending, 0)?;
         Ok(())
     })
 }
 
 /// Writes what is under way, in order, but for so many texts; gives how many rows that were.
-fn write_pending(out: &mut impl Write, pending: &mut Pending, left: usize) -> Result<usize, Failure> {
+fn write_pending(
+    out: &mut impl Write,
+    spare: &Spare,
+    pending: &mut Pending,
+    left: usize,
+) -> Result<usize, Failure> {
     let mut rows = 0;
     while pending.len() > left {
         let Some((text, count)) = pending.pop_front() else { break };
         let text = text.recv().map_err(|_| Error::internal("a thread that writes rows has ended"))??;
         out.write_all(&text)?;
+        spare.put(text);
         rows += count;
     }
     Ok(rows)

@@ -1,4 +1,4 @@
-//! Whole numbers and decimals as text, without the formatting of the standard library: text formats write many of them.
+//! Whole numbers, decimals and dates as text, without the formatting of the standard library: text formats write many of them.
 
 /// The decimal digits of 0 to 99.
 const PAIRS: [[u8; 2]; 100] = {
@@ -13,42 +13,100 @@ const PAIRS: [[u8; 2]; 100] = {
 
 /// The most digits of a `u64`.
 const DIGITS_MAX: usize = 20;
+/// Those, a sign, a point, and what makes copies of whole words.
+const TEXT_MAX: usize = 24;
 
-/// Appends a number, with zeros before it up to so many digits (20 at most).
-pub(crate) fn push_padded(out: &mut String, mut number: u64, digits_min: usize) {
-    let mut text = [b'0'; DIGITS_MAX];
-    let mut at = DIGITS_MAX;
-    while number >= 100 {
-        at -= 2;
-        text[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+/// What text is appended to: a string, or bytes of which others make one.
+pub(crate) trait Text {
+    fn push_str(&mut self, text: &str);
+
+    /// Appends the first bytes, which are ASCII.
+    fn push_ascii(&mut self, text: &[u8; TEXT_MAX], len: usize);
+}
+
+impl Text for String {
+    fn push_str(&mut self, text: &str) {
+        self.push_str(text);
+    }
+
+    fn push_ascii(&mut self, text: &[u8; TEXT_MAX], len: usize) {
+        self.push_str(std::str::from_utf8(&text[..len]).unwrap_or_default());
+    }
+}
+
+impl Text for Vec<u8> {
+    fn push_str(&mut self, text: &str) {
+        self.extend_from_slice(text.as_bytes());
+    }
+
+    fn push_ascii(&mut self, text: &[u8; TEXT_MAX], len: usize) {
+        // A copy of a size that the compiler knows is much faster than one that it does not.
+        let end = self.len() + len;
+        self.extend_from_slice(text);
+        self.truncate(end);
+    }
+}
+
+/// Writes the digits of a number into all of `text`, with zeros before them.
+fn fill(text: &mut [u8], mut number: u64) {
+    let mut pairs = text.rchunks_exact_mut(2);
+    for pair in &mut pairs {
+        pair.copy_from_slice(&PAIRS[(number % 100) as usize]);
         number /= 100;
     }
-    // Two digits, or the only one.
-    at -= 2;
-    text[at..at + 2].copy_from_slice(&PAIRS[number as usize]);
-    at += usize::from(number < 10);
-    let start = at.min(DIGITS_MAX - digits_min.min(DIGITS_MAX));
-    out.push_str(std::str::from_utf8(&text[start..]).unwrap_or_default());
+    if let [first] = pairs.into_remainder() {
+        *first = b'0' + (number % 10) as u8;
+    }
+}
+
+fn digits(number: u64) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+/// Appends a number, with zeros before it up to so many digits (20 at most).
+pub(crate) fn push_padded(out: &mut impl Text, number: u64, digits_min: usize) {
+    let mut text = [b'0'; TEXT_MAX];
+    let len = digits(number).max(digits_min.min(DIGITS_MAX));
+    fill(&mut text[..len], number);
+    out.push_ascii(&text, len);
 }
 
 /// Appends a number.
-pub(crate) fn push_whole(out: &mut String, number: i64) {
-    if number < 0 {
-        out.push('-');
-    }
-    push_padded(out, number.unsigned_abs(), 1);
+pub(crate) fn push_whole(out: &mut impl Text, number: i64) {
+    let mut text = [b'-'; TEXT_MAX];
+    let (sign, number) = (usize::from(number < 0), number.unsigned_abs());
+    let len = sign + digits(number);
+    fill(&mut text[sign..len], number);
+    out.push_ascii(&text, len);
 }
 
 /// Appends a decimal with so many digits behind the point (1 to 19) from its unscaled value; whether it could.
-pub(crate) fn push_decimal(out: &mut String, unscaled: i128, scale: u32) -> bool {
+pub(crate) fn push_decimal(out: &mut impl Text, unscaled: i128, scale: u32) -> bool {
     let Ok(number) = u64::try_from(unscaled.unsigned_abs()) else { return false };
-    let Some(one) = 10u64.checked_pow(scale) else { return false };
-    if unscaled < 0 {
-        out.push('-');
+    let scale = scale as usize;
+    if !(1..DIGITS_MAX).contains(&scale) {
+        return false;
     }
-    push_padded(out, number / one, 1);
-    out.push('.');
-    push_padded(out, number % one, scale as usize);
+    let mut text = [b'-'; TEXT_MAX];
+    let sign = usize::from(unscaled < 0);
+    let point = sign + digits(number).max(scale + 1) - scale;
+    let len = point + scale + 1;
+    // The point takes the place of the last whole digit, which goes one to the left.
+    fill(&mut text[sign + 1..len], number);
+    text.copy_within(sign + 1..point + 1, sign);
+    text[point] = b'.';
+    out.push_ascii(&text, len);
+    true
+}
+
+/// Appends a date of the years 0 to 9999 as ISO writes it; whether it could.
+pub(crate) fn push_date(out: &mut impl Text, year: i64, month: i64, date: i64) -> bool {
+    let pair = |number: i64| usize::try_from(number).ok().and_then(|number| PAIRS.get(number));
+    let pairs = (pair(year.div_euclid(100)), pair(year.rem_euclid(100)), pair(month), pair(date));
+    let (Some(&[a, b]), Some(&[c, d]), Some(&[e, f]), Some(&[g, h])) = pairs else { return false };
+    let mut text = [b'-'; TEXT_MAX];
+    text[..10].copy_from_slice(&[a, b, c, d, b'-', e, f, b'-', g, h]);
+    out.push_ascii(&text, 10);
     true
 }
 
@@ -89,5 +147,31 @@ mod tests {
             }
         }
         assert!(!push_decimal(&mut String::new(), i128::MAX, 2));
+    }
+
+    #[test]
+    fn bytes_are_those_of_strings() {
+        for number in wholes() {
+            let (mut text, mut bytes) = (String::from("x"), vec![b'x']);
+            push_whole(&mut text, number);
+            push_whole(&mut bytes, number);
+            push_decimal(&mut text, number.into(), 2);
+            push_decimal(&mut bytes, number.into(), 2);
+            push_padded(&mut text, number.unsigned_abs(), 4);
+            push_padded(&mut bytes, number.unsigned_abs(), 4);
+            assert_eq!(text.as_bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn dates_of_four_digits() {
+        let date = |year, month, day| {
+            let mut text = String::new();
+            push_date(&mut text, year, month, day).then_some(text)
+        };
+        assert_eq!(date(1994, 1, 31).as_deref(), Some("1994-01-31"));
+        assert_eq!(date(7, 12, 9).as_deref(), Some("0007-12-09"));
+        assert_eq!(date(9999, 12, 31).as_deref(), Some("9999-12-31"));
+        assert_eq!([date(10_000, 1, 1), date(-1, 1, 1)], [None, None]);
     }
 }

@@ -10,7 +10,7 @@ use arrow::datatypes::*;
 use tessera_types::{Atom, Result, TimeUnit};
 
 use super::datetime::{civil, offset_at};
-use super::digits::push_padded;
+use super::digits::{Text, push_date, push_padded};
 use super::kernel::unexpected;
 use super::scalar::{per_second, with_whole_number};
 
@@ -309,7 +309,7 @@ fn write_float(text: &mut String, value: f64, scientific: &str, exponents_from: 
     }
 }
 
-pub(crate) fn write_date(text: &mut String, day: i64) {
+pub(crate) fn write_date(text: &mut impl Text, day: i64) {
     match i32::try_from(day) {
         Ok(i32::MAX) => return text.push_str("infinity"),
         Ok(i32::MIN) => return text.push_str("-infinity"),
@@ -320,13 +320,16 @@ pub(crate) fn write_date(text: &mut String, day: i64) {
 }
 
 /// A date without its era; whether that is the one before Christ.
-fn write_day(text: &mut String, day: i64) -> bool {
+fn write_day(text: &mut impl Text, day: i64) -> bool {
     let (year, month, date) = civil(day);
+    if year > 0 && push_date(text, year, month, date) {
+        return false;
+    }
     let shown = if year > 0 { year } else { 1 - year };
     push_padded(text, shown.unsigned_abs(), 4);
-    text.push('-');
+    text.push_str("-");
     push_padded(text, month.unsigned_abs(), 2);
-    text.push('-');
+    text.push_str("-");
     push_padded(text, date.unsigned_abs(), 2);
     year <= 0
 }

@@ -12,7 +12,7 @@ use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 use tessera_types::{Atom, Error, Result};
 
-use crate::expression::digits::{push_decimal, push_whole};
+use crate::expression::digits::{Text, push_decimal, push_whole};
 use crate::expression::format::{Whole, decimal_text, quote_element, write_date, write_double, write_single};
 use crate::expression::format_array;
 
@@ -121,17 +121,26 @@ impl<'a> Texts<'a> {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// The value, which is not NULL, where it is a string.
-    pub(crate) fn string(&self, row: usize) -> Option<&str> {
-        match self.form {
-            Form::Strings => Some(self.array.as_string_view().value(row)),
-            _ => None,
-        }
-    }
-
-    /// Whether values are made of digits, letters, signs, points, colons and blanks.
+    /// Whether [`Texts::append_plain`] appends these values.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self.form, Form::Wholes(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_))
+    }
+
+    /// Appends the value, which is not NULL, where it is made of digits, letters, signs, points and blanks; whether it is.
+    pub(crate) fn append_plain(&self, row: usize, out: &mut impl Text) -> bool {
+        match &self.form {
+            Form::Wholes(numbers) => push_whole(out, numbers.as_primitive::<Int64Type>().value(row)),
+            Form::Dates => write_date(out, self.array.as_primitive::<Date32Type>().value(row).into()),
+            Form::Decimals64(scale) => {
+                let unscaled = self.array.as_primitive::<Decimal64Type>().value(row).into();
+                write_decimal(out, unscaled, *scale);
+            }
+            Form::Decimals128(scale) => {
+                write_decimal(out, self.array.as_primitive::<Decimal128Type>().value(row), *scale);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Appends the value as part of a list, struct or map.
@@ -154,16 +163,10 @@ impl<'a> Texts<'a> {
     /// The value has no text form, such as a date out of the calendar's range.
     pub fn append(&self, row: usize, out: &mut String) -> Result<()> {
         match &self.form {
+            Form::Wholes(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_) => {
+                self.append_plain(row, out);
+            }
             Form::Strings => out.push_str(self.array.as_string_view().value(row)),
-            Form::Wholes(numbers) => push_whole(out, numbers.as_primitive::<Int64Type>().value(row)),
-            Form::Dates => write_date(out, self.array.as_primitive::<Date32Type>().value(row).into()),
-            Form::Decimals64(scale) => {
-                let unscaled = self.array.as_primitive::<Decimal64Type>().value(row).into();
-                write_decimal(out, unscaled, *scale);
-            }
-            Form::Decimals128(scale) => {
-                write_decimal(out, self.array.as_primitive::<Decimal128Type>().value(row), *scale);
-            }
             Form::Cast(texts) => out.push_str(texts.as_string_view().value(row)),
             Form::Bytes => {
                 out.push_str("\\x");
@@ -221,7 +224,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-fn write_decimal(out: &mut String, unscaled: i128, scale: u32) {
+fn write_decimal(out: &mut impl Text, unscaled: i128, scale: u32) {
     if !push_decimal(out, unscaled, scale) {
         out.push_str(&decimal_text(unscaled, scale as i8));
     }

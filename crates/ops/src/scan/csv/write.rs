@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray};
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::Schema;
 
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
@@ -113,7 +114,7 @@ fn default_options() -> CsvOptions {
 }
 
 fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) -> Result<()> {
-    let special = specials(options);
+    let special = Specials::new(options);
     for (position, field) in schema.fields().iter().enumerate() {
         if position > 0 {
             out.push(options.delimiter);
@@ -130,22 +131,44 @@ fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &mut Vec<u8>) -> Result<()> {
-    enum Source<'a> {
-        Texts(Texts<'a>),
-        Json(Vec<Option<String>>),
+/// A column on its way to text.
+struct Column<'a> {
+    values: Values<'a>,
+    nulls: Option<NullBuffer>,
+}
+
+enum Values<'a> {
+    Strings(&'a StringViewArray),
+    /// None of them needs quotes.
+    Plain(Texts<'a>),
+    Texts(Texts<'a>),
+    Json(Vec<Option<String>>),
+}
+
+impl<'a> Column<'a> {
+    fn new(array: &'a ArrayRef, nested: Nested, plain_are_special: bool) -> Result<Self> {
+        let values = match array.as_string_view_opt() {
+            Some(strings) => Values::Strings(strings),
+            None if nested == Nested::Json && array.data_type().is_nested() => {
+                Values::Json(json_texts(array)?)
+            }
+            None => {
+                let texts = Texts::new(array)?;
+                match texts.is_plain() && !plain_are_special {
+                    true => Values::Plain(texts),
+                    false => Values::Texts(texts),
+                }
+            }
+        };
+        Ok(Column { values, nulls: array.logical_nulls() })
     }
-    let columns = batch
-        .columns()
-        .iter()
-        .map(|array| match nested {
-            Nested::Json if array.data_type().is_nested() => json_texts(array).map(Source::Json),
-            _ => Texts::new(array).map(Source::Texts),
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let special = specials(options);
-    let digits_are_special = options.nulls.iter().any(|null| !null.is_empty())
-        || special.iter().enumerate().any(|(byte, special)| *special && is_plain(byte as u8));
+}
+
+fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &mut Vec<u8>) -> Result<()> {
+    let special = Specials::new(options);
+    let plain_are_special = options.nulls.iter().any(|null| !null.is_empty()) || special.any_plain();
+    let columns = batch.columns().iter().map(|array| Column::new(array, nested, plain_are_special));
+    let columns = columns.collect::<Result<Vec<_>>>()?;
     let null = options.nulls.first().map(AsRef::as_ref).unwrap_or_default().as_bytes();
     let mut text = String::new();
     for row in 0..batch.num_rows() {
@@ -153,23 +176,23 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &m
             if position > 0 {
                 out.push(options.delimiter);
             }
-            match column {
-                Source::Json(texts) => match texts.get(row).and_then(Option::as_ref) {
-                    Some(text) => write_field(text, options, &special, out)?,
-                    None => out.extend_from_slice(null),
-                },
-                Source::Texts(texts) if texts.is_null(row) => out.extend_from_slice(null),
-                Source::Texts(texts) => {
-                    if let Some(string) = texts.string(row) {
-                        write_field(string, options, &special, out)?;
-                        continue;
-                    }
+            if column.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                out.extend_from_slice(null);
+                continue;
+            }
+            match &column.values {
+                Values::Strings(strings) => write_field(strings.value(row), options, &special, out)?,
+                Values::Plain(texts) => {
+                    texts.append_plain(row, out);
+                }
+                Values::Texts(texts) => {
                     text.clear();
                     texts.append(row, &mut text)?;
-                    match texts.is_plain() && !digits_are_special {
-                        true => out.extend_from_slice(text.as_bytes()),
-                        false => write_field(&text, options, &special, out)?,
-                    }
+                    write_field(&text, options, &special, out)?;
+                }
+                Values::Json(texts) => {
+                    let text = texts.get(row).and_then(Option::as_deref).unwrap_or_default();
+                    write_field(text, options, &special, out)?;
                 }
             }
         }
@@ -179,23 +202,34 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &m
 }
 
 /// The bytes that make quotes needed.
-fn specials(options: &CsvOptions) -> [bool; 256] {
-    let mut special = [false; 256];
-    for byte in [b'\n', b'\r', options.delimiter].into_iter().chain(options.quote) {
-        special[usize::from(byte)] = true;
-    }
-    special
-}
+#[derive(Debug)]
+struct Specials([u8; 4]);
 
-/// Whether numbers and dates are written with this byte.
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b' ')
+impl Specials {
+    fn new(options: &CsvOptions) -> Self {
+        Specials([b'\n', b'\r', options.delimiter, options.quote.unwrap_or(options.delimiter)])
+    }
+
+    /// Whether one stands in the text.
+    fn are_in(&self, text: &[u8]) -> bool {
+        let [a, b, c, d] = self.0;
+        let is_special = |byte: u8| (byte == a) | (byte == b) | (byte == c) | (byte == d);
+        // Without a branch for each byte, so that the compiler compares sixteen at once.
+        let (blocks, rest) = text.as_chunks::<16>();
+        let in_block = |block: &[u8; 16]| block.iter().fold(false, |found, byte| found | is_special(*byte));
+        blocks.iter().any(in_block) || rest.iter().any(|byte| is_special(*byte))
+    }
+
+    /// Whether numbers and dates may be written with one.
+    fn any_plain(&self) -> bool {
+        self.0.iter().any(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b' '))
+    }
 }
 
 /// Quotes where the text would otherwise read as something else.
-fn write_field(text: &str, options: &CsvOptions, special: &[bool; 256], out: &mut Vec<u8>) -> Result<()> {
+fn write_field(text: &str, options: &CsvOptions, special: &Specials, out: &mut Vec<u8>) -> Result<()> {
     match options.quote {
-        _ if !options.is_null(text.as_bytes()) && !text.bytes().any(|byte| special[usize::from(byte)]) => {
+        _ if !options.is_null(text.as_bytes()) && !special.are_in(text.as_bytes()) => {
             out.extend_from_slice(text.as_bytes());
         }
         Some(quote) => write_quoted(text, quote, options, out),
@@ -233,7 +267,7 @@ mod tests {
     fn quotes_only_where_needed() {
         let written = |text: &str| {
             let mut out = Vec::new();
-            write_field(text, &default_options(), &specials(&default_options()), &mut out).unwrap();
+            write_field(text, &default_options(), &Specials::new(&default_options()), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written("a b"), "a b");
@@ -256,10 +290,10 @@ mod tests {
     fn without_quotes_some_texts_cannot_be_written() {
         let options = CsvOptions { quote: None, escape: None, ..default_options() };
         for text in ["a,b", "a\nb", "a\rb", ""] {
-            let error = write_field(text, &options, &specials(&options), &mut Vec::new()).unwrap_err();
+            let error = write_field(text, &options, &Specials::new(&options), &mut Vec::new()).unwrap_err();
             assert!(error.message().contains("without quotes"), "{error}");
         }
-        assert!(write_field("5\" pipe", &options, &specials(&options), &mut Vec::new()).is_ok());
+        assert!(write_field("5\" pipe", &options, &Specials::new(&options), &mut Vec::new()).is_ok());
     }
 
     #[test]
