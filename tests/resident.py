@@ -4,6 +4,7 @@
     tests/resident.py --tessera T --memory 64MB DIRECTORY QUERY.sql…   # each statement file over a database
     tests/resident.py --tessera T --memory 64MB --slt tests/sql/*.slt  # each record of the scripts
     tests/resident.py --tessera T --memory 32MB --cases DIRECTORY      # resident_cases.py, over TPC-H; every sub-operator has one
+    tests/resident.py --tessera T --memory 64MB --wide                 # files of a thousand columns, which it writes
 
 Of the cases, short results are those that the statement gives with much memory. A statement that needs more than its budget may fail, with an error that says so. It may hold its budget, 64 MiB that no budget counts (code, stacks, planning), and two chunks for each worker and
 column. Ends with `N within, N above` and exit code 1 if any is above.
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from resident_cases import ELSEWHERE, OF_PLATFORMS, PLAN_FILES, PLANS, STATEMENTS, TOO_LARGE
+from resident_cases import ELSEWHERE, OF_PLATFORMS, PLAN_FILES, PLANS, STATEMENTS, TOO_LARGE, WIDE_COLUMNS, wide_statements, write_wide
 
 ROOT = Path(__file__).resolve().parent.parent
 UNCOUNTED_BYTES = 64 << 20
@@ -125,8 +126,19 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=20, help="columns of the widest chunk, for the bound")
     parser.add_argument("--slt", action="store_true", help="the files are scripts of records")
     parser.add_argument("--cases", action="store_true", help="the statements of resident_cases.py")
-    parser.add_argument("paths", nargs="+", type=Path, help="a database and statements, or scripts of records")
+    parser.add_argument("--wide", action="store_true", help="the wide statements of resident_cases.py")
+    parser.add_argument("paths", nargs="*", type=Path, help="a database and statements, or scripts of records")
     options = parser.parse_args()
+    if options.wide:
+        with tempfile.TemporaryDirectory() as directory:
+            write_wide(Path(directory))
+            options.paths, options.columns = [Path(directory)], WIDE_COLUMNS
+            sys.exit(measured(options))
+    sys.exit(measured(options))
+
+
+def measured(options: argparse.Namespace) -> bool:
+    """Runs the cases and prints what they held; whether one held too much."""
     base = [options.tessera, *([] if options.slt else [str(options.paths[0])])]
     rest = ["--memory", options.memory, "--threads", str(options.threads), "--format", "csv"]
     base += rest
@@ -134,7 +146,9 @@ def main() -> None:
     idle = max(peak_of([*base, "-c", "select 1"], 60).bytes for _ in range(3))
     bound = size_of(options.memory) + UNCOUNTED_BYTES + 2 * options.threads * options.columns * CHUNK_ROWS * VALUE_BYTES
     print(f"idle {idle >> 20} MiB, bound {bound >> 20} MiB above it")
-    if options.slt:
+    if options.wide:
+        cases = [(name, ["-c", sql]) for name, sql in wide_statements().items()]
+    elif options.slt:
         cases = [(f"{path.stem}:{i}", ["-c", sql]) for path in options.paths for i, sql in enumerate(statements(path))]
     elif options.cases:
         check_operators(options.tessera, options.paths[0])
@@ -154,9 +168,9 @@ def main() -> None:
         else:
             peak = peak_of([*base, *arguments], options.limit_s)
         # A statement that ends too soon holds little: only those that cannot fit may, and only for want of memory.
-        ends = peak.code == 0 or "needs more memory than allowed" in peak.error and (not options.cases or name in TOO_LARGE)
+        ends = peak.code == 0 or "needs more memory than allowed" in peak.error and (not (options.cases or options.wide) or name in TOO_LARGE)
         over = peak.bytes - idle > bound or not (ends or options.slt)
-        if options.cases and peak.code == 0 and peak.rows is not None and not isinstance(arguments, str):
+        if (options.cases or options.wide) and peak.code == 0 and peak.rows is not None and not isinstance(arguments, str):
             much = [MUCH_MEMORY if part == options.memory else part for part in base]
             wanted = peak_of([*much, *arguments], options.limit_s)
             if wanted.rows != peak.rows:
@@ -167,7 +181,7 @@ def main() -> None:
             mark = "ABOVE" if over else ""
             print(f"{name}: {(peak.bytes - idle) >> 20} MiB, {peak.seconds:.2f} s, code {peak.code} {peak.error} {mark}", flush=True)
     print(f"{len(cases) - above} within, {above} above")
-    sys.exit(above > 0)
+    return above > 0
 
 
 if __name__ == "__main__":

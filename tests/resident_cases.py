@@ -3,6 +3,9 @@ function whose value may be far longer than its arguments."""
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 LONG = "repeat(l_comment, 40)"
 
 STATEMENTS = {
@@ -110,3 +113,42 @@ ELSEWHERE = {
 }
 # Those of platforms are run by tests/mpi.py and tests/serverless.py.
 OF_PLATFORMS = ("mpi_", "object_", "select_", "arrow_", "exchange", "pack", "unpack", "router", "mem_move", "device_cross", "merge")
+
+WIDE_COLUMNS, WIDE_ROWS = 1000, 30_000
+
+
+def write_wide(directory: Path) -> None:
+    """Parquet files of a thousand columns of several types: in one row group, in several, and with a page index."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    draw = random.Random(5)
+    numbers = pa.array([draw.getrandbits(60) for _ in range(WIDE_ROWS)])
+    texts = pa.array([None if draw.random() < 0.1 else "%032x" % draw.getrandbits(128) for _ in range(WIDE_ROWS)])
+    words = pa.array([f"word number {draw.randrange(5000)}" for _ in range(WIDE_ROWS)])
+    doubles = pa.array([draw.random() for _ in range(WIDE_ROWS)])
+
+    def column(i: int) -> pa.Array:
+        if i % 4 == 0:
+            return pc.add(numbers, i)
+        if i % 4 == 1:
+            return pc.binary_join_element_wise(texts, str(i), "")
+        if i % 4 == 2:
+            return pc.binary_join_element_wise(words, str(i), "")
+        return pc.add(doubles, float(i))
+
+    table = pa.table({f"c{i}": column(i) for i in range(WIDE_COLUMNS)})
+    pq.write_table(table, directory / "one.parquet")
+    pq.write_table(table, directory / "several.parquet", row_group_size=5_000)
+    pq.write_table(table, directory / "indexed.parquet", write_page_index=True, data_page_size=64 << 10)
+
+
+def wide_statements() -> dict[str, str]:
+    """Statements that read every column of the wide files."""
+    largest = ", ".join(f"max(c{i})" for i in range(WIDE_COLUMNS))
+    found = {}
+    for table in ["one", "several", "indexed"]:
+        found[f"{table}, all"] = f"select * from {table}"
+        found[f"{table}, filtered"] = f"select {largest} from {table} where c0 % 3 = 1 and c2 > 'word number 3'"
+    return found

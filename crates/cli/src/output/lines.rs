@@ -19,6 +19,8 @@ use super::writer::{distinct, renamed};
 const ENCODERS_MAX: usize = 4;
 /// A text of more bytes gives its memory back once it is written.
 const SPARE_BYTES_MAX: usize = 4 << 20;
+/// Values that become one text: fewer rows of many columns.
+const TEXT_VALUES_MAX: usize = 1 << 18;
 /// Where rows come more slowly than this, each is written before the next ones are waited for.
 const SLOW: Duration = Duration::from_millis(20);
 /// Rows do not stay in a buffer for longer than about this.
@@ -99,10 +101,11 @@ pub(super) fn write(
     let mut written = match first {
         None => return Ok(()),
         Some(batch) => {
-            let count = batch.num_rows();
-            out.write_all(&lines.text(batch, Vec::new())?)?;
+            for part in parts(&batch) {
+                out.write_all(&lines.text(part, Vec::new())?)?;
+            }
             out.flush()?;
-            count
+            batch.num_rows()
         }
     };
     let Some(second) = rows.next() else { return Ok(()) };
@@ -136,12 +139,14 @@ pub(super) fn write(
                     return Err(Failure::Query(error, written));
                 }
             };
-            let (done, text) = sync_channel(1);
-            pending.push_back((text, batch.num_rows()));
-            if work.send((batch, done)).is_err() {
-                return Err(Failure::Error(Error::internal("the threads that write rows have ended")));
+            for part in parts(&batch) {
+                let (done, text) = sync_channel(1);
+                pending.push_back((text, part.num_rows()));
+                if work.send((part, done)).is_err() {
+                    return Err(Failure::Error(Error::internal("the threads that write rows have ended")));
+                }
+                written += write_pending(out, spare, &mut pending, if is_slow { 0 } else { encoders })?;
             }
-            written += write_pending(out, spare, &mut pending, if is_slow { 0 } else { encoders })?;
             if is_slow || flushed.elapsed() >= FLUSH_INTERVAL {
                 out.flush()?;
                 flushed = Instant::now();
@@ -151,6 +156,12 @@ pub(super) fn write(
         write_pending(out, spare, &mut pending, 0)?;
         Ok(())
     })
+}
+
+/// A batch in parts of which each becomes one text.
+fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+    let (rows, step) = (batch.num_rows(), (TEXT_VALUES_MAX / batch.num_columns().max(1)).max(1));
+    (0..rows).step_by(step).map(move |start| batch.slice(start, step.min(rows - start)))
 }
 
 /// Writes what is under way, in order, but for so many texts; gives how many rows that were.

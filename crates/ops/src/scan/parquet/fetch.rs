@@ -1,17 +1,23 @@
 //! Bytes of column chunks: which ranges a morsel needs, and how they are held once they are there.
 
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use bytes::{Buf, Bytes};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-use crate::context::RangeReader;
+use tessera_types::Error;
+
+use crate::ReadBuffer;
+use crate::context::{RangeReader, Read, lock};
 
 /// Ranges closer than this are read as one.
 pub(super) const GAP_BYTES_MAX: u64 = 64 << 10;
 /// The same for a store: a request takes about as long as a megabyte.
 const REMOTE_GAP_BYTES_MAX: u64 = 1 << 20;
+/// Bytes that are read at once for a page's header; most headers are shorter.
+const HEADER_BYTES: u64 = 1 << 10;
 /// Ranges are not joined beyond this length.
 const JOINED_BYTES_MAX: u64 = 16 << 20;
 
@@ -21,12 +27,48 @@ pub(super) struct Fetched {
     file_len: u64,
     /// Sorted by offset.
     parts: Vec<(u64, Bytes)>,
+    rest: Option<Rest>,
+}
+
+/// A local file, whose pages are read when they are asked for.
+#[derive(Debug, Clone)]
+struct Rest {
+    file: Arc<dyn RangeReader>,
+    /// Why it could not be read: what asks for pages has no errors of ours.
+    failure: Arc<Mutex<Option<Error>>>,
+}
+
+impl Rest {
+    fn read(&self, range: Range<u64>) -> Result<Bytes, ParquetError> {
+        let range = range.start..range.end.min(self.file.len());
+        if range.start >= range.end {
+            return Err(ParquetError::EOF(format!("a page at byte {} lies outside the file", range.start)));
+        }
+        let read = match self.file.read_into(range, ReadBuffer::default()) {
+            Ok(Read::Ready(buffer)) => return Ok(buffer.into_bytes()),
+            Ok(Read::Blocked(_)) => Error::internal("a local file that is not there at once"),
+            Err(error) => error,
+        };
+        let text = read.to_string();
+        lock(&self.failure).get_or_insert(read);
+        Err(ParquetError::General(text))
+    }
 }
 
 impl Fetched {
     /// Nothing yet of a file of this length.
     pub(super) fn new(file_len: u64) -> Fetched {
-        Fetched { file_len, parts: Vec::new() }
+        Fetched { file_len, parts: Vec::new(), rest: None }
+    }
+
+    /// Reads all else from a local file when it is asked for.
+    pub(super) fn read_rest_from(&mut self, file: Arc<dyn RangeReader>) {
+        self.rest.get_or_insert_with(|| Rest { file, failure: Arc::default() });
+    }
+
+    /// Why the file could not be read, if that was so.
+    pub(super) fn take_failure(&self) -> Option<Error> {
+        self.rest.as_ref().and_then(|rest| lock(&rest.failure).take())
     }
 
     /// Adds a part.
@@ -56,18 +98,54 @@ impl Length for Fetched {
 }
 
 impl ChunkReader for Fetched {
-    type T = bytes::buf::Reader<Bytes>;
+    type T = PageRead;
 
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(self.from(start)?.reader())
+    fn get_read(&self, start: u64) -> Result<PageRead, ParquetError> {
+        match (self.from(start), &self.rest) {
+            (Ok(bytes), Some(_)) if !bytes.is_empty() => Ok(PageRead { bytes, next: start, rest: None }),
+            (_, Some(rest)) => Ok(PageRead { bytes: Bytes::new(), next: start, rest: Some(rest.clone()) }),
+            (Ok(bytes), None) => Ok(PageRead { bytes, next: start, rest: None }),
+            (Err(error), None) => Err(error),
+        }
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let bytes = self.from(start)?;
-        if bytes.len() < length {
-            return Err(ParquetError::EOF(format!("a page at byte {start} ends outside its column")));
+        let outside = || ParquetError::EOF(format!("a page at byte {start} ends outside its column"));
+        let end = start.checked_add(length as u64).filter(|end| *end <= self.file_len).ok_or_else(outside)?;
+        match (self.from(start), &self.rest) {
+            (Ok(bytes), _) if bytes.len() >= length => Ok(bytes.slice(..length)),
+            (_, Some(_)) if length == 0 => Ok(Bytes::new()),
+            (_, Some(rest)) => {
+                let bytes = rest.read(start..end)?;
+                if bytes.len() == length { Ok(bytes) } else { Err(outside()) }
+            }
+            (Ok(_), None) => Err(outside()),
+            (Err(error), None) => Err(error),
         }
-        Ok(bytes.slice(..length))
+    }
+}
+
+/// Bytes from a place of a file on; few are asked for, those of a page's header.
+#[derive(Debug)]
+pub(super) struct PageRead {
+    bytes: Bytes,
+    /// Where the bytes behind these are.
+    next: u64,
+    rest: Option<Rest>,
+}
+
+impl std::io::Read for PageRead {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if let (true, false, Some(rest)) = (self.bytes.is_empty(), out.is_empty(), &self.rest)
+            && self.next < rest.file.len()
+        {
+            let read = rest.read(self.next..self.next.saturating_add(HEADER_BYTES));
+            self.bytes = read.map_err(std::io::Error::other)?;
+            self.next += self.bytes.len() as u64;
+        }
+        let len = out.len().min(self.bytes.len());
+        self.bytes.split_to(len).copy_to_slice(&mut out[..len]);
+        Ok(len)
     }
 }
 

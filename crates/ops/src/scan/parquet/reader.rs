@@ -4,14 +4,19 @@
 //! looked up in a mask of its dictionary, the others are evaluated one after the other on what is left. The
 //! remaining columns are decoded only for batches in which a row is left, and their bytes fetched only when the first
 //! such batch comes (late materialisation).
+//!
+//! Of a local file, bytes that are too many for the budget are not fetched before: each page is read when its column comes to
+//! it. Pages that are too many are closed (see `open_pages`).
 
+mod open_pages;
 mod tested;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::UInt32Array;
+use arrow::array::{ArrayRef, AsArray, UInt32Array};
+use arrow::datatypes::DataType;
 
 use tessera_encodings::{CHUNK_ROWS, Chunk, Column};
 use tessera_types::{Error, Result, quote_name};
@@ -28,9 +33,16 @@ use crate::operator::{Reader, Step};
 use crate::scan::file::{check_nulls, convert};
 use crate::sideways::Heard;
 use crate::stream_util::{Cutter, Packer};
+use open_pages::OpenPages;
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = CHUNK_ROWS;
+/// Values that are decoded at once: fewer rows of a thousand columns.
+const BATCH_VALUES: usize = 256 * CHUNK_ROWS;
+/// As few rows as that may be: less work than this is not worth opening a page for.
+const BATCH_ROWS_MIN: usize = CHUNK_ROWS / 8;
+/// The part of the budget that the compressed bytes of a local file take at most, of all workers together.
+const FETCHED_SHARE: usize = 4;
 
 /// Rows of a row group, to be read by one worker.
 #[derive(Debug, Clone)]
@@ -53,6 +65,8 @@ pub(super) struct MorselReader {
     pending: Vec<Range<u64>>,
     reservation: Reservation,
     columns: Vec<ColumnState>,
+    open_pages: OpenPages,
+    batch_rows: usize,
     /// Range and row within the row group that come next.
     next: (usize, usize),
     batch: Option<Batch>,
@@ -70,6 +84,8 @@ pub(super) struct MorselReader {
 
 enum ColumnState {
     Waiting,
+    /// Opened anew when it is read.
+    Closed,
     Flat(Box<FlatColumn>),
     Nested(Box<NestedColumn>),
 }
@@ -94,6 +110,8 @@ impl MorselReader {
             pending: Vec::new(),
             reservation: Reservation::new(context.clone()),
             columns: scan.what.columns.fields().iter().map(|_| ColumnState::Waiting).collect(),
+            open_pages: OpenPages::new(context.clone(), scan.what.columns.fields().len()),
+            batch_rows: (BATCH_VALUES / scan.what.fields.len().max(1)).clamp(BATCH_ROWS_MIN, BATCH_ROWS),
             next: (0, start),
             batch: None,
             packer: Packer::new(context.chunk_rows()),
@@ -126,11 +144,16 @@ impl MorselReader {
             };
             let ranges = self.opening.iter().flat_map(|(_, root)| self.ranges(*root)).collect();
             self.pending = coalesce(ranges, gap_bytes_max(&*source));
-            // Counted before they are asked for: from then on they may come.
             let bytes: u64 = self.pending.iter().map(|range| range.end - range.start).sum();
-            self.reservation.grow(bytes as usize)?;
-            source.prefetch(&self.pending)?;
-            self.pending.reverse();
+            if !source.is_remote() && bytes as usize > self.fetched_bytes_max() {
+                Arc::make_mut(&mut self.fetched).read_rest_from(source.clone());
+                self.pending.clear();
+            } else {
+                // Counted before they are asked for: from then on they may come.
+                self.reservation.grow(bytes as usize)?;
+                source.prefetch(&self.pending)?;
+                self.pending.reverse();
+            }
         }
         while let Some(range) = self.pending.last() {
             match source.read_into(range.clone(), ReadBuffer::default())? {
@@ -147,6 +170,12 @@ impl MorselReader {
             self.columns[column] = state;
         }
         Ok(None)
+    }
+
+    /// How many bytes of a local file are fetched before they are decoded.
+    fn fetched_bytes_max(&self) -> usize {
+        let context = &self.scan.run.context;
+        context.memory_bytes() / FETCHED_SHARE / context.workers().max(1)
     }
 
     fn source(&mut self) -> Result<Arc<dyn RangeReader>> {
@@ -257,6 +286,9 @@ impl MorselReader {
     }
 
     fn failed(&self, column: usize, error: String) -> Error {
+        if let Some(error) = self.fetched.take_failure() {
+            return error;
+        }
         let name = quote_name(&self.scan.what.columns.fields()[column].name);
         damaged(&self.file().path, format!("column {name} in row group {}: {error}", self.morsel.group))
     }
@@ -282,7 +314,14 @@ impl MorselReader {
             SourceColumn::Constant(value) => {
                 return Ok(Loaded::Column(Column::Constant(value.clone(), rows)));
             }
-            SourceColumn::File { found, .. } => found,
+            SourceColumn::File { found, root } => {
+                if let ColumnState::Closed = &self.columns[column] {
+                    scan.run.context.check()?;
+                    self.columns[column] =
+                        self.open_column(*root).map_err(|error| self.failed(column, error))?;
+                }
+                found
+            }
         };
         let read = match &mut self.columns[column] {
             ColumnState::Flat(flat) => {
@@ -299,7 +338,9 @@ impl MorselReader {
                 }
             }
             ColumnState::Nested(nested) => nested.seek(start).and_then(|()| nested.read(rows)),
-            ColumnState::Waiting => return Err(Error::internal("a column was read before it was opened")),
+            ColumnState::Waiting | ColumnState::Closed => {
+                return Err(Error::internal("a column was read before it was opened"));
+            }
         };
         let array = read.map_err(|error| self.failed(column, error))?;
         let declared = field.atom().ok_or_else(|| Error::internal("a column of collections in a file"))?;
@@ -320,6 +361,17 @@ impl MorselReader {
         })
     }
 
+    /// Closes a column of which no more can be kept open. What it has given then holds nothing of its pages.
+    fn settle(&mut self, column: usize, given: Column) -> Result<Column> {
+        let ColumnState::Flat(flat) = &self.columns[column] else { return Ok(given) };
+        if self.open_pages.keep(column, flat.open_bytes()) {
+            return Ok(given);
+        }
+        flat.forget_dictionary();
+        self.columns[column] = ColumnState::Closed;
+        Ok(Column::Plain(without_pages(given.plain()?)))
+    }
+
     /// Reads the remaining columns of a batch. Where many rows have fallen out, the others are gathered at once: what comes
     /// later then never touches those that are gone.
     fn complete(&mut self, batch: Batch) -> Result<()> {
@@ -338,7 +390,8 @@ impl MorselReader {
                 (Loaded::Column(column), Some(positions)) => Loaded::Column(column.take(positions)?),
                 (value, None) => value,
             };
-            yielded.push(self.finish(column, value)?);
+            let value = self.finish(column, value)?;
+            yielded.push(self.settle(column, value)?);
         }
         let mut chunk = Chunk::new(yielded, positions.as_ref().map_or(rows, |positions| positions.len()));
         if let (Some(selection), None) = (selection, positions) {
@@ -387,6 +440,15 @@ impl MorselReader {
                 },
             }
         }
+    }
+}
+
+/// Strings copied out of the pages that they stand in; other values stand by themselves already.
+fn without_pages(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array,
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Dictionary {
     pub(super) values: DictionaryValues,
     /// The values in plain form.
     pub(crate) array: ArrayRef,
+    /// Of the page it was decoded from.
+    pub(super) bytes: usize,
 }
 
 /// A dictionary's values as they are stored; they share memory with its array where both look the same.
@@ -55,6 +57,10 @@ impl RowGroupShared {
     pub(super) fn keep_dictionary(&self, leaf: usize, dictionary: Arc<Dictionary>) -> Arc<Dictionary> {
         let mut dictionaries = lock(&self.dictionaries);
         dictionaries.entry(leaf).or_insert(dictionary).clone()
+    }
+
+    pub(super) fn forget_dictionary(&self, leaf: usize) {
+        lock(&self.dictionaries).remove(&leaf);
     }
 
     /// What the conjunct at `position` says of its column's dictionary, computed once.
@@ -114,7 +120,7 @@ impl Dictionary {
             DictionaryValues::Four(values) => four_array(values, atom, None)?,
             DictionaryValues::Eight(values) => fixed_array(values.into_inner(), atom.arrow(), None)?,
         };
-        Ok(Arc::new(Dictionary { array, values }))
+        Ok(Arc::new(Dictionary { array, values, bytes: buf.len() }))
     }
 
     /// Rejects codes that stand for no value.

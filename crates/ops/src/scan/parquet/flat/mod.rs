@@ -238,6 +238,17 @@ impl FlatColumn {
         Ok(Decoded { values, nulls: validity.map(NullBuffer::from) })
     }
 
+    /// Bytes of the page that is open and of the dictionary.
+    pub(super) fn open_bytes(&self) -> usize {
+        let page = self.page.as_ref().map_or(0, |page| page.bytes);
+        page + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.bytes)
+    }
+
+    /// Leaves the dictionary to those who still use it.
+    pub(super) fn forget_dictionary(&self) {
+        self.shared.forget_dictionary(self.leaf);
+    }
+
     /// The column that decoded values stand for.
     pub(super) fn finish(&self, decoded: Decoded) -> Result<Column, String> {
         decoded.into_column(self.width, &self.atom)

@@ -47,6 +47,8 @@ pub(super) struct PageState {
     pub(super) rows_left: usize,
     levels: Option<Hybrid>,
     pub(super) values: PageValues,
+    /// As decompressed.
+    pub(super) bytes: usize,
 }
 
 /// The values of a page that have not been read.
@@ -61,6 +63,7 @@ impl PageState {
     /// Opens a data page of a column of type `atom` whose values may be NULL where `optional`.
     pub(super) fn open(page: Page, optional: bool, width: Width, atom: &Atom) -> Result<PageState, String> {
         let short = || "a page is shorter than its header says".to_string();
+        let bytes = page.buffer().len();
         let (levels, mut values, encoding, rows) = match page {
             Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } => {
                 if !optional {
@@ -110,7 +113,7 @@ impl PageState {
             _ => return Err(format!("values in encoding {encoding}, which the footer does not mention")),
         };
         let levels = levels.map(|levels| Hybrid::new(levels, 1)).transpose()?;
-        Ok(PageState { rows_left: rows as usize, levels, values })
+        Ok(PageState { rows_left: rows as usize, levels, values, bytes })
     }
 
     /// Definition levels of the next rows; none when no value is NULL.

@@ -9,7 +9,7 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::Result;
 
 use super::super::flat::{Decoded, Mask};
-use super::{BATCH_ROWS, Batch, Loaded, MorselReader};
+use super::{Batch, Loaded, MorselReader};
 use crate::context::Token;
 use crate::scan::file::RunConjunct;
 use crate::sideways::within;
@@ -52,7 +52,7 @@ impl MorselReader {
             start = ranges.get(range).map_or(0, |range| range.start);
         }
         let Some(current) = ranges.get(range) else { return Ok(None) };
-        let rows = BATCH_ROWS.min(current.end - start);
+        let rows = self.batch_rows.min(current.end - start);
         self.next = (range, start + rows);
         let scan = self.scan.clone();
         let mut loaded: Vec<Option<Loaded>> = scan.what.columns.fields().iter().map(|_| None).collect();
