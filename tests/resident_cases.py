@@ -114,7 +114,7 @@ ELSEWHERE = {
 # Those of platforms are run by tests/mpi.py and tests/serverless.py.
 OF_PLATFORMS = ("mpi_", "object_", "select_", "arrow_", "exchange", "pack", "unpack", "router", "mem_move", "device_cross", "merge")
 
-WIDE_COLUMNS, WIDE_ROWS = 1000, 30_000
+WIDE_COLUMNS, WIDE_ROWS = 1000, 12_000
 
 
 def write_wide(directory: Path) -> None:
@@ -140,8 +140,8 @@ def write_wide(directory: Path) -> None:
 
     table = pa.table({f"c{i}": column(i) for i in range(WIDE_COLUMNS)})
     pq.write_table(table, directory / "one.parquet")
-    pq.write_table(table, directory / "several.parquet", row_group_size=5_000)
-    pq.write_table(table, directory / "indexed.parquet", write_page_index=True, data_page_size=64 << 10)
+    pq.write_table(table, directory / "several.parquet", row_group_size=3_000)
+    pq.write_table(table, directory / "indexed.parquet", write_page_index=True, data_page_size=32 << 10)
 
 
 def wide_statements() -> dict[str, str]:

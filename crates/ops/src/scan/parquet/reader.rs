@@ -41,6 +41,10 @@ const BATCH_ROWS: usize = CHUNK_ROWS;
 const BATCH_VALUES: usize = 256 * CHUNK_ROWS;
 /// As few rows as that may be: less work than this is not worth opening a page for.
 const BATCH_ROWS_MIN: usize = CHUNK_ROWS / 8;
+/// The part of the budget that a chunk takes at most, where values have this many bytes. What is decoded at once is cut to it.
+const CHUNK_SHARE: usize = 16;
+const VALUE_BYTES: usize = 16;
+const CHUNK_ROWS_MIN: usize = 256;
 /// The part of the budget that the compressed bytes of a local file take at most, of all workers together.
 const FETCHED_SHARE: usize = 4;
 
@@ -67,6 +71,7 @@ pub(super) struct MorselReader {
     columns: Vec<ColumnState>,
     open_pages: OpenPages,
     batch_rows: usize,
+    chunk_rows: usize,
     /// Range and row within the row group that come next.
     next: (usize, usize),
     batch: Option<Batch>,
@@ -84,7 +89,7 @@ pub(super) struct MorselReader {
 
 enum ColumnState {
     Waiting,
-    /// Opened anew when it is read.
+    /// Its bytes are there. It is opened when it is read: its dictionary alone may be large.
     Closed,
     Flat(Box<FlatColumn>),
     Nested(Box<NestedColumn>),
@@ -103,6 +108,8 @@ impl MorselReader {
     pub(super) fn new(scan: Arc<ScanRun>, morsel: Morsel, filters: Vec<Heard>) -> MorselReader {
         let start = morsel.ranges.first().map_or(0, |range| range.start);
         let context = scan.run.context.clone();
+        let columns = scan.what.fields.len().max(1);
+        let chunk_rows = context.memory_bytes() / CHUNK_SHARE / VALUE_BYTES / columns;
         MorselReader {
             source: None,
             fetched: Arc::new(Fetched::new(scan.files[morsel.file].len)),
@@ -111,7 +118,8 @@ impl MorselReader {
             reservation: Reservation::new(context.clone()),
             columns: scan.what.columns.fields().iter().map(|_| ColumnState::Waiting).collect(),
             open_pages: OpenPages::new(context.clone(), scan.what.columns.fields().len()),
-            batch_rows: (BATCH_VALUES / scan.what.fields.len().max(1)).clamp(BATCH_ROWS_MIN, BATCH_ROWS),
+            batch_rows: (BATCH_VALUES / columns).clamp(BATCH_ROWS_MIN, BATCH_ROWS),
+            chunk_rows: chunk_rows.max(CHUNK_ROWS_MIN).min(context.chunk_rows()),
             next: (0, start),
             batch: None,
             packer: Packer::new(context.chunk_rows()),
@@ -130,7 +138,7 @@ impl MorselReader {
         &self.scan.files[self.morsel.file]
     }
 
-    /// Opens columns, once their bytes are there; a token while they are not.
+    /// Makes the bytes of columns ready; a token while they are under way.
     fn open(&mut self, wanted: &[usize]) -> Result<Option<Token>> {
         let missing = self.waiting(wanted);
         if missing.is_empty() {
@@ -164,10 +172,8 @@ impl MorselReader {
                 Read::Blocked(token) => return Ok(Some(token)),
             }
         }
-        for (column, root) in std::mem::take(&mut self.opening) {
-            let state =
-                self.timed(|reader| reader.open_column(root)).map_err(|error| self.failed(column, error))?;
-            self.columns[column] = state;
+        for (column, _) in std::mem::take(&mut self.opening) {
+            self.columns[column] = ColumnState::Closed;
         }
         Ok(None)
     }
@@ -401,9 +407,8 @@ impl MorselReader {
     }
 
     fn advance(&mut self) -> Result<Step> {
-        let limit = self.scan.run.context.chunk_rows();
         loop {
-            if let Some(piece) = self.cutter.pop(limit) {
+            if let Some(piece) = self.cutter.pop(self.chunk_rows) {
                 return Ok(Step::HasOutput(piece));
             }
             if let Some(chunk) = self.packer.pop() {
