@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from checks import Checks, Moments, Shot, awaited, marked
-from mpi import HEAVY_COUNTED, HEAVY_KEY, ODD_SHARES, write_tables
+from mpi import BUDGET, HEAVY_COUNTED, HEAVY_KEY, LARGE, ODD_SHARES, write_tables
 
 QUERY = """select l_suppkey, count(*), sum(o_totalprice) from lineitem join orders on l_orderkey = o_orderkey
     group by 1 order by 2, 1"""
@@ -33,6 +33,8 @@ ERRORS = {
     "too little memory": ("set memory = '1MiB'; select count(*) from (select v, t, count(*) from many group by v, t) x", "--worker-memory"),
     "a local file": ("select count(*) from '{odd}/many.parquet'", "read only from an object store"),
 }
+
+IN_PIECES = f"set memory = '{BUDGET}'; " + LARGE["an exchange"]
 
 
 class Program:
@@ -114,9 +116,9 @@ def kill_any(victims: list[int], rng: random.Random) -> bool:
         return False
 
 
-def end_driver(program: Program, data: Path, by: signal.Signals, moments: Moments) -> Shot:
+def end_driver(program: Program, data: Path, by: signal.Signals, moments: Moments, sql: str = QUERY) -> Shot:
     """Ends the program itself while it has workers."""
-    running = program.start(data, QUERY, 4)
+    running = program.start(data, sql, 4)
     awaited(program.workers, lambda: running.poll() is not None)
     moments.wait()
     has_workers = bool(program.workers())
@@ -192,6 +194,7 @@ def main() -> int:
         right = code == 1 and "could not be started" in messages and "--workers" in messages
         note(None if right else f"exit code {code}: {messages[-800:]}", "more workers than may run")
         check_heavy(options, program, odd, checks)
+        check_pieces(options, program, odd, checks)
         if options.data:
             check_uploads(program, options.data, note)
             check_data(options, program, checks)
@@ -251,6 +254,31 @@ def check_heavy(options: argparse.Namespace, program: Program, odd: Path, checks
         note(None if right else f"{rows} {messages}", f"{heavy} heavy partitions on {workers} workers")
     if options.data:
         kill_some(HEAVY_KEY, -(-options.kills // 2), program, odd, sql, random.Random(options.seed), checks)
+
+
+def check_pieces(options: argparse.Namespace, program: Program, odd: Path, checks: Checks) -> None:
+    """Exchanges larger than the budget: on several numbers of workers, with failing stores, lost workers and early ends."""
+    note = checks.note
+    for number, (what, sql) in enumerate(LARGE.items()):
+        if what == "a result in the order of its file":
+            continue
+        workers = 2 + number % 3
+        found, expected = program.run(odd, f"set memory = '{BUDGET}'; {sql}", workers), program.run(odd, sql)
+        right = found[:2] == (0, expected[1]) and expected[0] == 0
+        note(None if right else found[1][-600:] + found[2][-600:], f"{what} larger than {BUDGET} on {workers} workers")
+    _, expected, _ = program.run(odd, IN_PIECES)
+    late = {"TESSERA_LOCAL_STORE_FAULTS": "503=0.05,reset=0.02,cut=0.05,late=0.1,late_ms=20"}
+    code, rows, messages = program.run(odd, IN_PIECES, 3, **late)
+    note(None if (code, rows) == (0, expected) else f"{rows[-600:]} {messages[-600:]}", "pieces in a store that fails")
+    code, rows, messages = program.run(odd, IN_PIECES.replace("select", "explain analyze select", 1), 3)
+    pieces, exchanges = rows.count("pieces = true"), rows.count("object_exchange(")
+    note(None if code == 0 and pieces == exchanges > 1 else f"{rows} {messages}", "a plan in pieces is shown")
+    note(str(program.leftovers()) if program.leftovers() else None, "no piece is left behind")
+    if options.data:
+        rng = random.Random(options.seed)
+        kill_some("a join in pieces", -(-options.kills // 4), program, odd, IN_PIECES, rng, checks)
+        moments = Moments(rng, 3)
+        checks.shots("Ctrl-C in pieces", 2, lambda _: end_driver(program, odd, signal.SIGINT, moments, IN_PIECES))
 
 
 def check_data(options: argparse.Namespace, program: Program, checks: Checks) -> None:

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use arrow::array::{ArrayRef, Int64Array};
 use tessera_encodings::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, Column, concat_chunks, repeat_value};
 use tessera_types::{Error, Result};
 
@@ -299,6 +300,44 @@ impl Reader for ChunksReader {
     }
 }
 
+/// Numbers the tuples of a stream in the order of its source, where several processes read every n-th morsel of it.
+#[derive(Debug)]
+pub struct SourcePositions {
+    process: u64,
+    processes: u64,
+    morsel: u64,
+    rows: u64,
+}
+
+impl SourcePositions {
+    /// Bits of a position that number the tuples of a morsel; those above number the morsels of all processes.
+    pub const ROW_BITS: u32 = 36;
+
+    /// Positions for one of so many processes.
+    pub fn new(process: usize, processes: usize) -> Self {
+        SourcePositions { process: process as u64, processes: processes as u64, morsel: 0, rows: 0 }
+    }
+
+    /// A morsel of this process begins.
+    pub fn begin(&mut self, position: u64) {
+        (self.morsel, self.rows) = (position * self.processes + self.process, 0);
+    }
+
+    /// The tuples of a chunk of the morsel, with their positions as a field in front.
+    ///
+    /// # Errors
+    /// Those of [`Chunk::compact`].
+    pub fn before(&mut self, chunk: Chunk) -> Result<Chunk> {
+        let chunk = chunk.compact()?;
+        let rows = chunk.rows();
+        let first = (self.morsel << Self::ROW_BITS | self.rows) as i64;
+        self.rows += rows as u64;
+        let positions: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + rows as i64));
+        let columns = [Column::Plain(positions)].into_iter().chain(chunk.stored().iter().cloned());
+        Ok(Chunk::new(columns.collect(), rows))
+    }
+}
+
 /// What makes the tuples of a [`Later`] source.
 type Make = Box<dyn FnOnce() -> Result<Vec<Chunk>> + Send>;
 
@@ -407,8 +446,6 @@ impl SourceRun for DeferredSource {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{ArrayRef, Int64Array};
-
     use super::*;
 
     #[test]

@@ -5,12 +5,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use arrow::array::{ArrayRef, Int64Array};
 use tessera_encodings::{Chunk, Column, Handle};
 use tessera_ops::data::Partitioning;
 use tessera_ops::operator::downcast_workers;
 use tessera_ops::rows::{Outgoing, Packet, RowLayout};
-use tessera_ops::stream_util::chunks_source;
+use tessera_ops::stream_util::{SourcePositions, chunks_source};
 use tessera_ops::{
     Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, Token,
     describe,
@@ -33,9 +32,6 @@ pub(crate) const SENDING: &str = "mpi_sending";
 pub(crate) const HEADER_WORDS: usize = 5;
 /// In the word of a packet's step: it goes in rounds, which bound how many there are.
 pub(crate) const BOUNDED: u64 = 1 << 63;
-/// Bits of a position that number the tuples of a morsel; those above number the morsels of all
-/// ranks.
-const ROW_BITS: u32 = 36;
 
 /// Partitions tuples by some bits of the hash of their `keys` and sends each packet that is full to the rank that owns its
 /// partition, as a message (micro-operators §3.8.4). It needs no histogram, and no room is agreed on before.
@@ -210,9 +206,7 @@ struct Shared {
 
 struct Worker {
     shared: Arc<Shared>,
-    /// Of the morsel: what its tuples' positions begin with, and how many have come.
-    morsel: u64,
-    rows: u64,
+    positions: SourcePositions,
     /// Sending goes on when it is asked what it waits for.
     sending: RefCell<Sending>,
 }
@@ -264,6 +258,7 @@ impl SinkRun for SendRun {
         let outgoing = Outgoing::new(layout, &keys, bits, &shared.run.context)?;
         let piece_rows =
             shared.flow.as_ref().map_or(usize::MAX, |flow| flow.piece_rows(layout.stride_bytes()));
+        let positions = SourcePositions::new(shared.lowered.link.rank(), shared.lowered.link.ranks());
         let sending = Sending {
             heap_words: outgoing.heap_words().clone(),
             outgoing,
@@ -271,7 +266,7 @@ impl SinkRun for SendRun {
             pending: VecDeque::new(),
             failed: None,
         };
-        Ok(Box::new(Worker { shared, morsel: 0, rows: 0, sending: RefCell::new(sending) }))
+        Ok(Box::new(Worker { shared, positions, sending: RefCell::new(sending) }))
     }
 
     /// The receiving end, for each worker.
@@ -359,28 +354,14 @@ impl Shared {
     }
 }
 
-impl Worker {
-    /// The tuples behind their positions, which number those of all ranks: a rank has every n-th
-    /// morsel.
-    fn positioned(&mut self, chunk: Chunk) -> Result<Chunk> {
-        let chunk = chunk.compact()?;
-        let first = (self.morsel << ROW_BITS | self.rows) as i64;
-        self.rows += chunk.rows() as u64;
-        let positions: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + chunk.rows() as i64));
-        let columns = [Column::Plain(positions)].into_iter().chain(chunk.stored().iter().cloned());
-        Ok(Chunk::new(columns.collect(), chunk.rows()))
-    }
-}
-
 impl SinkWorker for Worker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        let link = &self.shared.lowered.link;
-        (self.morsel, self.rows) = (position * link.ranks() as u64 + link.rank() as u64, 0);
+        self.positions.begin(position);
         Ok(())
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        let chunk = if self.shared.lowered.has_position { self.positioned(chunk)? } else { chunk };
+        let chunk = if self.shared.lowered.has_position { self.positions.before(chunk)? } else { chunk };
         let sending = self.sending.get_mut();
         sending.pending.push_back(chunk);
         sending.advance(&self.shared, self.shared.flow.is_none()).map(drop)
@@ -407,6 +388,7 @@ impl SinkWorker for Worker {
 mod tests {
     use std::time::Duration;
 
+    use arrow::array::{ArrayRef, Int64Array};
     use tessera_exec::{Governor, Query, Settings};
     use tessera_ops::Context;
     use tessera_ops::rows::heap_words;
@@ -498,7 +480,7 @@ mod tests {
         run.finish(vec![worker]).unwrap();
         let came = packets(&link);
         assert_eq!(came.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [0, 1]);
-        let at = |morsel: u64, row: u64| (morsel * 2 + 1) << ROW_BITS | row;
+        let at = |morsel: u64, row: u64| (morsel * 2 + 1) << SourcePositions::ROW_BITS | row;
         for (_, words) in came {
             let rows: Vec<u64> = words[HEADER_WORDS..].to_vec();
             assert_eq!(rows, [at(0, 0), 0, at(0, 1), 1, at(0, 2), 0, at(5, 0), 0, at(5, 1), 0]);

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
 use bytes::Bytes;
-use futures_util::TryStreamExt;
+use futures_util::future::ready;
+use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::AwsCredentialProvider;
 use object_store::path::Path;
 use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
@@ -85,6 +86,8 @@ pub(crate) struct Space {
 
 /// The object that is there for as long as the query is wanted.
 const OPEN: &str = "open";
+/// Why the query has failed, for the driver: a worker may be lost before it can tell.
+const REASON: &str = "reason";
 
 impl Space {
     pub(crate) fn new((store, prefix): (Arc<dyn ObjectStore>, Path)) -> Space {
@@ -163,19 +166,84 @@ impl Space {
         }
     }
 
+    /// The query has failed: notes why, and ends it.
+    pub(crate) async fn fail(&self, reason: Vec<u8>) {
+        let noted = self.put_new(REASON, reason.into()).await;
+        // Where the query has ended meanwhile, what it has left may be cleared already.
+        if noted.is_ok_and(|is_first| is_first) && !self.is_open().await {
+            drop(self.store.delete(&self.path(REASON)).await);
+        }
+        drop(self.close().await);
+    }
+
+    /// Why the query has failed, where that was noted.
+    pub(crate) async fn reason(&self) -> Option<Bytes> {
+        self.get(REASON).await.ok()
+    }
+
     /// Deletes what is there. After [`Space::close`] nothing stays that comes later: whoever wrote it looks for `open`
     /// afterwards, and clears again.
     pub(crate) async fn clear(&self) -> Result<()> {
+        self.clear_but(None).await
+    }
+
+    /// Deletes what workers have written, but for why the query has failed.
+    pub(crate) async fn clear_late(&self) -> Result<()> {
+        self.clear_but(Some(self.path(REASON))).await
+    }
+
+    async fn clear_but(&self, kept: Option<Path>) -> Result<()> {
         let mut attempt = 0;
         loop {
             let listed = self.store.list(Some(&self.prefix)).map_ok(|meta| meta.location);
+            let kept = kept.clone();
+            let listed = listed.try_filter(move |path| ready(Some(path) != kept.as_ref()));
             let deleted = self.store.delete_stream(Box::pin(listed));
-            match deleted.try_for_each(|_| async { Ok(()) }).await {
-                Ok(()) | Err(StoreError::NotFound { .. }) => return Ok(()),
+            // Another may clear, too.
+            let deleted =
+                deleted.filter(|deleted| ready(!matches!(deleted, Err(StoreError::NotFound { .. }))));
+            match deleted.try_for_each(|_| ready(Ok(()))).await {
+                Ok(()) => return Ok(()),
                 Err(error) if attempt + 1 == ATTEMPTS_MAX => return Err(self.failed("delete", "", error)),
                 Err(_) => tokio::time::sleep(crate::invoke::pause(attempt)).await,
             }
             attempt += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    fn done<T>(work: impl Future<Output = T>) -> T {
+        work.now_or_never().expect("a store in memory makes nothing wait")
+    }
+
+    fn names(space: &Space) -> Vec<String> {
+        let listed = space.store.list(None).map_ok(|meta| meta.location.to_string());
+        done(listed.try_collect()).unwrap()
+    }
+
+    #[test]
+    fn why_a_query_has_failed_outlives_the_worker_and_not_the_query() {
+        let space = Space::new((Arc::new(InMemory::new()), Path::from("query")));
+        done(space.open()).unwrap();
+        done(space.put_new("a/part", vec![1u8].into())).unwrap();
+        done(space.fail(b"first".to_vec()));
+        assert!(!done(space.is_open()));
+        // One that fails because of the first notes nothing and takes nothing away.
+        done(space.fail(b"second".to_vec()));
+        done(space.clear_late()).unwrap();
+        assert_eq!(names(&space), ["query/reason"]);
+        assert_eq!(done(space.reason()).unwrap(), "first");
+        done(space.clear()).unwrap();
+        assert!(done(space.reason()).is_none());
+        // The driver has ended the query and cleared its objects: nothing stays.
+        done(space.fail(b"late".to_vec()));
+        assert_eq!(names(&space), Vec::<String>::new());
     }
 }

@@ -62,11 +62,12 @@ struct Run {
 }
 
 impl Crossing {
-    fn name(&self, sender: usize) -> String {
+    /// The name of a sender's object.
+    pub(crate) fn name(&self, sender: usize) -> String {
         format!("{:05}/{sender:05}", self.number)
     }
 
-    fn reservation(&self) -> Reservation {
+    pub(crate) fn reservation(&self) -> Reservation {
         Reservation::new(lock(&self.memory).context())
     }
 
@@ -104,7 +105,7 @@ impl Crossing {
         let index = Index::of(&groups);
         if self.parts.read_by_others(sender) {
             let payload = object::payload(&groups, &index)?;
-            if !self.task.space.put_new(&self.name(sender), payload).await? {
+            if !self.task.put_new(self.name(sender), payload).await? {
                 return Ok(None);
             }
         }
@@ -171,7 +172,7 @@ impl Crossing {
 
     /// What `read` gives of the objects of these senders, as they appear. One that is late is asked for alone, so that waiting costs
     /// one request a time and not one for each sender.
-    async fn as_they_appear<T, F: Future<Output = Result<Option<T>>>>(
+    pub(crate) async fn as_they_appear<T, F: Future<Output = Result<Option<T>>>>(
         &self,
         mut missing: Vec<usize>,
         read: impl Fn(usize) -> F,
@@ -206,10 +207,11 @@ impl Crossing {
     async fn open(&self, sender: usize) -> Result<Option<Object>> {
         let groups = self.parts.groups();
         let first = 0..(object::index_bytes(groups) + BESIDE_BYTES) as u64;
-        let Some(head) = self.range(&self.name(sender), first).await? else { return Ok(None) };
+        let Some((head, size)) = self.range(&self.name(sender), first).await? else { return Ok(None) };
         let mut memory = self.reservation();
         memory.grow(head.len())?;
         let index = Index::read(&head, groups)?;
+        index.check(size)?;
         Ok(Some(Object { sender, index, kept: BTreeMap::new(), head, memory }))
     }
 
@@ -243,17 +245,14 @@ impl Crossing {
         lock(&self.memory).grow(len)?;
         let name = self.name(sender);
         match self.range(&name, range).await? {
-            Some(bytes) => Ok(Came { content, bytes }),
-            // Whoever ends a query deletes its objects, and says why; this is not the reason.
-            None => {
-                let gone = format!("the object '{name}' of this query is gone");
-                Err(Error::new(Code::Cancelled, gone))
-            }
+            Some((bytes, _)) => Ok(Came { content, bytes }),
+            None => Err(gone(&name)),
         }
     }
 
-    /// The bytes of a range, as far as the object has them; none where it is not there.
-    async fn range(&self, name: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+    /// The bytes of a range, as far as the object has them, and how many it has in all; none where
+    /// it is not there.
+    pub(crate) async fn range(&self, name: &str, range: Range<u64>) -> Result<Option<(Bytes, u64)>> {
         let path = self.task.space.path(name);
         let mut cuts = 0;
         loop {
@@ -262,11 +261,11 @@ impl Crossing {
                 |error| Err(Error::io(format!("cannot read the object '{path}' of this query: {error}")));
             let cut = match self.task.space.store.get_opts(&path, options).await {
                 Ok(answer) => {
-                    let range = answer.range.clone();
+                    let (range, size) = (answer.range.clone(), answer.meta.size);
                     match answer.bytes().await {
                         Ok(bytes) if bytes.len() as u64 == range.end - range.start => {
                             self.task.space.received(&bytes);
-                            return Ok(Some(bytes));
+                            return Ok(Some((bytes, size)));
                         }
                         Ok(_) => "the body ends early".to_string(),
                         Err(error) => error.to_string(),
@@ -282,6 +281,11 @@ impl Crossing {
             cuts += 1;
         }
     }
+}
+
+/// Whoever ends a query deletes its objects, and says why; this is not the reason.
+pub(crate) fn gone(name: &str) -> Error {
+    Error::new(Code::Cancelled, format!("the object '{name}' of this query is gone"))
 }
 
 #[cfg(test)]

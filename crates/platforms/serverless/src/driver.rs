@@ -12,7 +12,7 @@ use tessera_ops::{
     Collected, Lowering, NestedPlan, Operator, Reader, Reservation, Run, Source, SourceRun, Step, Token, lock,
 };
 use tessera_plan::{Functions, Node, Plan, Value, pass, text};
-use tessera_types::{Error, Result};
+use tessera_types::{Code, Error, Result};
 use tokio::task::AbortHandle;
 
 use crate::cloud::{Cloud, Space};
@@ -20,7 +20,7 @@ use crate::executor::{RESULT, decode};
 use crate::invoke::Function;
 use crate::meeting;
 use crate::report::{Prices, Usage};
-use crate::task::{Order, Stop};
+use crate::task::{Answer, Order, Stop};
 
 /// The name of the function, where nobody gives another.
 pub(crate) const FUNCTION: &str = "tessera-worker";
@@ -221,6 +221,16 @@ struct Outcome {
 }
 
 impl Query {
+    /// Why it has failed: who says that it was cancelled may not know, where the one who failed was
+    /// lost before it could tell.
+    async fn cause(&self, error: Error) -> Error {
+        if error.code() != Code::Cancelled {
+            return error;
+        }
+        let noted = self.space.reason().await;
+        noted.and_then(|reason| Answer::from_bytes(&reason).ok()?.error).unwrap_or(error)
+    }
+
     /// Runs it to its end. Its objects are gone afterwards.
     async fn run(&self, driver: &Driver) -> Result<Outcome> {
         let before = (driver.cloud.spent)();
@@ -229,7 +239,7 @@ impl Query {
         let answer = driver.function.invoke(&self.order, &self.stop).await;
         let result = match answer.error {
             None => self.space.get(RESULT).await,
-            Some(error) => Err(error),
+            Some(error) => Err(self.cause(error).await),
         };
         let closed = self.space.close().await;
         let cleared = self.space.clear().await;

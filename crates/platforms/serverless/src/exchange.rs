@@ -12,15 +12,15 @@ use tessera_ops::{
     describe, lock,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role as PlanRole, Traits};
-use tessera_types::{Error, Field, Result, Tuple};
-use tokio::task::AbortHandle;
+use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::Role;
 use crate::crossing::{Crossed, Crossing};
 use crate::meeting::{Meeting, meets};
 use crate::object::{self, Group};
 use crate::parts::{Parts, To};
-use crate::task::Task;
+use crate::pieces::{self, PiecesRun};
+use crate::task::{Ending, Task};
 
 /// Brings tuples of equal `keys` together on one worker, or all to every worker, or with `gather` all to the first: each
 /// worker writes one object with a row group per receiver, and reads its row group of every worker's object as those appear
@@ -31,6 +31,10 @@ use crate::task::Task;
 /// `either`: where more than half of what a worker would have to read of one side is in one partition (a key that many tuples have),
 /// every worker reads of it what it has sent itself, and all of the other side's, if this is less. Their objects have a row group per
 /// partition, so that the indexes, which all read, say which partitions those are; nothing is read before both sides' are there.
+///
+/// With `pieces`, senders write what they hold whenever it is much, and receivers read piece by piece: for what is larger than the
+/// budget. Then there are no heavy partitions, and a tuple of output for each piece, in no order; `position` names a field that is put
+/// before the tuples and numbers them in the order of the source, if that is one scan. Memory: some parts and pieces.
 ///
 /// Input `T`; output one tuple `<data: rows<T>>`, with `gather` in the order of the source, if that is one scan. Blocks. Memory: the tuples
 /// sent, then those received and, until the other side is counted, those sent that may stay.
@@ -49,7 +53,7 @@ impl Descriptor for ObjectExchange {
     tessera_ops::describe!(
         "object_exchange",
         "Sends tuples between workers as objects in a store.",
-        ["keys", "bits", "shift", "gather", "first", "heavy", "meets"],
+        ["keys", "bits", "shift", "gather", "first", "heavy", "meets", "pieces", "position"],
         1,
         1
     );
@@ -67,9 +71,19 @@ impl Descriptor for ObjectExchange {
                 "takes heavy and meets with keys only: what goes to all has no partitions",
             ));
         }
+        let pieces = node.params.flag("pieces")?;
+        if pieces && node.params.get("meets").is_some() {
+            return Err(Error::semantic(
+                "takes heavy and meets, or pieces = true: partitions go where their hash says then",
+            ));
+        }
+        let sent = sent_tuple(node, &edge.tuple)?;
+        if sent != edge.tuple && (has_keys || !pieces) {
+            return Err(Error::semantic("takes position with pieces = true and without keys"));
+        }
         let traits = Traits { locality: Locality::All, ..edge.traits };
-        let ordered = gather && edge.order == Order::Source;
-        let tuple = Tuple::new(vec![Field::collection("data", "rows", edge.tuple.clone())]);
+        let ordered = gather && !pieces && edge.order == Order::Source;
+        let tuple = Tuple::new(vec![Field::collection("data", "rows", sent)]);
         Ok(Edge { tuple, traits, order: if ordered { Order::Source } else { Order::None } })
     }
 
@@ -80,6 +94,19 @@ impl Descriptor for ObjectExchange {
     fn of_platform(&self) -> bool {
         true
     }
+}
+
+/// What is sent: the tuples, behind their positions where these are wanted.
+fn sent_tuple(node: &Node, tuple: &Tuple) -> Result<Tuple> {
+    if node.params.get("position").is_none() {
+        return Ok(tuple.clone());
+    }
+    let name = node.params.name("position")?.clone();
+    if tuple.index_of(&name).is_some() {
+        return Err(Error::semantic(format!("parameter position names a field that there is: {name}")));
+    }
+    let fields = [Field::new(name, Atom::Int64)].into_iter().chain(tuple.fields().iter().cloned());
+    Ok(Tuple::new(fields.collect::<Vec<_>>()))
 }
 
 fn partitioning(node: &Node, tuple: &Tuple) -> Result<Option<Partitioning>> {
@@ -102,7 +129,9 @@ impl SubOperator for ObjectExchange {
             partitioning,
             to,
             only_first: node.params.flag("first")?,
-            layout: RowLayout::bare(tuple)?,
+            layout: RowLayout::bare(&sent_tuple(node, tuple)?)?,
+            in_pieces: node.params.flag("pieces")?,
+            has_position: node.params.get("position").is_some(),
             number: lowering.position,
         })))
     }
@@ -115,6 +144,8 @@ struct Lowered {
     to: To,
     only_first: bool,
     layout: Arc<RowLayout>,
+    in_pieces: bool,
+    has_position: bool,
     number: usize,
 }
 
@@ -130,15 +161,40 @@ impl Sink for Lowered {
             }
         };
         let meeting = task.begin(self.number, self.to.meets().map(|(name, _)| name))?;
-        let parts = Parts::new(self.to.clone(), task.order.workers);
-        Ok(Arc::new(ExchangeRun { lowered: self.clone(), parts, meeting, task, run: run.clone() }))
+        if !self.in_pieces {
+            return Ok(Arc::new(ExchangeRun { lowered: self.clone(), meeting, task, run: run.clone() }));
+        }
+        let crossing = self.crossing(&task, meeting, run);
+        let (keys, bits) = self.partitions();
+        let (layout, has_position, run) = (self.layout.clone(), self.has_position, run.clone());
+        Ok(Arc::new(PiecesRun::new(pieces::Plan { layout, keys, bits, has_position, crossing, run })))
+    }
+}
+
+impl Lowered {
+    fn crossing(&self, task: &Arc<Task>, meeting: Option<Arc<Meeting>>, run: &Run) -> Crossing {
+        Crossing {
+            number: self.number,
+            parts: Parts::new(self.to.clone(), task.order.workers),
+            only_first: self.only_first,
+            meeting,
+            task: task.clone(),
+            memory: Mutex::new(Reservation::new(run.context.clone())),
+        }
+    }
+
+    /// Keys, and which bits of their hash name the partition.
+    fn partitions(&self) -> (Arc<[usize]>, (u32, u32)) {
+        match &self.partitioning {
+            Some(partitioning) => (partitioning.keys.clone(), (partitioning.bits, partitioning.shift)),
+            None => (Vec::new().into(), (0, 0)),
+        }
     }
 }
 
 #[derive(Debug)]
 struct ExchangeRun {
     lowered: Lowered,
-    parts: Parts,
     /// With the other side of a join.
     meeting: Option<Arc<Meeting>>,
     task: Arc<Task>,
@@ -168,21 +224,19 @@ struct Sorting {
 impl SinkRun for ExchangeRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         let (context, lowered) = (&self.run.context, &self.lowered);
-        let (keys, bits) = match &lowered.partitioning {
-            Some(partitioning) => (partitioning.keys.clone(), (partitioning.bits, partitioning.shift)),
-            None => (Vec::new().into(), (0, 0)),
-        };
+        let (keys, bits) = lowered.partitions();
         let order = &self.task.order;
+        let parts = Parts::new(lowered.to.clone(), order.workers);
         let outgoing = Outgoing::new(&lowered.layout, &keys, bits, context)?;
         Ok(Box::new(Worker {
             sends: order.index == 0 || !lowered.only_first,
             in_order: matches!(lowered.to, To::First),
             sorting: Sorting {
                 layout: lowered.layout.clone(),
-                parts: self.parts.clone(),
                 heap_words: outgoing.heap_words().clone(),
                 position: 0,
-                groups: (0..self.parts.groups()).map(|_| Group::default()).collect(),
+                groups: (0..parts.groups()).map(|_| Group::default()).collect(),
+                parts,
                 memory: Reservation::new(context.clone()),
             },
             outgoing,
@@ -191,7 +245,8 @@ impl SinkRun for ExchangeRun {
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let mut groups: Vec<Vec<Group>> = Vec::new();
-        groups.resize_with(self.parts.groups(), Vec::new);
+        let crossing = self.lowered.crossing(&self.task, self.meeting.clone(), &self.run);
+        groups.resize_with(crossing.parts.groups(), Vec::new);
         let mut held = Vec::new();
         for mut worker in downcast_workers::<Worker>(workers)? {
             worker.flush()?;
@@ -199,14 +254,6 @@ impl SinkRun for ExchangeRun {
             held.push(worker.sorting.memory);
         }
         let arrival = Arc::new(Arrival::default());
-        let crossing = Crossing {
-            number: self.lowered.number,
-            parts: self.parts.clone(),
-            only_first: self.lowered.only_first,
-            meeting: self.meeting.clone(),
-            task: self.task.clone(),
-            memory: Mutex::new(Reservation::new(self.run.context.clone())),
-        };
         let told = arrival.clone();
         let work = async move {
             let crossed = crossing.cross(groups, held).await;
@@ -274,14 +321,4 @@ impl SinkWorker for Worker {
 struct Arrival {
     token: Token,
     crossed: Mutex<Option<Result<(Crossed, Mutex<Reservation>)>>>,
-}
-
-/// Gives up what is under way when nobody waits for it any more.
-#[derive(Debug)]
-struct Ending(AbortHandle);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

@@ -133,7 +133,7 @@ impl ExecutorReader {
         let (token, done) = writing.clone();
         let task = self.task.clone();
         self.task.io.spawn(async move {
-            *lock(&done) = Some(task.space.put_new(RESULT, bytes.into()).await);
+            *lock(&done) = Some(task.put_new(RESULT.to_string(), bytes.into()).await);
             token.set_ready();
         });
         Ok(State::Writing(writing))

@@ -8,6 +8,7 @@ use tessera_ops::hash::word_of_bytes;
 use tessera_ops::rows::RowLayout;
 
 use crate::object::{Came, Content, Index, decode};
+use crate::pieces::Head;
 use crate::task::{Answer, Order};
 
 /// What a worker is asked to do, and what it answers.
@@ -38,6 +39,9 @@ pub fn wire_rows(data: &[u8]) {
     let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::unlimited());
     for groups in 0..3 {
         drop(Index::read(bytes, groups).map(|index| index.runs(|_| true)));
+    }
+    for groups in 1..3 {
+        drop(Head::read(bytes, bytes.len() as u64, groups));
     }
     let came = Came { content: Content::of(bytes, &layout), bytes: bytes.to_vec().into() };
     let Ok(rows) = decode(&[came], &layout, &context) else { return };
@@ -92,6 +96,9 @@ mod tests {
         let [a, b] = view(16, 0);
         let [c, d] = view(13, 16);
         let text = b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+        // The head of two parts with one group each.
+        let head = [u64::from_le_bytes(*b"tessera+"), 7, 2, 1, 80, 3, 5, 40, 1, 9];
+        let head: Vec<u8> = [0].into_iter().chain(head.into_iter().flat_map(u64::to_le_bytes)).collect();
         let seeds = [
             of(0, &[packet(&[1, 2, 3], b""), packet(&[4], b"")]),
             of(1, &[packet(&[7, 9, a, b, c, d], text)]),
@@ -100,6 +107,7 @@ mod tests {
             of(3, &[packet(&[3, a, b, c, d], text)]),
             of(4, &[packet(&[3, 1, 2, 3, 4], b""), packet(&[3, 1, 2, 3, 4], b"")]),
         ];
+        let seeds = seeds.into_iter().chain([head]).collect::<Vec<_>>();
         let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
         tessera_fuzzing::mutate("wire_rows", &seeds, super::wire_rows);
     }

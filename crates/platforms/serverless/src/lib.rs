@@ -5,6 +5,7 @@
 //! the same plan on its share of the files. Tuples cross as objects: [`ObjectExchange`] writes one object per sender, with one row
 //! group per receiver, and reads one row group of every sender's. The first worker's result is an object as well. Of a join whose
 //! tuples mostly have one key, the objects' indexes tell, and all workers share these.
+//! A query that has run out of memory is planned anew, with exchanges *in pieces* (`pieces`), which may be larger than the budget.
 //!
 //! A worker that is lost is invoked again, by whoever invoked it. It does the same work on the same share, and of two attempts at an
 //! object the first one stands. All objects of a query lie under one prefix, of which `open` is written first and deleted first:
@@ -39,6 +40,7 @@ mod meeting;
 mod object;
 mod parts;
 mod pass;
+mod pieces;
 mod report;
 mod runtime;
 mod task;
@@ -94,6 +96,15 @@ impl Serverless {
     }
 }
 
+impl Serverless {
+    fn workers(&self) -> usize {
+        match &self.role {
+            Role::Driver(driver) => driver.workers(),
+            _ => WORKERS_EXPLAINED,
+        }
+    }
+}
+
 impl Platform for Serverless {
     fn name(&self) -> &'static str {
         NAME
@@ -120,10 +131,13 @@ impl Platform for Serverless {
     }
 
     fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
-        let workers = match &self.role {
-            Role::Driver(driver) => driver.workers(),
-            _ => WORKERS_EXPLAINED,
-        };
-        pass::for_workers(plan, catalogue, workers, rules)
+        let workers = self.workers();
+        pass::for_workers(plan, catalogue, (workers, false), rules)
+    }
+
+    fn frugal_pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Option<Plan>> {
+        let workers = self.workers();
+        let frugal = pass::for_workers(plan, catalogue, (workers, true), rules)?;
+        Ok((self.pass(plan, catalogue, rules)? != frugal).then_some(frugal))
     }
 }

@@ -37,6 +37,9 @@ pub(crate) struct Content {
 }
 
 impl Content {
+    /// Words of an index for each group.
+    pub(crate) const WORDS: usize = CONTENT_WORDS;
+
     #[cfg(any(test, fuzzing))]
     pub(crate) fn new(len: u64, rows: u64, checksum: u64) -> Content {
         Content { len, rows, checksum }
@@ -85,6 +88,11 @@ impl Group {
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
+
+    /// The memory that it takes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
 }
 
 /// What is in each group of an object.
@@ -121,8 +129,19 @@ impl Index {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let words = self.0.iter().flat_map(|content| [content.len, content.rows, content.checksum]);
-        [MAGIC, self.0.len() as u64].into_iter().chain(words).flat_map(u64::to_le_bytes).collect()
+        [MAGIC, self.0.len() as u64].into_iter().chain(self.words()).flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Checks that an object of this size holds these groups and nothing else.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn check(&self, size: u64) -> Result<()> {
+        let start = index_bytes(self.0.len()) as u64;
+        if self.0.iter().fold(start, |end, content| end.saturating_add(content.len)) == size {
+            return Ok(());
+        }
+        Err(Error::data("an object of an exchange is damaged: it is not as long as its index says"))
     }
 
     /// How many rows each group has.
@@ -130,10 +149,32 @@ impl Index {
         self.0.iter().map(|content| content.rows)
     }
 
+    /// Three words for each group.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().flat_map(|content| [content.len, content.rows, content.checksum])
+    }
+
+    /// From such words.
+    pub(crate) fn of_words(words: &[u64]) -> Index {
+        let content = |words: &[u64; CONTENT_WORDS]| {
+            let [len, rows, checksum] = *words;
+            Content { len, rows, checksum }
+        };
+        Index(words.as_chunks::<CONTENT_WORDS>().0.iter().map(content).collect())
+    }
+
     /// Where some groups lie, in order, and what is there; of neighbours together.
     pub(crate) fn runs(&self, wanted: impl Fn(usize) -> bool) -> Vec<(Range<u64>, Content)> {
+        self.runs_from(index_bytes(self.0.len()) as u64, wanted)
+    }
+
+    /// The same, where the first group begins at this byte.
+    pub(crate) fn runs_from(
+        &self,
+        mut start: u64,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Vec<(Range<u64>, Content)> {
         let mut runs: Vec<(Range<u64>, Content)> = Vec::new();
-        let mut start = index_bytes(self.0.len()) as u64;
         for (group, content) in self.0.iter().enumerate() {
             let end = start.saturating_add(content.len);
             if content.len > 0 && wanted(group) {
@@ -186,44 +227,94 @@ struct Piece<'a> {
     heap: &'a [u8],
 }
 
+fn damaged() -> Error {
+    Error::data("an object of an exchange is damaged: its content does not fit its checksum")
+}
+
+/// Cuts the packets out of row groups that come in pieces, and checks them.
+pub(crate) struct Checking {
+    stride_bytes: usize,
+    /// So far.
+    found: Content,
+}
+
+impl Checking {
+    pub(crate) fn new(layout: &RowLayout) -> Checking {
+        Checking { stride_bytes: layout.stride_bytes(), found: Content::default() }
+    }
+
+    /// The packets that are whole, and how many bytes they have.
+    fn pieces<'a>(&mut self, bytes: &'a [u8]) -> Result<(Vec<Piece<'a>>, usize)> {
+        let (mut pieces, mut rest) = (Vec::new(), bytes);
+        while let (Some(position), Some(words), Some(heap_len)) =
+            (word(rest, 0), word(rest, 8), word(rest, 16))
+        {
+            let of_rows =
+                words.checked_mul(8).and_then(|len| usize::try_from(len).ok()).ok_or_else(damaged)?;
+            let heap_len = usize::try_from(heap_len).map_err(|_| damaged())?;
+            let len = of_rows.checked_add(heap_len).and_then(|len| len.checked_add(HEADER_BYTES));
+            let len = len.filter(|_| of_rows % self.stride_bytes == 0).ok_or_else(damaged)?;
+            let Some((packet, behind)) = rest.split_at_checked(len) else { break };
+            let (rows, heap) = packet[HEADER_BYTES..].split_at(of_rows);
+            self.found = self.found.and(Content {
+                len: len as u64,
+                rows: (of_rows / self.stride_bytes) as u64,
+                checksum: word_of_bytes(packet),
+            });
+            pieces.push(Piece { position, rows, heap });
+            rest = behind;
+        }
+        Ok((pieces, bytes.len() - rest.len()))
+    }
+
+    /// The tuples of the packets that are whole, which are taken out of `bytes`.
+    ///
+    /// # Errors
+    /// A packet is damaged, or the memory budget is exhausted.
+    pub(crate) fn rows(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        layout: &Arc<RowLayout>,
+        context: &Arc<dyn Context>,
+    ) -> Result<Rows> {
+        let (pieces, taken) = self.pieces(bytes)?;
+        let rows = put_together(pieces, layout, context)?;
+        bytes.drain(..taken);
+        Ok(rows)
+    }
+
+    /// All has come: nothing may be left, and it must be what was said.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(crate) fn end(&self, rest: &[u8], content: &Content) -> Result<()> {
+        if rest.is_empty() && self.found == *content { Ok(()) } else { Err(damaged()) }
+    }
+}
+
 /// The tuples of all groups, by position and then as the groups are ordered.
 ///
 /// # Errors
 /// A group is damaged, or the memory budget is exhausted.
 pub(crate) fn decode(came: &[Came], layout: &Arc<RowLayout>, context: &Arc<dyn Context>) -> Result<Rows> {
-    let damaged =
-        || Error::data("an object of an exchange is damaged: its content does not fit its checksum");
-    let mut pieces: Vec<Piece<'_>> = Vec::new();
-    let (mut rows, mut heap_bytes) = (0, 0);
+    let mut all: Vec<Piece<'_>> = Vec::new();
     for Came { content, bytes } in came {
-        let (mut rest, mut checksum) = (&bytes[..], 0u64);
-        let before = rows;
-        while !rest.is_empty() {
-            let number = |at: usize| word(rest, at).ok_or_else(damaged);
-            let (position, words, heap_len) = (number(0)?, number(8)? as usize, number(16)? as usize);
-            let len =
-                words.checked_mul(8).and_then(|len| len.checked_add(heap_len)?.checked_add(HEADER_BYTES));
-            let (packet, behind) = len.and_then(|len| rest.split_at_checked(len)).ok_or_else(damaged)?;
-            checksum = checksum.wrapping_add(word_of_bytes(packet));
-            let (of_rows, of_heap) = packet[HEADER_BYTES..].split_at(words * 8);
-            if of_rows.len() % layout.stride_bytes() != 0 {
-                return Err(damaged());
-            }
-            pieces.push(Piece { position, rows: of_rows, heap: of_heap });
-            rows += of_rows.len() / layout.stride_bytes();
-            heap_bytes += heap_len;
-            rest = behind;
-        }
-        let found = Content { len: bytes.len() as u64, rows: (rows - before) as u64, checksum };
-        if found != *content {
-            return Err(damaged());
-        }
+        let mut checking = Checking::new(layout);
+        let (pieces, taken) = checking.pieces(bytes)?;
+        checking.end(&bytes[taken..], content)?;
+        all.extend(pieces);
     }
-    pieces.sort_by_key(|piece| piece.position);
+    all.sort_by_key(|piece| piece.position);
+    put_together(all, layout, context)
+}
+
+fn put_together(pieces: Vec<Piece<'_>>, layout: &Arc<RowLayout>, context: &Arc<dyn Context>) -> Result<Rows> {
+    let bytes = |of: fn(&Piece<'_>) -> usize| pieces.iter().map(of).sum::<usize>();
+    let (row_bytes, heap_bytes) = (bytes(|piece| piece.rows.len()), bytes(|piece| piece.heap.len()));
     let mut memory = Reservation::new(context.clone());
-    memory.grow(rows * layout.stride_bytes() + heap_bytes)?;
+    memory.grow(row_bytes + heap_bytes)?;
     let heap_words = tessera_ops::rows::heap_words(layout)?;
-    let mut all = Vec::with_capacity(rows * layout.stride_bytes() / 8);
+    let mut all = Vec::with_capacity(row_bytes / 8);
     let mut heap: Vec<u8> = Vec::with_capacity(heap_bytes);
     for piece in pieces {
         let words = piece.rows.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));

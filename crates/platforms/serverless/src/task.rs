@@ -4,12 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use object_store::PutPayload;
 use serde_json::{Map, Value as Json, json};
 use tessera_ops::lock;
 use tessera_types::{Code, Error, Result, SqlState};
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 
 use crate::cloud::Space;
+use crate::invoke::pause;
 use crate::meeting::Meeting;
 use crate::report::Usage;
 
@@ -161,6 +164,8 @@ pub(crate) struct Task {
     begun: Mutex<HashSet<usize>>,
     /// By the names of joins.
     meetings: Mutex<HashMap<Arc<str>, Arc<Meeting>>>,
+    /// Each write that is under way has a clone.
+    writes: Arc<()>,
 }
 
 impl Task {
@@ -173,6 +178,42 @@ impl Task {
             figures: Mutex::default(),
             begun: Mutex::default(),
             meetings: Mutex::default(),
+            writes: Arc::default(),
+        }
+    }
+
+    /// Writes an object, unless there is one of this name; whether it was written. A write that has
+    /// begun goes on where its caller is dropped: [`Task::written`] waits for it.
+    ///
+    /// # Errors
+    /// The query has been stopped, or the store refuses.
+    pub(crate) async fn put_new(&self, name: String, payload: PutPayload) -> Result<bool> {
+        self.stop.check()?;
+        let (space, under_way) = (self.space.clone(), self.writes.clone());
+        let write = self.io.spawn(async move {
+            let put = space.put_new(&name, payload).await;
+            drop(under_way);
+            put
+        });
+        write.await.unwrap_or_else(|_| Err(Error::internal("a write ended without an answer")))
+    }
+
+    /// Ends the query because of an error, which is noted where it is its cause.
+    pub(crate) async fn fail(&self, error: Error) {
+        if error.code() == Code::Cancelled {
+            drop(self.space.close().await);
+            return;
+        }
+        let reason = Answer { error: Some(error), ..Answer::default() };
+        self.space.fail(reason.to_bytes()).await;
+    }
+
+    /// Waits until no write is under way, so that what is cleared afterwards stays so.
+    pub(crate) async fn written(&self) {
+        let mut waited = 0;
+        while Arc::strong_count(&self.writes) > 1 {
+            tokio::time::sleep(pause(waited)).await;
+            waited += 1;
         }
     }
 
@@ -187,6 +228,16 @@ impl Task {
         Err(Error::unsupported(
             "an exchange inside a nested plan; put it beside the sub-operator that runs the nested plan",
         ))
+    }
+}
+
+/// Gives up what is under way when nothing waits for it any more.
+#[derive(Debug)]
+pub(crate) struct Ending(pub(crate) AbortHandle);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

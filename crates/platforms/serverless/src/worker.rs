@@ -84,24 +84,28 @@ impl Worker {
             Ok(answer) => answer,
             Err(error) => Answer { error: Some(error), ..Answer::default() },
         };
-        // Whoever has failed is named once, by itself.
-        if let Some(error) = answer.error.take() {
-            let named = error.code() == Code::Cancelled || error.message().starts_with("worker ");
-            let of_limit = error.code() == Code::Limit;
-            let error = if named { error } else { error.context(format!("worker {index} of {workers}")) };
-            answer.error = Some(match of_limit && !named {
-                true => Error::new(
-                    Code::Limit,
-                    format!("{error}; each worker has {} MiB (--worker-memory)", self.memory_mib),
-                ),
-                false => error,
-            });
-        }
+        answer.error = answer.error.map(|error| self.named(error, (index, workers)));
         let mut usage = Usage::default();
         usage.add_spent(before, (self.cloud.spent)());
         usage.add_work(self.memory_mib, started.elapsed().as_micros().div_ceil(1000) as u64);
         answer.usage.add(&usage);
         answer
+    }
+
+    /// The error of a worker, which names it once.
+    fn named(&self, error: Error, (index, workers): (usize, usize)) -> Error {
+        if error.code() == Code::Cancelled || error.message().starts_with("worker ") {
+            return error;
+        }
+        let is_limit = error.code() == Code::Limit;
+        let error = error.context(format!("worker {index} of {workers}"));
+        match is_limit {
+            true => Error::new(
+                Code::Limit,
+                format!("{error}; each worker has {} MiB (--worker-memory)", self.memory_mib),
+            ),
+            false => error,
+        }
     }
 
     /// Does the order; the error is for what went wrong before anything began.
@@ -119,7 +123,7 @@ impl Worker {
                     if let Some(error) = &answer.error {
                         // Without this child there is no answer: nobody needs to go on.
                         task.stop.stop(error.clone());
-                        drop(task.space.close().await);
+                        task.fail(error.clone()).await;
                     }
                     answer
                 })
@@ -143,7 +147,8 @@ impl Worker {
         let ran = sent.and_then(|sent| run(&sent));
         *lock(&self.task) = None;
         watch.abort();
-        let error = ran.err();
+        let of = (task.order.index, task.order.workers);
+        let error = ran.err().map(|error| self.named(error, of));
         if let Some(error) = &error {
             task.stop.stop(error.clone());
         }
@@ -151,8 +156,8 @@ impl Worker {
             let figures = lock(&task.figures).take().into_iter().collect();
             let mut answer = Answer { error, figures, ..Answer::default() };
             answer.usage.add_received(&task.space);
-            if answer.error.is_some() {
-                drop(task.space.close().await);
+            if let Some(error) = answer.error.clone() {
+                task.fail(error).await;
             }
             for child in children {
                 match child.await {
@@ -160,9 +165,10 @@ impl Worker {
                     Err(_) => return Err(Error::internal("an invocation ended without an answer")),
                 }
             }
+            task.written().await;
             // Who outlived the query may have written after everything was deleted.
             if !task.space.is_open().await {
-                drop(task.space.clear().await);
+                drop(task.space.clear_late().await);
             }
             Ok(answer)
         })

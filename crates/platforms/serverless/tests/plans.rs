@@ -7,13 +7,21 @@ use tessera_serverless::Serverless;
 
 /// The executor's plan for a plan of nodes after a table, verified.
 fn distributed(nodes: &str) -> Plan {
+    planned(nodes, false)
+}
+
+/// The same, or as it is where the former has run out of memory.
+fn planned(nodes: &str, is_frugal: bool) -> Plan {
     let table =
         "%0 = parquet_scan() {paths = ['s3://b/t'], columns = <k: int64, g: int32, x: decimal(12,2)>}";
     let plan = text::parse(&format!("plan {{\n{table}\n{nodes}\n}}")).unwrap();
     let mut registry = tessera_ops::standard_registry();
     let platform = Serverless::default();
     platform.register(&mut registry);
-    let plan = platform.pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
+    let plan = match is_frugal {
+        false => platform.pass(&plan, registry.catalogue(), Rules::ALL).unwrap(),
+        true => platform.frugal_pass(&plan, registry.catalogue(), Rules::ALL).unwrap().unwrap(),
+    };
     verify(&plan, registry.catalogue()).unwrap();
     assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
     let executor = plan.nodes.iter().find(|node| &*node.operator == "executor").unwrap();
@@ -77,6 +85,56 @@ fn exchanges_that_meet_in_a_join_name_it() {
     assert!(met("full", "return %3").is_empty());
     // What comes after counts on where the tuples are.
     assert!(met("inner", "%4 = reduce_by_key(%3) {keys = [k], aggregates = {}}\nreturn %4").is_empty());
+}
+
+#[test]
+fn where_memory_is_lacking_all_crosses_in_pieces() {
+    // How many exchanges, how many of them number the tuples, how many sorts, how many meet.
+    let counts = |nodes: &str| {
+        let text = text::print(&planned(nodes, true));
+        assert_eq!(text.matches("pieces = true").count(), text.matches("object_exchange").count());
+        let of = |part: &str| text.matches(part).count();
+        (of("pieces = true"), of("position = :position"), of(" sort("), of("meets = "))
+    };
+    // The source's order is made anew where it matters; a sort has an order of its own.
+    assert_eq!(counts("return %0"), (1, 1, 1, 0));
+    assert_eq!(counts("%1 = limit(%0) {limit = 5}\nreturn %1"), (1, 1, 1, 0));
+    assert_eq!(counts("%1 = sort(%0) {keys = [{field = k}]}\nreturn %1"), (1, 0, 1, 0));
+    let joined = "%1 = parquet_scan() {paths = ['s3://b/u'], columns = <k2: int64, y: int64>}
+        %2 = build(%1) {keys = [k2], expected_rows = 1000000}
+        %3 = probe(%2, %0) {keys = [k], join = :inner, expected_rows = 1000000}\nreturn %3";
+    assert_eq!(counts(joined), (3, 0, 0, 0));
+    let named = planned("%1 = map(%0) {exprs = {position = k}}\nreturn %1", true);
+    assert!(text::print(&named).contains("position = :position_1"));
+}
+
+#[test]
+fn what_goes_in_pieces_has_no_heavy_partitions_and_no_order() {
+    let mut registry = tessera_ops::standard_registry();
+    Serverless::default().register(&mut registry);
+    for (params, why) in [
+        ("gather = true, pieces = true, position = :p", None),
+        ("pieces = true, position = :p", None),
+        ("keys = [k], bits = 5, shift = 40, pieces = true", None),
+        ("gather = true, position = :p", Some("pieces = true and without keys")),
+        ("keys = [k], bits = 5, shift = 40, pieces = true, position = :p", Some("without keys")),
+        ("gather = true, pieces = true, position = :k", Some("names a field")),
+        (
+            "keys = [k], bits = 5, shift = 40, heavy = :split, meets = :j, pieces = true",
+            Some("or pieces = true"),
+        ),
+    ] {
+        let text = format!(
+            "plan {{ %0 = values() {{columns = <k: int64>, rows = [[1::int64]]}} %1 = object_exchange(%0) {{{params}}} \
+             %2 = rows_scan(%1) {{field = data}} return %2 }}"
+        );
+        let verified = text::parse(&text).and_then(|plan| verify(&plan, registry.catalogue()).map(drop));
+        match (verified, why) {
+            (Ok(()), None) => {}
+            (Err(error), Some(why)) => assert!(error.message().contains(why), "{error}"),
+            (found, _) => panic!("{params}: {found:?}"),
+        }
+    }
 }
 
 #[test]
