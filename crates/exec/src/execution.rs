@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tessera_encodings::Chunk;
 use tessera_ops::{
-    ByteQueue, Collected, Context, Operator, Sideways, SinkRun, SinkWorker, SourceRun, StreamRun, Token,
+    Board, ByteQueue, Collected, Context, Operator, SinkRun, SinkWorker, SourceRun, StreamRun, Token,
     interrupt, lock, operator::stream_workers,
 };
 use tessera_plan::NodeId;
@@ -44,7 +44,7 @@ pub(crate) struct Execution {
     program: Arc<Program>,
     parameters: Chunk,
     context: Arc<dyn Context>,
-    sideways: Arc<Sideways>,
+    board: Arc<Board>,
     workers: usize,
     /// Where the result goes, if it is read while it comes.
     results: Option<ByteQueue>,
@@ -111,7 +111,7 @@ impl Execution {
             program,
             parameters,
             context,
-            sideways: Arc::default(),
+            board: Arc::default(),
             workers,
             results,
             failed: AtomicBool::new(false),
@@ -659,7 +659,7 @@ impl Execution {
     }
 
     fn run(&self, node: NodeId) -> tessera_ops::Run {
-        self.program.run(node, &self.parameters, &self.context, &self.sideways)
+        self.program.run(node, &self.parameters, &self.context, &self.board)
     }
 
     fn sides(&self, node: NodeId) -> Result<Vec<Arc<Collected>>> {

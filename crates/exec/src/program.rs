@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tessera_encodings::Chunk;
 use tessera_ops::stream_util::ChunksReader;
 use tessera_ops::{
-    Collected, Context, Counters, Lowering, NestedPlan, Operator, Reader, Registry, Run, Sideways, lock,
+    Board, Collected, Context, Counters, Lowering, NestedPlan, Operator, Reader, Registry, Run, lock,
 };
 use tessera_plan::pipeline::{Pipelines, Start, cut};
 use tessera_plan::{Edge, Locality, NodeId, Order, Plan, Verified, verify};
@@ -226,7 +226,7 @@ impl Program {
         id: NodeId,
         parameters: &Chunk,
         context: &Arc<dyn Context>,
-        sideways: &Arc<Sideways>,
+        board: &Arc<Board>,
     ) -> Run {
         let counters: Arc<Counters> = self.figures[id.index()].counters.clone();
         Run {
@@ -234,7 +234,7 @@ impl Program {
             parameter_tuple: self.parameters.clone(),
             parameters: parameters.clone(),
             counters,
-            sideways: sideways.clone(),
+            board: board.clone(),
         }
     }
 }

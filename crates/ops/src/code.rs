@@ -8,13 +8,94 @@ use std::time::Duration;
 use arrow::datatypes::DataType;
 use tessera_types::{Atom, Result};
 
-pub use crate::expression::{Comparison, Operation};
-
 /// The most that is compiled at once ([`ValueCode::size`]): beyond it compilers take seconds.
 pub(crate) const SIZE_MAX: usize = 1_000;
 
 /// What a text that is compared counts among the parts of what is compiled.
 const TEXT_SIZE: usize = 5;
+
+/// Which comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// `=`
+    Eq,
+    /// `<>`
+    NotEq,
+    /// `<`
+    Lt,
+    /// `<=`
+    LtEq,
+    /// `>`
+    Gt,
+    /// `>=`
+    GtEq,
+    /// `IS DISTINCT FROM`
+    Distinct,
+    /// `IS NOT DISTINCT FROM`
+    NotDistinct,
+}
+
+impl Comparison {
+    /// By function name.
+    pub(crate) fn named(name: &str) -> Option<Comparison> {
+        Some(match name {
+            "eq" => Comparison::Eq,
+            "not_eq" => Comparison::NotEq,
+            "lt" => Comparison::Lt,
+            "lt_eq" => Comparison::LtEq,
+            "gt" => Comparison::Gt,
+            "gt_eq" => Comparison::GtEq,
+            "is_distinct" => Comparison::Distinct,
+            "is_not_distinct" => Comparison::NotDistinct,
+            _ => return None,
+        })
+    }
+
+    /// Whether NULL is compared like a value, so that the result is never NULL.
+    pub(crate) fn is_total(self) -> bool {
+        matches!(self, Comparison::Distinct | Comparison::NotDistinct)
+    }
+}
+
+/// A binary operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// `+`
+    Add,
+    /// `-`
+    Sub,
+    /// `*`
+    Mul,
+    /// `/`
+    Div,
+    /// `%`
+    Mod,
+}
+
+impl Operation {
+    /// By function name.
+    pub(crate) fn named(name: &str) -> Option<Operation> {
+        Some(match name {
+            "add" => Operation::Add,
+            "sub" => Operation::Sub,
+            "mul" => Operation::Mul,
+            "div" => Operation::Div,
+            "mod" => Operation::Mod,
+            _ => return None,
+        })
+    }
+
+    /// As written in SQL.
+    pub(crate) fn symbol(self) -> char {
+        match self {
+            Operation::Add => '+',
+            Operation::Sub => '-',
+            Operation::Mul => '*',
+            Operation::Div => '/',
+            Operation::Mod => '%',
+        }
+    }
+}
 
 /// How values of a type of fixed width lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

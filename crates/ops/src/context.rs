@@ -9,9 +9,9 @@ use std::time::Duration;
 use tessera_encodings::Chunk;
 use tessera_types::{Error, Result, Tuple};
 
+use crate::board::Board;
 use crate::code::Compiler;
 use crate::read_buffer::ReadBuffer;
-use crate::sideways::Sideways;
 
 /// What a mutex guards. A panic while it was held has become an error of its query, which is no concern of who comes next.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -298,7 +298,7 @@ pub struct Run {
     /// The node's figures.
     pub counters: Arc<Counters>,
     /// What nodes tell others further up their stream.
-    pub sideways: Arc<Sideways>,
+    pub board: Arc<Board>,
 }
 
 impl Run {

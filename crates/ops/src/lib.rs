@@ -7,6 +7,7 @@
 //! No sub-operator blocks a worker: it answers with a [`Step`].
 
 mod aggregate;
+mod board;
 mod byte_queue;
 pub mod code;
 mod collected;
@@ -37,6 +38,7 @@ pub mod stream_util;
 #[cfg(test)]
 mod testing;
 
+pub use board::Board;
 pub use byte_queue::ByteQueue;
 pub use collected::{Keeper, Keeping, KeptChunk};
 pub use context::{
@@ -53,7 +55,6 @@ pub use ordered_queue::{OrderedQueue, QueueSource};
 pub use read_buffer::ReadBuffer;
 pub use registry::Registry;
 pub use scan::{RecordDecoder, RecordFormat};
-pub use sideways::Sideways;
 
 /// A registry with every sub-operator of this room and the whole function library.
 pub fn standard_registry() -> Registry {

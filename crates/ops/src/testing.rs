@@ -145,7 +145,7 @@ pub(crate) fn run_in(context: &Arc<TestContext>) -> Run {
         parameter_tuple: Tuple::empty(),
         parameters: Chunk::unit(),
         counters: Arc::default(),
-        sideways: Arc::default(),
+        board: Arc::default(),
     }
 }
 
@@ -423,7 +423,7 @@ impl Compiled {
             parameter_tuple: self.parameters.clone(),
             parameters,
             counters: Arc::default(),
-            sideways: Arc::default(),
+            board: Arc::default(),
         };
         let mut products: Vec<Product> = Vec::new();
         for pipeline in &self.pipelines.pipelines {

@@ -13,7 +13,7 @@ pub(crate) fn planning() -> Run {
         parameter_tuple: Tuple::empty(),
         parameters: Chunk::unit(),
         counters: Arc::default(),
-        sideways: Arc::default(),
+        board: Arc::default(),
     }
 }
 

@@ -98,7 +98,7 @@ impl Stream for Lowered {
         let mut memory = Reservation::new(run.context.clone());
         let filter = filter.filter(|filter| memory.grow(filter.memory_bytes()).is_ok()).map(Arc::new);
         if let (Some(name), Some(filter)) = (&self.told, &filter) {
-            run.sideways.tell_filter(name, filter);
+            run.board.publish(name, filter.clone());
         }
         let dropping = Dropping { filter, keys: self.keys.clone(), run: run.clone(), _memory: memory };
         Ok(packed_transform_run(dropping, run.context.chunk_rows()))

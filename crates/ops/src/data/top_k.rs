@@ -97,7 +97,7 @@ impl Lowered {
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let (lowered, context) = (self.clone(), run.context.clone());
-        let told = self.threshold.as_ref().map(|name| run.sideways.threshold(name));
+        let told = self.threshold.as_ref().map(|name| run.board.find_or_publish::<Told>(name));
         let key = (self.encoder.first(), self.encoder.first_field(), &self.first);
         let compiled = CompiledThreshold::start(&self.asked, key, run);
         Ok(Arc::new(TopKRun { lowered, context, threshold: Arc::default(), told, compiled }))

@@ -10,63 +10,23 @@ use tessera_types::{Atom, Code, Error, Result};
 use super::kernel::{Argument, Kernel, binary, pair, single, unary, unexpected};
 use super::types::{Arg, Resolved, common_type, decimal_of_arg, expect_arguments, wrong_arguments};
 use super::{datetime, decimal};
-use crate::code::{Op, ValueCode};
+use crate::code::{Op, Operation, ValueCode};
 
-/// A binary operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// `+`
-    Add,
-    /// `-`
-    Sub,
-    /// `*`
-    Mul,
-    /// `/`
-    Div,
-    /// `%`
-    Mod,
-}
-
-impl Operation {
-    /// By function name.
-    pub(crate) fn named(name: &str) -> Option<Operation> {
-        Some(match name {
-            "add" => Operation::Add,
-            "sub" => Operation::Sub,
-            "mul" => Operation::Mul,
-            "div" => Operation::Div,
-            "mod" => Operation::Mod,
-            _ => return None,
-        })
+/// What a failure of an operation on these operands is.
+pub(crate) fn failure(
+    operation: Operation,
+    left: impl std::fmt::Display,
+    right: impl std::fmt::Display,
+    zero: bool,
+    atom: &Atom,
+) -> Error {
+    let symbol = operation.symbol();
+    if zero && matches!(operation, Operation::Div | Operation::Mod) {
+        return division_by_zero(left, symbol);
     }
-
-    /// As written in SQL.
-    pub(crate) fn symbol(self) -> char {
-        match self {
-            Operation::Add => '+',
-            Operation::Sub => '-',
-            Operation::Mul => '*',
-            Operation::Div => '/',
-            Operation::Mod => '%',
-        }
-    }
-
-    /// What a failure on these operands is.
-    pub(crate) fn error(
-        self,
-        left: impl std::fmt::Display,
-        right: impl std::fmt::Display,
-        zero: bool,
-        atom: &Atom,
-    ) -> Error {
-        let symbol = self.symbol();
-        if zero && matches!(self, Operation::Div | Operation::Mod) {
-            return division_by_zero(left, symbol);
-        }
-        let message =
-            format!("{left} {symbol} {right} is out of range for type {atom}; cast to a wider type first");
-        Error::new(Code::Overflow, message)
-    }
+    let message =
+        format!("{left} {symbol} {right} is out of range for type {atom}; cast to a wider type first");
+    Error::new(Code::Overflow, message)
 }
 
 pub(crate) fn division_by_zero(left: impl std::fmt::Display, symbol: char) -> Error {
@@ -196,7 +156,7 @@ impl Arithmetic {
         T: ArrowPrimitiveType,
         T::Native: Overflowing,
     {
-        let error = |a: T::Native, b: T::Native| self.operation.error(a, b, b.is_zero(), &self.atom);
+        let error = |a: T::Native, b: T::Native| failure(self.operation, a, b, b.is_zero(), &self.atom);
         let data_type = self.atom.arrow();
         match self.operation {
             Operation::Add => binary::<T, T, T>(args, rows, data_type, Overflowing::add, error),
@@ -212,7 +172,7 @@ impl Arithmetic {
         T: ArrowPrimitiveType,
         T::Native: ArrowNativeTypeOp + std::fmt::Display,
     {
-        let error = |a: T::Native, b: T::Native| self.operation.error(a, b, b.is_zero(), &self.atom);
+        let error = |a: T::Native, b: T::Native| failure(self.operation, a, b, b.is_zero(), &self.atom);
         let data_type = self.atom.arrow();
         macro_rules! run {
             ($op:ident, $zero:expr, $vanished:expr) => {

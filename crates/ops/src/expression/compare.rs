@@ -20,50 +20,7 @@ use super::decimal::widened;
 use super::kernel::{Argument, Kernel, argument, nulls, pair, truth};
 use super::one_nan::one_nan;
 use super::types::{Arg, Resolved, decimal_of, expect_arguments, wrong_arguments};
-use crate::code::{Op, TextCode, ValueCode};
-
-/// Which comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Comparison {
-    /// `=`
-    Eq,
-    /// `<>`
-    NotEq,
-    /// `<`
-    Lt,
-    /// `<=`
-    LtEq,
-    /// `>`
-    Gt,
-    /// `>=`
-    GtEq,
-    /// `IS DISTINCT FROM`
-    Distinct,
-    /// `IS NOT DISTINCT FROM`
-    NotDistinct,
-}
-
-impl Comparison {
-    /// By function name.
-    pub(crate) fn named(name: &str) -> Option<Comparison> {
-        Some(match name {
-            "eq" => Comparison::Eq,
-            "not_eq" => Comparison::NotEq,
-            "lt" => Comparison::Lt,
-            "lt_eq" => Comparison::LtEq,
-            "gt" => Comparison::Gt,
-            "gt_eq" => Comparison::GtEq,
-            "is_distinct" => Comparison::Distinct,
-            "is_not_distinct" => Comparison::NotDistinct,
-            _ => return None,
-        })
-    }
-
-    /// Whether NULL is compared like a value, so that the result is never NULL.
-    pub(crate) fn is_total(self) -> bool {
-        matches!(self, Comparison::Distinct | Comparison::NotDistinct)
-    }
-}
+use crate::code::{Comparison, Op, TextCode, ValueCode};
 
 /// What ends the name of a comparison of decimals that have no common type of 38 digits, or of
 /// timestamps in nanoseconds with others.

@@ -20,12 +20,12 @@ use arrow::datatypes::*;
 use chrono::{DateTime, Offset, TimeZone};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::arithmetic::Operation;
 use super::kernel::{Argument, Kernel, binary};
 use super::moments::fields::JULIAN_EPOCH;
 use super::parse::{DATE_END, offset_in};
 use super::scalar::per_second;
 use super::types::{Arg, Resolved, finer};
+use crate::code::Operation;
 
 const DAY_SECONDS: i64 = 86_400;
 const DAY_NANOS: i64 = DAY_SECONDS * 1_000_000_000;

@@ -16,11 +16,11 @@ use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Float64Type, i256};
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Error, Result};
 
-use super::arithmetic::Operation;
+use super::arithmetic::failure;
 use super::cast::decimal_text;
 use super::kernel::{Argument, Kernel, argument, binary, pair};
 use super::types::{Arg, Resolved};
-use crate::code::{Op, ValueCode};
+use crate::code::{Op, Operation, ValueCode};
 
 /// Types an operation on decimals (or integers as such) of these precisions and scales.
 pub(crate) fn resolve(
@@ -187,7 +187,7 @@ impl Kernel for DecimalArithmetic {
 impl DecimalArithmetic {
     fn error(&self, left: i128, right: i128) -> Error {
         let (l, r) = (decimal_text(left, self.scales.0), decimal_text(right, self.scales.1));
-        self.operation.error(l, r, right == 0, &self.atom)
+        failure(self.operation, l, r, right == 0, &self.atom)
     }
 
     /// At most 18 digits: everything in 64 bits. The flag is raised only by values that exceed their type.
@@ -335,7 +335,7 @@ impl Kernel for FloatOfDecimals {
         type F = Float64Type;
         let divide = self.operation == Operation::Div;
         let op = |a: f64, b: f64| if divide { (a / b, b == 0.0) } else { (a * b, false) };
-        let error = |a: f64, b: f64| self.operation.error(a, b, b == 0.0, &Atom::Float64);
+        let error = |a: f64, b: f64| failure(self.operation, a, b, b == 0.0, &Atom::Float64);
         binary::<F, F, F>(args, rows, DataType::Float64, op, error)
     }
 

@@ -5,9 +5,10 @@ use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::kernels::zip::zip;
 use tessera_types::{Atom, Result};
 
-use super::compare::{Compare, Comparison};
+use super::compare::Compare;
 use super::kernel::{Argument, Kernel, as_boolean};
 use super::types::{Arg, Resolved, common_type, wrong_arguments};
+use crate::code::Comparison;
 
 /// Types such a call: all arguments become of their common type.
 ///

@@ -9,9 +9,9 @@ use parking_lot::RwLock;
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use super::arithmetic::{Operation, resolve_binary, resolve_unary};
+use super::arithmetic::{resolve_binary, resolve_unary};
 use super::cast::cast_raises;
-use super::compare::{Compare, Comparison};
+use super::compare::Compare;
 use super::offered::{is_left_out, is_offered};
 use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
@@ -20,6 +20,7 @@ use super::{
     about, aggregate_types, bits, compare, extremes, foreign, like, list_numbers, lists, math, moments,
     nullif, numbers, patterns, quantified, rounding, substr, text, texts,
 };
+use crate::code::{Comparison, Operation};
 
 /// Functions of ours that are found by their names alone.
 const OWN: [&str; 3] = ["neg", "abs", "concat_op"];

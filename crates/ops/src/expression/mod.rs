@@ -92,9 +92,7 @@ use bind::{Binder, Kind, Node};
 use evaluate::{View, evaluate};
 use kernel::as_boolean;
 
-pub use arithmetic::Operation;
 pub(crate) use code::{Coder, Origin};
-pub use compare::Comparison;
 use compiled::AskedPredicate;
 pub(crate) use compiled::{Figures, Inputs, Predicate, Variants, lies_at, positions_from, positions_of, raw};
 use computed::AskedComputation;

@@ -5,9 +5,10 @@ use arrow::compute;
 use tessera_types::{Atom, Result};
 
 use super::cast::{cast, cast_raises};
-use super::compare::{Compare, CompareMoments, Comparison};
+use super::compare::{Compare, CompareMoments};
 use super::kernel::{Argument, Kernel, argument, as_boolean};
 use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
+use crate::code::Comparison;
 
 /// Types `nullif`: both sides are compared in their common type, the result has the type of the first.
 pub(crate) fn resolve(args: &[Arg<'_>]) -> Result<Resolved> {

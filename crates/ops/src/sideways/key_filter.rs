@@ -145,7 +145,7 @@ impl Heard {
     /// Those of some filters that have been told by now, for a scan of these columns: it is for the scan to drop what they do.
     pub(crate) fn now(filters: &[FilterOf], columns: &Tuple, run: &Run) -> Vec<Heard> {
         let heard = filters.iter().filter_map(|of| {
-            let filter = run.sideways.filter(&of.name)?;
+            let filter = run.board.find::<KeyFilter>(&of.name)?;
             filter.fits(columns, &of.keys).then(|| {
                 filter.hear();
                 Heard { filter, keys: of.keys.clone(), names: of.names.clone() }

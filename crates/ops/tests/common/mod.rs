@@ -62,7 +62,7 @@ pub(crate) fn run(chunk_rows: usize) -> (Run, Arc<FileContext>) {
         parameter_tuple: Tuple::empty(),
         parameters: Chunk::unit(),
         counters: Arc::new(Counters::default()),
-        sideways: Arc::default(),
+        board: Arc::default(),
     };
     (run, context)
 }

@@ -416,7 +416,7 @@ mod tests {
             parameter_tuple: Tuple::empty(),
             parameters: Chunk::unit(),
             counters: Arc::default(),
-            sideways: Arc::default(),
+            board: Arc::default(),
         };
         let flow = Flow::new(&link, &context, 3);
         let packets = (0..2).map(|_| AtomicI64::new(0)).collect();

@@ -229,7 +229,7 @@ impl ScanDraw {
             parameter_tuple: Tuple::empty(),
             parameters: Chunk::unit(),
             counters: Arc::new(Counters::default()),
-            sideways: Arc::default(),
+            board: Arc::default(),
         }
     }
 

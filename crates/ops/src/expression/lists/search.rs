@@ -12,7 +12,8 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Result, Slot, SqlState};
 
 use super::list_type;
-use crate::expression::compare::{Compare, Comparison};
+use crate::code::Comparison;
+use crate::expression::compare::Compare;
 use crate::expression::kernel::{Argument, Kernel, argument, unexpected};
 use crate::expression::rowwise::{fault, takes};
 use crate::expression::types::{Arg, Resolved, common_type, wrong_arguments};

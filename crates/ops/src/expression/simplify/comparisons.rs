@@ -6,9 +6,8 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
 use super::{Known, Rewritten, Simplifier, is_null, truth};
-use crate::expression::arithmetic::Operation;
+use crate::code::{Comparison, Operation};
 use crate::expression::cast::cast_raises;
-use crate::expression::compare::Comparison;
 use crate::expression::fold;
 use crate::expression::scalar::per_second;
 

@@ -27,7 +27,7 @@ fn run() -> Run {
         parameter_tuple: Tuple::empty(),
         parameters: Chunk::unit(),
         counters: Arc::default(),
-        sideways: Arc::default(),
+        board: Arc::default(),
     }
 }
 

@@ -180,7 +180,7 @@ impl Source for LoweredScan {
         filter_columns.dedup();
         let threshold = self.threshold.as_ref().and_then(|threshold| {
             let column = self.scan.columns.index_of(&threshold.key.field)?;
-            let told = run.sideways.threshold(&threshold.name);
+            let told = run.board.find_or_publish::<Threshold>(&threshold.name);
             Some(ScanThreshold { column, key: threshold.key.clone(), told })
         });
         let order = threshold.as_ref().map(|threshold| {
