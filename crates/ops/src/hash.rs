@@ -9,8 +9,6 @@
 //! exclusive-or lower half. NULL has a word of its own. Values that SQL calls equal have equal words: `-0.0` and `0.0`,
 //! all NaNs, intervals of the same length. Both sides of a comparison have the same type.
 
-mod compiled;
-
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int32Type, UInt32Type};
@@ -20,8 +18,6 @@ use tessera_types::{Error, Result};
 
 use crate::physical::{Physical, canonical32, canonical64, interval_length, interval_values, raw_values};
 use crate::rows::RowRange;
-
-pub(crate) use compiled::{AskedHash, KeyHasher};
 
 /// The state before the first value.
 pub const SEED: u64 = 0x243f_6a88_85a3_08d3;

@@ -8,7 +8,7 @@ use tessera_types::{Error, Field, Result, Tuple};
 
 use crate::Run;
 use crate::describe;
-use crate::hash::{AskedHash, KeyHasher};
+use crate::expression::key_hash::{AskedHash, KeyHasher};
 use crate::join::{BuildBuffers, PendingTable, SpilledBuild, TableBuild};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator,

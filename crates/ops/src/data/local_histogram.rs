@@ -10,7 +10,8 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::data::partitions::Partitioning;
 use crate::describe::{edge, gives_one, keys};
-use crate::hash::{AskedHash, KeyHasher, hash_of_word, words_of_key};
+use crate::expression::key_hash::{AskedHash, KeyHasher};
+use crate::hash::{hash_of_word, words_of_key};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };

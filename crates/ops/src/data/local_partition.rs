@@ -12,7 +12,7 @@ use tessera_types::{Error, Result};
 use crate::data::local_histogram::histogram_tuple;
 use crate::data::partitions::{Partitioning, partitions_chunk, partitions_tuple};
 use crate::describe::{edges, gives_one, wants_all};
-use crate::hash::{AskedHash, KeyHasher};
+use crate::expression::key_hash::{AskedHash, KeyHasher};
 use crate::operator::{
     Collected, Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };

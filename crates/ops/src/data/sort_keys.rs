@@ -1,12 +1,7 @@
 //! Sort keys as bytes: what `sort`, `top_k` and `merge` compare.
 
-use std::sync::Arc;
-
-use arrow::array::{
-    Array, ArrayRef, AsArray, Decimal128Array, Float32Array, Float64Array, IntervalMonthDayNanoArray,
-};
+use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
-use arrow::datatypes::{DataType, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit};
 use arrow::row::{RowConverter, Rows, SortField};
 
 use tessera_encodings::Chunk;
@@ -14,6 +9,7 @@ use tessera_plan::{Node, SortKey};
 use tessera_types::{Atom, Error, Result, Tuple};
 
 use crate::describe::sort_keys;
+use crate::expression::one_nan::normalised;
 
 /// Makes bytes of sort keys that compare as SQL orders the keys: strings by their bytes, NaN above all numbers and equal
 /// to itself, -0 equal to 0, intervals by their length with months of 30 days, NULLs and directions as the keys say.
@@ -95,30 +91,4 @@ impl KeyEncoder {
         let columns = self.keys.iter().map(|(index, _)| normalised(chunk.column(*index)?.plain()?));
         Ok(self.converter.convert_columns(&columns.collect::<Result<Vec<_>>>()?)?)
     }
-}
-
-/// Values whose bytes order them: floats with one NaN and one zero, intervals as nanoseconds.
-pub(crate) fn normalised(array: ArrayRef) -> Result<ArrayRef> {
-    Ok(match array.data_type() {
-        DataType::Float64 => {
-            let one = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
-            let floats: Float64Array = array.as_primitive::<Float64Type>().unary(one);
-            Arc::new(floats)
-        }
-        DataType::Float32 => {
-            let one = |value: f32| if value.is_nan() { f32::NAN } else { value + 0.0 };
-            let floats: Float32Array = array.as_primitive::<Float32Type>().unary(one);
-            Arc::new(floats)
-        }
-        DataType::Interval(IntervalUnit::MonthDayNano) => {
-            const DAY: i128 = 86_400_000_000_000;
-            let intervals: &IntervalMonthDayNanoArray = array.as_primitive::<IntervalMonthDayNanoType>();
-            let length: Decimal128Array = intervals.unary(|interval| {
-                (i128::from(interval.months) * 30 + i128::from(interval.days)) * DAY
-                    + i128::from(interval.nanoseconds)
-            });
-            Arc::new(length.with_precision_and_scale(38, 0)?)
-        }
-        _ => array,
-    })
 }

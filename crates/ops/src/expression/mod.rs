@@ -43,6 +43,7 @@ pub(crate) mod format;
 pub(crate) mod growth;
 mod in_set;
 mod kernel;
+pub(crate) mod key_hash;
 mod library;
 mod like;
 mod list_numbers;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, ListArray, StructArray};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit};
 use tessera_types::Result;
 
 /// Whether values of a type are floats or have some inside.
@@ -42,6 +42,19 @@ pub(crate) fn one_nan(array: &ArrayRef) -> Result<ArrayRef> {
         }
         _ => array.clone(),
     })
+}
+
+/// Values whose bytes order them: floats with one NaN and one zero, intervals as nanoseconds.
+pub(crate) fn normalised(array: ArrayRef) -> Result<ArrayRef> {
+    if array.data_type() != &DataType::Interval(IntervalUnit::MonthDayNano) {
+        return one_nan(&array);
+    }
+    const DAY: i128 = 86_400_000_000_000;
+    let length: Decimal128Array = array.as_primitive::<IntervalMonthDayNanoType>().unary(|interval| {
+        (i128::from(interval.months) * 30 + i128::from(interval.days)) * DAY
+            + i128::from(interval.nanoseconds)
+    });
+    Ok(Arc::new(length.with_precision_and_scale(38, 0)?))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Between constant values of plans and Arrow arrays of length one.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -243,6 +244,20 @@ pub(crate) fn per_second(unit: TimeUnit) -> i64 {
         TimeUnit::Millisecond => 1_000,
         TimeUnit::Microsecond => 1_000_000,
         TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// How two values compare; nothing for zeros, which are equal whatever their signs, and for values of different types.
+pub(crate) fn compare(left: &Scalar, right: &Scalar) -> Option<Ordering> {
+    match (left, right) {
+        (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
+        (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),
+        // Zeros are equal in SQL: neither excludes the other.
+        (Scalar::Float(a), Scalar::Float(b)) if *a == 0.0 && *b == 0.0 => None,
+        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
+        (Scalar::String(a), Scalar::String(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
+        (Scalar::Bytes(a), Scalar::Bytes(b)) => Some(a.cmp(b)),
+        _ => None,
     }
 }
 

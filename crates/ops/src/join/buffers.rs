@@ -7,7 +7,8 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result};
 
 use crate::context::{Context, Reservation};
-use crate::hash::{KeyHasher, hash_columns};
+use crate::expression::key_hash::KeyHasher;
+use crate::hash::hash_columns;
 use crate::operator::Task;
 use crate::rows::{
     HASH_OFFSET, Incoming, PREFETCHED_ROWS, Part, RowLayout, RowRange, RowWriter, RowsBuilder, SharedPages,

@@ -9,7 +9,7 @@ use tessera_encodings::Chunk;
 use tessera_plan::{Expr, NodeId, Params, Value};
 use tessera_types::{Atom, Code, Field, Tuple};
 
-use crate::hash::KeyHasher;
+use crate::expression::key_hash::KeyHasher;
 use crate::rows::{Candidates, RowLayout, RowWriter};
 use crate::testing::{SETTINGS, TestContext, TestPlan, batch, names, rows};
 

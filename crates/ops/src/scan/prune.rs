@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
+use crate::expression::scalar::compare;
+
 /// What is known of the values of a column in some run of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bounds {
@@ -206,20 +208,6 @@ fn high(max: &Scalar) -> Scalar {
     match max {
         Scalar::Float(value) if *value == 0.0 => Scalar::Float(0.0),
         other => other.clone(),
-    }
-}
-
-/// How two values compare; nothing for zeros, which are equal whatever their signs, and for values of different types.
-pub(crate) fn compare(left: &Scalar, right: &Scalar) -> Option<Ordering> {
-    match (left, right) {
-        (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
-        (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),
-        // Zeros are equal in SQL: neither excludes the other.
-        (Scalar::Float(a), Scalar::Float(b)) if *a == 0.0 && *b == 0.0 => None,
-        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
-        (Scalar::String(a), Scalar::String(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
-        (Scalar::Bytes(a), Scalar::Bytes(b)) => Some(a.cmp(b)),
-        _ => None,
     }
 }
 

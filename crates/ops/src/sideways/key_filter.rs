@@ -16,10 +16,9 @@ use super::bloom::Bloom;
 use super::exact::Exact;
 use crate::Run;
 use crate::describe;
-use crate::expression::scalar::{array_value, scalar_to_array};
+use crate::expression::scalar::{array_value, compare, scalar_to_array};
 use crate::hash::hash_columns;
 use crate::operator::Collected;
-use crate::scan::prune::compare;
 
 /// The field with the Bloom filter; NULL where nothing is known of the keys.
 pub(crate) const FILTER_FIELD: &str = "filter";

@@ -9,8 +9,8 @@ use arrow::compute::{and, is_not_null, is_null, or};
 use tessera_plan::{Expr, Node, SortKey, Value};
 use tessera_types::{Atom, Error, Result, Tuple};
 
-use crate::data::sort_keys::normalised;
 use crate::describe;
+use crate::expression::one_nan::normalised;
 use crate::expression::scalar::array_value;
 
 /// The best value known of a first sort key behind which no tuple is wanted.

@@ -6,8 +6,9 @@ use std::ops::Range;
 use tessera_plan::{Expr, Scalar, SortKey};
 
 use super::{FileState, SourceColumn};
+use crate::expression::scalar::compare;
 use crate::scan::file::FileScan;
-use crate::scan::prune::{Bounds, compare, may_be_true};
+use crate::scan::prune::{Bounds, may_be_true};
 
 /// A row group: the file's position among those of the scan, the file, the group's position in it.
 pub(super) type Place<'a> = (usize, &'a FileState, usize);

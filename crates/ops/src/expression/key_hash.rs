@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use tessera_encodings::{Chunk, Column};
 use tessera_types::{Result, Tuple};
 
-use super::{hash_columns, hash_fields};
+use super::{Figures, Origin, Variants};
 use crate::Run;
 use crate::code::{HashCode, HashKeys, InputCode, Machine};
-use crate::expression::{Figures, Origin, Variants};
+use crate::hash::{hash_columns, hash_fields};
 
 /// What was asked of a compiler for the hashes of a node. All runs share it: a nested plan has many.
 pub(crate) type AskedHash = OnceLock<Option<Arc<Asked>>>;
