@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes::Schema;
 
+use tessera_codegen::{InputPlace, RawInput};
 use tessera_types::{Result, Tuple};
 
 use crate::column::Column;
@@ -33,6 +34,25 @@ pub trait Elsewhere: Any + Debug + Send + Sync {
 
     /// The same tuples with these fields only.
     fn project(&self, fields: &[usize]) -> Box<dyn Elsewhere>;
+
+    /// What hashes the tuples where they are, if that takes less than to make columns of them.
+    fn hasher(&self) -> Option<&dyn HashFields> {
+        None
+    }
+
+    /// How compiled code finds a field, and where; none where it has no code. An array that it lies in is kept by `arrays`.
+    fn input(&self, _field: usize, _arrays: &mut Vec<ArrayRef>) -> Option<(InputPlace, RawInput)> {
+        None
+    }
+}
+
+/// Hashes of tuples that lie elsewhere.
+pub trait HashFields {
+    /// Hashes all tuples by these fields, into `out` (replaced), as columns are hashed.
+    ///
+    /// # Errors
+    /// A field has no hash.
+    fn hash(&self, fields: &[usize], out: &mut Vec<u64>) -> Result<()>;
 }
 
 /// At most [`CHUNK_ROWS_MAX`] tuples, column-wise, of which a selection vector names those that count.
@@ -86,6 +106,14 @@ impl Chunk {
                 let tuples: &dyn Any = &*lying.tuples;
                 tuples.downcast_ref()
             }
+        }
+    }
+
+    /// The place where the stored tuples lie, of whatever kind.
+    pub fn place(&self) -> Option<&dyn Elsewhere> {
+        match &self.columns {
+            Columns::Made(_) => None,
+            Columns::Elsewhere(lying) => Some(&*lying.tuples),
         }
     }
 

@@ -14,7 +14,7 @@ mod packed;
 mod prefetch;
 mod segment;
 
-pub use chunk::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, Elsewhere, Selection};
+pub use chunk::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, Elsewhere, HashFields, Selection};
 pub use column::{Column, Handle, own_strings};
 pub use gather::{concat_chunks, concat_columns, interleave_columns, repeat_value};
 pub use prefetch::prefetch;

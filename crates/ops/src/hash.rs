@@ -13,11 +13,10 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int32Type, UInt32Type};
 
-use tessera_encodings::{Chunk, Column};
+use tessera_encodings::{Chunk, Column, HashFields};
 use tessera_types::{Error, Result};
 
 use crate::physical::{Physical, canonical32, canonical64, interval_length, interval_values, raw_values};
-use crate::rows::RowRange;
 
 /// The state before the first value.
 pub const SEED: u64 = 0x243f_6a88_85a3_08d3;
@@ -89,10 +88,14 @@ fn read64(bytes: &[u8]) -> u64 {
 /// The words of all tuples that a chunk stores where one field is all there is to be hashed, of 64 bits and without NULL: such are hashed
 /// where their hashes are wanted, by [`hash_of_word`], and not kept.
 pub(crate) fn words_of_key(chunk: &Chunk, fields: &[usize]) -> Option<ScalarBuffer<u64>> {
-    let ([field], None) = (fields, chunk.elsewhere::<RowRange>()) else { return None };
+    let ([field], None) = (fields, hasher(chunk)) else { return None };
     let Column::Plain(array) = &chunk.stored()[*field] else { return None };
     let is_word = matches!(Physical::of(array.data_type()), Ok(Physical::Bits64)) && array.null_count() == 0;
     is_word.then(|| raw_values(array))
+}
+
+fn hasher(chunk: &Chunk) -> Option<&dyn HashFields> {
+    chunk.place().and_then(|place| place.hasher())
 }
 
 /// The hash of a tuple of one word.
@@ -106,8 +109,8 @@ pub(crate) fn hash_of_word(word: u64) -> u64 {
 /// # Errors
 /// As [`hash_columns`].
 pub(crate) fn hash_fields(chunk: &Chunk, fields: &[usize], out: &mut Vec<u64>) -> Result<()> {
-    if let Some(range) = chunk.elsewhere::<RowRange>() {
-        return range.hash(fields, out);
+    if let Some(hasher) = hasher(chunk) {
+        return hasher.hash(fields, out);
     }
     let columns: Vec<Column> = fields.iter().map(|field| chunk.stored()[*field].clone()).collect();
     hash_columns(&columns, chunk.rows_stored(), out)

@@ -9,7 +9,6 @@
 mod aggregate;
 mod board;
 mod byte_queue;
-pub mod code;
 mod collected;
 pub mod context;
 pub mod data;
@@ -55,6 +54,7 @@ pub use ordered_queue::{OrderedQueue, QueueSource};
 pub use read_buffer::ReadBuffer;
 pub use registry::Registry;
 pub use scan::{RecordDecoder, RecordFormat};
+pub use tessera_codegen as code;
 
 /// A registry with every sub-operator of this room and the whole function library.
 pub fn standard_registry() -> Registry {

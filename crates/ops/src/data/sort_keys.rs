@@ -2,6 +2,7 @@
 
 use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
+use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, Rows, SortField};
 
 use tessera_encodings::Chunk;

@@ -13,9 +13,7 @@ use super::code::{Coder, Origin};
 use super::evaluate::is_raised;
 use crate::Run;
 use crate::code::{InputCode, Promise, RawInput, SIZE_MAX, Select, SelectCode};
-use crate::join::Pairs;
 use crate::lock;
-use crate::rows::RowRange;
 
 /// Validity of a chunk without NULLs, wherever in a byte it begins.
 static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];
@@ -85,12 +83,7 @@ impl Inputs {
         let (mut found, mut all, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
         for (origin, code) in origins.iter().zip(codes) {
             let Origin::Field(field) = origin else { return None };
-            let input = match (chunk.elsewhere::<RowRange>(), chunk.elsewhere::<Pairs>()) {
-                (Some(range), _) => range.input(*field, None),
-                (_, Some(pairs)) => pairs.input(*field, &mut arrays),
-                (None, None) => None,
-            };
-            let (place, raw) = input?;
+            let (place, raw) = chunk.place()?.input(*field, &mut arrays)?;
             found.push(InputCode { place, ..*code });
             all.push(raw);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::UInt32Array;
+use arrow::array::{ArrayRef, UInt32Array};
 
 use tessera_encodings::{Chunk, Column, Elsewhere};
 use tessera_types::{Field, Tuple};
@@ -54,26 +54,6 @@ impl Pairs {
         let of = Numbers { stream: stream.clone(), places, table: table.clone(), rows: pairs.rows };
         Chunk::lying(Pairs { of: Arc::new(of), fields }, rows)
     }
-
-    /// How compiled code finds a field, and where; none where it has no code. An array that it lies in is kept by `arrays`.
-    pub(crate) fn input(
-        &self,
-        field: usize,
-        arrays: &mut Vec<arrow::array::ArrayRef>,
-    ) -> Option<(InputPlace, RawInput)> {
-        let Numbers { stream, places, table, rows } = &*self.of;
-        let field = self.fields[field];
-        if let Some(of_table) = field.checked_sub(stream.width()) {
-            return table.input(of_table, rows);
-        }
-        if let Some(range) = stream.elsewhere::<RowRange>() {
-            return range.input(field, Some(places.values()));
-        }
-        let array = stream.stored()[field].plain().ok().filter(lies_at)?;
-        let raw = RawInput { list: places.values().as_ptr().cast(), ..raw(&array) };
-        arrays.push(array);
-        Some((InputPlace::Listed, raw))
-    }
 }
 
 impl Elsewhere for Pairs {
@@ -100,5 +80,20 @@ impl Elsewhere for Pairs {
     fn project(&self, fields: &[usize]) -> Box<dyn Elsewhere> {
         let fields = fields.iter().map(|field| self.fields[*field]).collect();
         Box::new(Pairs { of: self.of.clone(), fields })
+    }
+
+    fn input(&self, field: usize, arrays: &mut Vec<ArrayRef>) -> Option<(InputPlace, RawInput)> {
+        let Numbers { stream, places, table, rows } = &*self.of;
+        let field = self.fields[field];
+        if let Some(of_table) = field.checked_sub(stream.width()) {
+            return table.input(of_table, rows);
+        }
+        if let Some(range) = stream.elsewhere::<RowRange>() {
+            return range.listed(field, Some(places.values()));
+        }
+        let array = stream.stored()[field].plain().ok().filter(lies_at)?;
+        let raw = RawInput { list: places.values().as_ptr().cast(), ..raw(&array) };
+        arrays.push(array);
+        Some((InputPlace::Listed, raw))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::{Chunk, Column, Elsewhere};
+use arrow::array::ArrayRef;
+
+use tessera_encodings::{Chunk, Column, Elsewhere, HashFields};
 use tessera_types::Result;
 
 use crate::hash::{SEED, combine, fold_column, word_of_wide};
@@ -53,7 +55,7 @@ impl RowRange {
     }
 
     /// How compiled code finds a field, and where; none where the rows are not one behind the other, or it has no code.
-    pub(crate) fn input(&self, field: usize, list: Option<&[u32]>) -> Option<(InputPlace, RawInput)> {
+    pub(crate) fn listed(&self, field: usize, list: Option<&[u32]>) -> Option<(InputPlace, RawInput)> {
         let rows = self.part.pages.address(self.first, self.rows)?;
         let list = list.map_or((0, std::ptr::null()), |list| (32, list.as_ptr().cast()));
         self.part.input(&self.layout, self.field(field), rows, list)
@@ -67,28 +69,6 @@ impl RowRange {
                 *state = combine(*state, word(value));
             }
         }
-    }
-
-    /// Hashes of the values of these fields, as [`crate::hash::hash_columns`] makes them.
-    pub(crate) fn hash(&self, fields: &[usize], out: &mut Vec<u64>) -> Result<()> {
-        out.clear();
-        out.resize(self.rows, SEED);
-        for &field in fields {
-            let of_rows = self.field(field);
-            let offset = self.layout.fields[of_rows].offset;
-            match (&self.layout.fields[of_rows].kind, self.part.has_nulls[of_rows]) {
-                (Kind::Value(Physical::Bits16, _), false) => self.each_value(offset, out, |v: u16| v.into()),
-                (Kind::Value(Physical::Bits32, _), false) => self.each_value(offset, out, |v: u32| v.into()),
-                (Kind::Value(Physical::Bits64, _), false) => self.each_value(offset, out, |v: u64| v),
-                (Kind::Value(Physical::Bits128, _), false) => self.each_value(offset, out, word_of_wide),
-                (Kind::Value(Physical::Float32, _), false) => {
-                    self.each_value(offset, out, |v: u32| canonical32(v).into());
-                }
-                (Kind::Value(Physical::Float64, _), false) => self.each_value(offset, out, canonical64),
-                _ => fold_column(&self.column(field)?, out)?,
-            }
-        }
-        Ok(())
     }
 }
 
@@ -117,7 +97,38 @@ impl Part {
     }
 }
 
+impl HashFields for RowRange {
+    fn hash(&self, fields: &[usize], out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        out.resize(self.rows, SEED);
+        for &field in fields {
+            let of_rows = self.field(field);
+            let offset = self.layout.fields[of_rows].offset;
+            match (&self.layout.fields[of_rows].kind, self.part.has_nulls[of_rows]) {
+                (Kind::Value(Physical::Bits16, _), false) => self.each_value(offset, out, |v: u16| v.into()),
+                (Kind::Value(Physical::Bits32, _), false) => self.each_value(offset, out, |v: u32| v.into()),
+                (Kind::Value(Physical::Bits64, _), false) => self.each_value(offset, out, |v: u64| v),
+                (Kind::Value(Physical::Bits128, _), false) => self.each_value(offset, out, word_of_wide),
+                (Kind::Value(Physical::Float32, _), false) => {
+                    self.each_value(offset, out, |v: u32| canonical32(v).into());
+                }
+                (Kind::Value(Physical::Float64, _), false) => self.each_value(offset, out, canonical64),
+                _ => fold_column(&self.column(field)?, out)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Elsewhere for RowRange {
+    fn hasher(&self) -> Option<&dyn HashFields> {
+        Some(self)
+    }
+
+    fn input(&self, field: usize, _arrays: &mut Vec<ArrayRef>) -> Option<(InputPlace, RawInput)> {
+        self.listed(field, None)
+    }
+
     fn width(&self) -> usize {
         self.fields.as_ref().map_or(self.layout.fields.len(), |fields| fields.len())
     }
