@@ -4,7 +4,7 @@ use arrow::array::Array;
 
 /// A block of tuples that left memory, as if its checksum were right.
 pub fn spill_blocks(data: &[u8]) {
-    let Ok(batch) = crate::scan::ipc::first_batch(data.to_vec()) else { return };
+    let Ok(batch) = crate::ipc::first_batch(data.to_vec()) else { return };
     for column in batch.columns() {
         column.to_data().validate_full().expect("what was decoded is valid");
     }
@@ -33,7 +33,7 @@ mod tests {
         let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
         writer.write(&batch).unwrap();
         let stream = writer.into_inner().unwrap();
-        assert_eq!(crate::scan::ipc::first_batch(stream.clone()).unwrap(), batch);
+        assert_eq!(crate::ipc::first_batch(stream.clone()).unwrap(), batch);
         tessera_fuzzing::mutate("spill_blocks", &[&stream], super::spill_blocks);
     }
 }

@@ -21,6 +21,7 @@ pub mod guard;
 pub mod hash;
 mod in_order;
 pub mod interrupt;
+pub mod ipc;
 pub mod join;
 mod loser_tree;
 pub mod operator;

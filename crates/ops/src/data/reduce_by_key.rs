@@ -1,5 +1,8 @@
 //! ReduceByKey: aggregates over the tuples of each key (Modularis §3.2).
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};

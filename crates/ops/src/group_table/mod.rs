@@ -16,8 +16,6 @@ mod raw;
 mod spilled;
 mod store;
 mod table;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use grouping::{Grouping, Limits, needed};
 pub(crate) use keys::{KeyLayout, Keys, Packed};

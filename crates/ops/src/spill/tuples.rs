@@ -10,8 +10,8 @@ use tessera_encodings::{Chunk, Column};
 use tessera_types::{Error, Result, Tuple};
 
 use super::file::{Block, SpillFile};
+use crate::ipc::first_batch;
 use crate::rows::Rows;
-use crate::scan::ipc::first_batch;
 
 /// Bytes of a block of many tuples, about.
 const BLOCK_BYTES: usize = 256 << 10;

@@ -17,7 +17,7 @@ use arrow::datatypes::{Field, Schema};
 use arrow::ipc::writer::StreamWriter;
 use tessera_files::{read_own, write_own};
 use tessera_ops::hash::word_of_bytes;
-use tessera_ops::scan::ipc::first_batch;
+use tessera_ops::ipc::first_batch;
 use tessera_sql::Drawn;
 
 const MAGIC: &[u8; 8] = b"TESSTAT2";

@@ -6,9 +6,6 @@
 //!
 //! Memory: the bytes of one message for each worker and what it is decompressed to, counted.
 
-mod in_memory;
-mod message;
-mod shape;
 mod stream;
 mod write;
 
@@ -28,6 +25,7 @@ use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 use crate::ReadBuffer;
 use crate::context::{Context, RangeReader, Read, Reservation, Run, file_changed};
 use crate::guard::guarded;
+use crate::ipc::message::{self, Decoder, Layout, Prefix};
 use crate::operator::{Collected, Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use crate::scan::file::{
     self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, column_atom, convert, filter_and_project,
@@ -35,8 +33,6 @@ use crate::scan::file::{
 };
 use crate::stream_util::ChunksReader;
 
-pub use self::in_memory::first_batch;
-use self::message::{Decoder, Layout, Prefix};
 use self::stream::{Next, Stream};
 pub use self::write::IpcMaterialize;
 

@@ -9,9 +9,9 @@ use arrow::ipc::{Block, MessageHeader};
 use tessera_types::{Error, Result};
 
 use super::damaged;
-use super::message::{Decoder, Layout, Prefix, body_len, message};
 use crate::ReadBuffer;
 use crate::context::{RangeReader, Read, Reservation, Token};
+use crate::ipc::message::{Decoder, Layout, Prefix, body_len, message};
 
 /// Bytes that are read at once.
 const STREAM_BYTES: u64 = 1 << 20;

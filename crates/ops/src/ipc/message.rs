@@ -19,14 +19,14 @@ use crate::guard::guarded;
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// A schema as a file gives it.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
-    pub(super) schema: Arc<Schema>,
-    pub(super) version: MetadataVersion,
+pub(crate) struct Layout {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) version: MetadataVersion,
 }
 
 /// Reads messages of one file or stream. Errors are texts: the caller names the file.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     decoder: FileDecoder,
     layout: Layout,
     /// The columns that are wanted, ascending.
@@ -36,15 +36,15 @@ pub(super) struct Decoder {
 }
 
 /// What stands at the start of a message: the bytes of its prefix, and those of its description.
-pub(super) struct Prefix {
-    pub(super) prefix: usize,
+pub(crate) struct Prefix {
+    pub(crate) prefix: usize,
     /// 0 at the end of a stream.
-    pub(super) description: usize,
+    pub(crate) description: usize,
 }
 
 impl Prefix {
     /// Of a message's first bytes; `None` while there are too few.
-    pub(super) fn of(bytes: &[u8]) -> Result<Option<Prefix>, String> {
+    pub(crate) fn of(bytes: &[u8]) -> Result<Option<Prefix>, String> {
         let Some(first) = bytes.first_chunk::<4>() else { return Ok(None) };
         let (prefix, length) = match *first == CONTINUATION {
             false => (4, *first),
@@ -60,7 +60,7 @@ impl Prefix {
 }
 
 /// The message that `bytes` begin with, prefix and all.
-pub(super) fn message(bytes: &[u8]) -> Result<Message<'_>, String> {
+pub(crate) fn message(bytes: &[u8]) -> Result<Message<'_>, String> {
     let Some(Prefix { prefix, description }) = Prefix::of(bytes)? else {
         return Err("a message of a few bytes".to_string());
     };
@@ -70,20 +70,20 @@ pub(super) fn message(bytes: &[u8]) -> Result<Message<'_>, String> {
 }
 
 /// How many bytes follow a message's description.
-pub(super) fn body_len(message: &Message<'_>) -> Result<usize, String> {
+pub(crate) fn body_len(message: &Message<'_>) -> Result<usize, String> {
     let length = message.bodyLength();
     usize::try_from(length).map_err(|_| format!("a message with a body of {length} bytes"))
 }
 
 /// The schema out of its description.
-pub(super) fn schema(schema: arrow::ipc::Schema<'_>) -> Result<Arc<Schema>, String> {
+pub(crate) fn schema(schema: arrow::ipc::Schema<'_>) -> Result<Arc<Schema>, String> {
     let converted = guarded(|| fb_to_schema(schema));
     converted.map(Arc::new).ok_or_else(|| "its schema has types that are not known".to_string())
 }
 
 impl Decoder {
     /// Decodes the columns at these positions, ascending.
-    pub(super) fn new(layout: &Layout, columns: &[usize]) -> Decoder {
+    pub(crate) fn new(layout: &Layout, columns: &[usize]) -> Decoder {
         let mut dictionaries = Vec::new();
         for field in columns.iter().filter_map(|column| layout.schema.fields().get(*column)) {
             dictionaries_of(field, &mut dictionaries);
@@ -97,7 +97,7 @@ impl Decoder {
     ///
     /// # Errors
     /// What cannot be.
-    pub(super) fn check(&self, block: &Block, bytes: &[u8]) -> Result<usize, String> {
+    pub(crate) fn check(&self, block: &Block, bytes: &[u8]) -> Result<usize, String> {
         let message = message(bytes)?;
         let body = usize::try_from(block.metaDataLength()).ok().and_then(|head| bytes.get(head..));
         let body = body.ok_or("a message ends early")?;
@@ -123,12 +123,12 @@ impl Decoder {
     }
 
     /// Whether a column that is wanted has a dictionary.
-    pub(super) fn has_dictionaries(&self) -> bool {
+    pub(crate) fn has_dictionaries(&self) -> bool {
         !self.dictionaries.is_empty()
     }
 
     /// Takes a dictionary, where a column that is wanted has it. `bytes` are the message and its body.
-    pub(super) fn dictionary(&mut self, block: &Block, bytes: &Buffer) -> Result<(), String> {
+    pub(crate) fn dictionary(&mut self, block: &Block, bytes: &Buffer) -> Result<(), String> {
         let message = message(bytes)?;
         let batch = message.header_as_dictionary_batch().ok_or("a dictionary was expected")?;
         if !self.dictionaries.contains(&batch.id()) {
@@ -140,7 +140,7 @@ impl Decoder {
 
     /// Decodes a record batch; nothing for a message of another kind. `bytes` are the message and its
     /// body.
-    pub(super) fn batch(&self, block: &Block, bytes: &Buffer) -> Result<Option<RecordBatch>, String> {
+    pub(crate) fn batch(&self, block: &Block, bytes: &Buffer) -> Result<Option<RecordBatch>, String> {
         let decoded = guarded(|| self.decoder.read_record_batch(block, bytes));
         let decoded = match decoded {
             Some(Ok(batch)) => return Ok(batch),

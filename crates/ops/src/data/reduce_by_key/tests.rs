@@ -17,8 +17,7 @@ mod naive;
 
 use naive::{Agg, V, agg, check, key, params, record, reference, table, values};
 
-use super::Limits;
-use crate::data::reduce_by_key::{ReduceByKey, lower_with};
+use super::{Limits, ReduceByKey, lower_with};
 use crate::operator::{Lowering, Operator, SubOperator};
 use crate::testing::{SETTINGS, TestContext, TestPlan, rows};
 
