@@ -63,7 +63,7 @@ impl World {
             parameter_tuple: Tuple::empty(),
             parameters: Chunk::unit(),
             counters: Arc::default(),
-            sideways: Arc::default(),
+            board: Arc::default(),
         };
         let (keys, bits) = match to {
             To::ByKeys { bits, .. } => (vec![0].into(), (*bits, 40)),
