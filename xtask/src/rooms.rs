@@ -11,6 +11,7 @@ const STOREYS: &[&[&str]] = &[
     &["types"],
     &["plan", "codegen"],
     &["encodings"],
+    &["context"],
     &["ops"],
     &["exec"],
     &["sql", "jit", "platforms/*", "storage/*"],

@@ -7,20 +7,16 @@
 //! No sub-operator blocks a worker: it answers with a [`Step`].
 
 mod aggregate;
-mod board;
 mod byte_queue;
 mod collected;
-pub mod context;
 pub mod data;
 pub mod describe;
 pub mod expression;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod group_table;
-pub mod guard;
 pub mod hash;
 mod in_order;
-pub mod interrupt;
 pub mod ipc;
 pub mod join;
 mod loser_tree;
@@ -28,7 +24,6 @@ pub mod operator;
 pub mod orchestration;
 mod ordered_queue;
 mod physical;
-pub mod read_buffer;
 pub mod registry;
 pub mod rows;
 pub mod scan;
@@ -38,24 +33,22 @@ pub mod stream_util;
 #[cfg(test)]
 mod testing;
 
-pub use board::Board;
 pub use byte_queue::ByteQueue;
 pub use collected::{Keeper, Keeping, KeptChunk};
-pub use context::{
-    Context, Counters, Output, Place, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic,
-    file_changed, lock,
-};
 pub use in_order::InOrder;
-pub use interrupt::Interrupt;
 pub use operator::{
     Collected, Finish, Lowering, NestedPlan, Operator, Reader, Sink, SinkRun, SinkWorker, Source, SourceRun,
     Step, Stream, StreamRun, StreamWorker, SubOperator, Task,
 };
 pub use ordered_queue::{OrderedQueue, QueueSource};
-pub use read_buffer::ReadBuffer;
 pub use registry::Registry;
 pub use scan::{RecordDecoder, RecordFormat};
 pub use tessera_codegen as code;
+pub use tessera_context as context;
+pub use tessera_context::{
+    Board, Context, Counters, Interrupt, Output, Place, RangeReader, Read, ReadBuffer, Reservation, Run,
+    Scratch, Share, Token, Traffic, file_changed, guard, interrupt, lock, read_buffer,
+};
 
 /// A registry with every sub-operator of this room and the whole function library.
 pub fn standard_registry() -> Registry {

@@ -1,7 +1,7 @@
 //! Runs plans in the tests of this room: a context, a source of given tuples, and a plain executor with real threads.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,129 +14,19 @@ use tessera_plan::{
     Builder, Descriptor, Edge, Inputs, Node, NodeId, Order, Params, Plan, Role, SortKey, Traits, Value,
     Verified, verify,
 };
-use tessera_types::{Code, Error, Result, Tuple};
+use tessera_types::{Error, Result, Tuple};
 
 use crate::operator::{
     Collected, Lowering, NestedPlan, Operator, Reader, SinkRun, SinkWorker, Source, SourceRun, Step,
     StreamRun, StreamWorker, SubOperator, stream_workers,
 };
 use crate::stream_util::{ChunksReader, collected_source};
-use crate::{Context, Keeper, Keeping, Place, RangeReader, Registry, Run, Scratch};
+use crate::{Context, Keeper, Keeping, Registry, Run};
+
+pub(crate) use tessera_context::testing::TestContext;
 
 /// Chunk sizes and numbers of workers that every sub-operator is tested with.
 pub(crate) const SETTINGS: [(usize, usize); 6] = [(1, 1), (7, 1), (7, 3), (8192, 1), (8192, 4), (65_536, 2)];
-
-/// A context with a memory budget and without files.
-#[derive(Debug)]
-pub(crate) struct TestContext {
-    chunk_rows: usize,
-    workers: usize,
-    budget: usize,
-    used: AtomicUsize,
-    pub(crate) cancelled: AtomicBool,
-    /// What states that can leave memory may hold together.
-    state_budget: usize,
-    /// Scratch files, one after the other.
-    scratch: Arc<Mutex<Vec<u8>>>,
-}
-
-impl TestContext {
-    pub(crate) fn new(chunk_rows: usize, workers: usize) -> Arc<Self> {
-        Self::with_budget(chunk_rows, workers, usize::MAX / 2)
-    }
-
-    pub(crate) fn with_budget(chunk_rows: usize, workers: usize, budget: usize) -> Arc<Self> {
-        Arc::new(Self::make(chunk_rows, workers, budget, usize::MAX))
-    }
-
-    /// A context in which states that can leave memory hold at most this much in all.
-    pub(crate) fn with_state_budget(chunk_rows: usize, workers: usize, state_budget: usize) -> Arc<Self> {
-        Arc::new(Self::make(chunk_rows, workers, usize::MAX / 2, state_budget))
-    }
-
-    fn make(chunk_rows: usize, workers: usize, budget: usize, state_budget: usize) -> Self {
-        let (used, cancelled) = (AtomicUsize::new(0), AtomicBool::new(false));
-        TestContext { chunk_rows, workers, budget, used, cancelled, state_budget, scratch: Arc::default() }
-    }
-
-    /// Bytes that have left memory so far.
-    pub(crate) fn spilled(&self) -> usize {
-        self.scratch.lock().unwrap().len()
-    }
-
-    /// Flips the bits of a byte that was written.
-    pub(crate) fn damage(&self, at: usize) {
-        self.scratch.lock().unwrap()[at] ^= 0xff;
-    }
-
-    /// Memory that is counted at the moment.
-    pub(crate) fn used(&self) -> usize {
-        self.used.load(Ordering::SeqCst)
-    }
-}
-
-impl Context for TestContext {
-    fn grow(&self, _place: Place, bytes: usize) -> Result<()> {
-        let used = self.used.fetch_add(bytes, Ordering::SeqCst) + bytes;
-        if used > self.budget {
-            self.shrink(Place::Host, bytes);
-            return Err(Error::new(Code::Limit, "out of memory in a test"));
-        }
-        Ok(())
-    }
-
-    fn shrink(&self, _place: Place, bytes: usize) {
-        let before = self.used.fetch_sub(bytes, Ordering::SeqCst);
-        assert!(before >= bytes, "more memory given back than was held");
-    }
-
-    fn check(&self) -> Result<()> {
-        match self.cancelled.load(Ordering::SeqCst) {
-            true => Err(Error::new(Code::Cancelled, "cancelled")),
-            false => Ok(()),
-        }
-    }
-
-    fn chunk_rows(&self) -> usize {
-        self.chunk_rows
-    }
-
-    fn workers(&self) -> usize {
-        self.workers
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.state_budget
-    }
-
-    fn may_hold(&self, _held: usize, more: usize) -> bool {
-        self.used() + more <= self.state_budget
-    }
-
-    fn scratch(&self) -> Result<Arc<dyn Scratch>> {
-        Ok(Arc::new(TestScratch(self.scratch.clone())))
-    }
-
-    fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
-        Err(Error::io(format!("{path} does not exist in a test")))
-    }
-}
-
-/// All scratch files as one, in memory.
-#[derive(Debug)]
-struct TestScratch(Arc<Mutex<Vec<u8>>>);
-
-impl Scratch for TestScratch {
-    fn append(&self, bytes: &[u8]) -> Result<u64> {
-        let mut all = self.0.lock().unwrap();
-        all.extend(bytes);
-        Ok((all.len() - bytes.len()) as u64)
-    }
-
-    fn read(&self, start: u64, len: usize) -> Result<Vec<u8>> {
-        Ok(self.0.lock().unwrap()[start as usize..start as usize + len].to_vec())
-    }
-}
 
 /// A run of a node without parameters.
 pub(crate) fn run_in(context: &Arc<TestContext>) -> Run {

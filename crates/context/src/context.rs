@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tessera_codegen::Compiler;
 use tessera_encodings::Chunk;
 use tessera_types::{Error, Result, Tuple};
 
 use crate::board::Board;
-use crate::code::Compiler;
 use crate::read_buffer::ReadBuffer;
 
 /// What a mutex guards. A panic while it was held has become an error of its query, which is no concern of who comes next.
@@ -230,7 +230,7 @@ impl Token {
     }
 
     /// Whether no one else has it any more.
-    pub(crate) fn is_forgotten(&self) -> bool {
+    pub fn is_forgotten(&self) -> bool {
         Arc::strong_count(&self.inner) == 1
     }
 

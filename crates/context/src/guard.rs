@@ -11,7 +11,7 @@ thread_local! {
 
 /// Does work in which a library may panic; `None` when it did. What unwinds with an [`Error`] (an
 /// ended statement) goes on unwinding.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));
     DEPTH.set(DEPTH.get() - 1);

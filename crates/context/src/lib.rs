@@ -1,0 +1,18 @@
+//! What a run offers to its operators: memory by place, tokens to wait for, interrupts, bytes of sources,
+//! and a board on which they publish values for each other.
+
+mod board;
+mod context;
+pub mod guard;
+pub mod interrupt;
+pub mod read_buffer;
+#[doc(hidden)]
+pub mod testing;
+
+pub use board::Board;
+pub use context::{
+    Context, Counters, Output, Place, RangeReader, Read, Reservation, Run, Scratch, Share, Token, Traffic,
+    file_changed, lock,
+};
+pub use interrupt::Interrupt;
+pub use read_buffer::ReadBuffer;

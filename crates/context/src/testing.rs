@@ -1,0 +1,120 @@
+//! A context for unit tests of the rooms above.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tessera_types::{Code, Error, Result};
+
+use crate::{Context, Place, RangeReader, Scratch, lock};
+
+/// A context with a memory budget and without files.
+#[derive(Debug)]
+pub struct TestContext {
+    chunk_rows: usize,
+    workers: usize,
+    budget: usize,
+    used: AtomicUsize,
+    pub cancelled: AtomicBool,
+    /// What states that can leave memory may hold together.
+    state_budget: usize,
+    /// Scratch files, one after the other.
+    scratch: Arc<Mutex<Vec<u8>>>,
+}
+
+impl TestContext {
+    pub fn new(chunk_rows: usize, workers: usize) -> Arc<Self> {
+        Self::with_budget(chunk_rows, workers, usize::MAX / 2)
+    }
+
+    pub fn with_budget(chunk_rows: usize, workers: usize, budget: usize) -> Arc<Self> {
+        Arc::new(Self::make(chunk_rows, workers, budget, usize::MAX))
+    }
+
+    /// A context in which states that can leave memory hold at most this much in all.
+    pub fn with_state_budget(chunk_rows: usize, workers: usize, state_budget: usize) -> Arc<Self> {
+        Arc::new(Self::make(chunk_rows, workers, usize::MAX / 2, state_budget))
+    }
+
+    fn make(chunk_rows: usize, workers: usize, budget: usize, state_budget: usize) -> Self {
+        let (used, cancelled) = (AtomicUsize::new(0), AtomicBool::new(false));
+        TestContext { chunk_rows, workers, budget, used, cancelled, state_budget, scratch: Arc::default() }
+    }
+
+    /// Bytes that have left memory so far.
+    pub fn spilled(&self) -> usize {
+        lock(&self.scratch).len()
+    }
+
+    /// Flips the bits of a byte that was written.
+    pub fn damage(&self, at: usize) {
+        lock(&self.scratch)[at] ^= 0xff;
+    }
+
+    /// Memory that is counted at the moment.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::SeqCst)
+    }
+}
+
+impl Context for TestContext {
+    fn grow(&self, _place: Place, bytes: usize) -> Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        if used > self.budget {
+            self.shrink(Place::Host, bytes);
+            return Err(Error::new(Code::Limit, "out of memory in a test"));
+        }
+        Ok(())
+    }
+
+    fn shrink(&self, _place: Place, bytes: usize) {
+        let before = self.used.fetch_sub(bytes, Ordering::SeqCst);
+        assert!(before >= bytes, "more memory given back than was held");
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.cancelled.load(Ordering::SeqCst) {
+            true => Err(Error::new(Code::Cancelled, "cancelled")),
+            false => Ok(()),
+        }
+    }
+
+    fn chunk_rows(&self) -> usize {
+        self.chunk_rows
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.state_budget
+    }
+
+    fn may_hold(&self, _held: usize, more: usize) -> bool {
+        self.used() + more <= self.state_budget
+    }
+
+    fn scratch(&self) -> Result<Arc<dyn Scratch>> {
+        Ok(Arc::new(TestScratch(self.scratch.clone())))
+    }
+
+    fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        Err(Error::io(format!("{path} does not exist in a test")))
+    }
+}
+
+/// All scratch files as one, in memory.
+#[derive(Debug)]
+struct TestScratch(Arc<Mutex<Vec<u8>>>);
+
+impl Scratch for TestScratch {
+    fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let mut all = lock(&self.0);
+        all.extend(bytes);
+        Ok((all.len() - bytes.len()) as u64)
+    }
+
+    fn read(&self, start: u64, len: usize) -> Result<Vec<u8>> {
+        Ok(lock(&self.0)[start as usize..start as usize + len].to_vec())
+    }
+}
