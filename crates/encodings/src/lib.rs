@@ -10,7 +10,9 @@ mod column;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod gather;
+pub mod hash;
 mod packed;
+pub mod physical;
 mod prefetch;
 mod segment;
 

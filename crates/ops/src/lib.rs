@@ -15,7 +15,6 @@ pub mod expression;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod group_table;
-pub mod hash;
 mod in_order;
 pub mod ipc;
 pub mod join;
@@ -23,7 +22,6 @@ mod loser_tree;
 pub mod operator;
 pub mod orchestration;
 mod ordered_queue;
-mod physical;
 pub mod registry;
 pub mod rows;
 pub mod scan;
@@ -49,6 +47,8 @@ pub use tessera_context::{
     Board, Context, Counters, Interrupt, Output, Place, RangeReader, Read, ReadBuffer, Reservation, Run,
     Scratch, Share, Token, Traffic, file_changed, guard, interrupt, lock, read_buffer,
 };
+pub use tessera_encodings::hash;
+pub(crate) use tessera_encodings::physical;
 
 /// A registry with every sub-operator of this room and the whole function library.
 pub fn standard_registry() -> Registry {

@@ -8,7 +8,7 @@ use tessera_types::{Error, Result};
 
 /// The physical class of an atom's plain form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Physical {
+pub enum Physical {
     /// No values at all: the type of a bare NULL.
     Null,
     /// A bitmap.
@@ -40,7 +40,7 @@ impl Physical {
     ///
     /// # Errors
     /// The type is not a plain form.
-    pub(crate) fn of(data_type: &DataType) -> Result<Physical> {
+    pub fn of(data_type: &DataType) -> Result<Physical> {
         Ok(match data_type {
             DataType::Null => Physical::Null,
             DataType::Boolean => Physical::Boolean,
@@ -68,12 +68,14 @@ impl Physical {
     }
 
     /// Whether compiled code reads it: values of fixed width, but for intervals.
-    pub(crate) fn is_coded(self) -> bool {
+    #[inline]
+    pub fn is_coded(self) -> bool {
         !matches!(self, Physical::Null | Physical::Interval | Physical::View | Physical::Nested)
     }
 
     /// Bytes of a value in a row; nested values are a reference.
-    pub(crate) fn width_bytes(self) -> usize {
+    #[inline]
+    pub fn width_bytes(self) -> usize {
         match self {
             Physical::Null => 0,
             Physical::Boolean | Physical::Bits8 => 1,
@@ -88,48 +90,50 @@ impl Physical {
 /// The values of a primitive or view array as native values of the same width.
 ///
 /// The caller has checked the width by [`Physical::of`].
-pub(crate) fn raw_values<T: ArrowNativeType>(array: &ArrayRef) -> ScalarBuffer<T> {
+#[inline]
+pub fn raw_values<T: ArrowNativeType>(array: &ArrayRef) -> ScalarBuffer<T> {
     let data = array.to_data();
     ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
 }
 
 /// Bits of a float such that equal floats have equal bits.
 #[inline(always)]
-pub(crate) fn canonical32(bits: u32) -> u32 {
+pub fn canonical32(bits: u32) -> u32 {
     let value = f32::from_bits(bits);
     if value.is_nan() { 0x7fc0_0000 } else { (value + 0.0).to_bits() }
 }
 
 /// Bits of a float such that equal floats have equal bits.
 #[inline(always)]
-pub(crate) fn canonical64(bits: u64) -> u64 {
+pub fn canonical64(bits: u64) -> u64 {
     let value = f64::from_bits(bits);
     if value.is_nan() { 0x7ff8_0000_0000_0000 } else { (value + 0.0).to_bits() }
 }
 
 /// The length of an interval in nanoseconds; PostgreSQL compares a month as 30 days of 24 hours.
 #[inline(always)]
-pub(crate) fn interval_length(value: IntervalMonthDayNano) -> i128 {
+pub fn interval_length(value: IntervalMonthDayNano) -> i128 {
     const DAY: i128 = 86_400_000_000_000;
     (i128::from(value.months) * 30 + i128::from(value.days)) * DAY + i128::from(value.nanoseconds)
 }
 
 /// An interval from the 16 bytes a row stores (Arrow's own layout, little endian).
 #[inline(always)]
-pub(crate) fn interval_from_bits(bits: u128) -> IntervalMonthDayNano {
+pub fn interval_from_bits(bits: u128) -> IntervalMonthDayNano {
     IntervalMonthDayNano::new(bits as u32 as i32, (bits >> 32) as u32 as i32, (bits >> 64) as u64 as i64)
 }
 
 /// The 16 bytes of an interval in a row.
 #[inline(always)]
-pub(crate) fn interval_to_bits(value: IntervalMonthDayNano) -> u128 {
+pub fn interval_to_bits(value: IntervalMonthDayNano) -> u128 {
     u128::from(value.months as u32)
         | u128::from(value.days as u32) << 32
         | u128::from(value.nanoseconds as u64) << 64
 }
 
 /// The values of an interval array.
-pub(crate) fn interval_values(array: &dyn Array) -> Result<&ScalarBuffer<IntervalMonthDayNano>> {
+#[inline]
+pub fn interval_values(array: &dyn Array) -> Result<&ScalarBuffer<IntervalMonthDayNano>> {
     use arrow::array::AsArray;
     array
         .as_primitive_opt::<arrow::datatypes::IntervalMonthDayNanoType>()

@@ -13,7 +13,8 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int32Type, UInt32Type};
 
-use tessera_encodings::{Chunk, Column, HashFields};
+use crate::chunk::{Chunk, HashFields};
+use crate::column::Column;
 use tessera_types::{Error, Result};
 
 use crate::physical::{Physical, canonical32, canonical64, interval_length, interval_values, raw_values};
@@ -74,7 +75,7 @@ pub fn word_of_bytes(bytes: &[u8]) -> u64 {
 
 /// The word of a string of at most 12 bytes, from its 16-byte view.
 #[inline(always)]
-pub(crate) fn word_of_short(view: u128) -> u64 {
+pub fn word_of_short(view: u128) -> u64 {
     fold(view as u64 ^ BYTES_A, (view >> 64) as u64 ^ BYTES_B)
 }
 
@@ -87,7 +88,7 @@ fn read64(bytes: &[u8]) -> u64 {
 
 /// The words of all tuples that a chunk stores where one field is all there is to be hashed, of 64 bits and without NULL: such are hashed
 /// where their hashes are wanted, by [`hash_of_word`], and not kept.
-pub(crate) fn words_of_key(chunk: &Chunk, fields: &[usize]) -> Option<ScalarBuffer<u64>> {
+pub fn words_of_key(chunk: &Chunk, fields: &[usize]) -> Option<ScalarBuffer<u64>> {
     let ([field], None) = (fields, hasher(chunk)) else { return None };
     let Column::Plain(array) = &chunk.stored()[*field] else { return None };
     let is_word = matches!(Physical::of(array.data_type()), Ok(Physical::Bits64)) && array.null_count() == 0;
@@ -100,7 +101,7 @@ fn hasher(chunk: &Chunk) -> Option<&dyn HashFields> {
 
 /// The hash of a tuple of one word.
 #[inline(always)]
-pub(crate) fn hash_of_word(word: u64) -> u64 {
+pub fn hash_of_word(word: u64) -> u64 {
     combine(SEED, word)
 }
 
@@ -108,7 +109,7 @@ pub(crate) fn hash_of_word(word: u64) -> u64 {
 ///
 /// # Errors
 /// As [`hash_columns`].
-pub(crate) fn hash_fields(chunk: &Chunk, fields: &[usize], out: &mut Vec<u64>) -> Result<()> {
+pub fn hash_fields(chunk: &Chunk, fields: &[usize], out: &mut Vec<u64>) -> Result<()> {
     if let Some(hasher) = hasher(chunk) {
         return hasher.hash(fields, out);
     }
@@ -132,7 +133,7 @@ pub fn hash_columns(columns: &[Column], rows: usize, out: &mut Vec<u64>) -> Resu
 }
 
 /// Adds a column's values to the states of tuples.
-pub(crate) fn fold_column(column: &Column, states: &mut [u64]) -> Result<()> {
+pub fn fold_column(column: &Column, states: &mut [u64]) -> Result<()> {
     if column.len() != states.len() {
         return Err(Error::internal("columns of different lengths were hashed together"));
     }
@@ -175,7 +176,7 @@ pub(crate) fn fold_column(column: &Column, states: &mut [u64]) -> Result<()> {
 }
 
 /// The word of each value.
-pub(crate) fn words_of(array: &ArrayRef) -> Result<Vec<u64>> {
+pub fn words_of(array: &ArrayRef) -> Result<Vec<u64>> {
     let mut out = Vec::with_capacity(array.len());
     words(array, Collect(&mut out))?;
     Ok(out)
