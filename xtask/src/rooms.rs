@@ -12,6 +12,7 @@ const STOREYS: &[&[&str]] = &[
     &["plan", "codegen"],
     &["encodings"],
     &["context"],
+    &["functions"],
     &["ops"],
     &["exec"],
     &["sql", "jit", "platforms/*", "storage/*"],

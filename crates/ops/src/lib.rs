@@ -11,7 +11,6 @@ mod byte_queue;
 mod collected;
 pub mod data;
 pub mod describe;
-pub mod expression;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod group_table;
@@ -49,6 +48,7 @@ pub use tessera_context::{
 };
 pub use tessera_encodings::hash;
 pub(crate) use tessera_encodings::physical;
+pub use tessera_functions as expression;
 
 /// A registry with every sub-operator of this room and the whole function library.
 pub fn standard_registry() -> Registry {

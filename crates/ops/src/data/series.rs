@@ -10,7 +10,7 @@ use tessera_types::{Atom, Error, Field, Item, Result, SqlState, TimeUnit, Tuple,
 
 use crate::data::projector::{Projection, Projector};
 use crate::describe::{edge, passes, typed};
-use crate::expression::moments::series::Moments;
+use crate::expression::Moments;
 use crate::operator::{Collected, Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use crate::{Context, Run, describe};
 

@@ -159,10 +159,12 @@ impl Ordering<'_> {
         if let Relation::Filter { input, predicates } = &mut relation
             && self.is_region(input)
         {
-            // Equalities that can raise have stayed above the joins.
-            let (equal, stay): (Vec<Expr>, Vec<Expr>) = std::mem::take(predicates)
-                .into_iter()
-                .partition(|predicate| self.is_late_equality(predicate));
+            // Equalities that can raise have stayed above the joins. Those behind another predicate stay
+            // there: it may drop the tuples for which they raise.
+            let stands = |predicate: &Expr| !self.is_late_equality(predicate);
+            let first = predicates.iter().position(stands).unwrap_or(predicates.len());
+            let stay = predicates.split_off(first);
+            let equal = std::mem::take(predicates);
             let joins = std::mem::replace(&mut **input, Relation::nothing());
             return Ok(self.region(joins, equal)?.filtered(stay));
         }

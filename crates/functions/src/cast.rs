@@ -1,0 +1,420 @@
+//! Conversions between types, with PostgreSQL's meaning.
+//!
+//! Floats become integers by rounding half to even, decimals by rounding half away from zero. A value that does not fit is an error, or NULL
+//! in the safe form. Text is read by `parse` and written by `format`. Where Arrow's cast means the same it is used.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::*;
+use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
+use arrow::datatypes::*;
+use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
+
+use super::datetime::offset_at;
+use super::exact::{
+    EXACT_DIGITS, decimal_to_double, decimal_to_single, double_to_decimal, exact_power, single_to_decimal,
+};
+use super::format::format_array;
+use super::kernel::{Argument, Kernel, argument, single};
+use super::parse::parse_array;
+use super::parse_list::parse_lists;
+use super::scalar::{per_second, with_integer, with_whole_number};
+use super::types::decimal_of;
+use tessera_codegen::{Op, ValueCode};
+
+pub use super::format::decimal_text;
+
+/// A conversion, known to be possible.
+#[derive(Debug)]
+pub struct Cast {
+    /// From this type.
+    pub from: Atom,
+    /// To this type.
+    pub to: Atom,
+    /// Whether a value that has no such form becomes NULL rather than an error.
+    pub safe: bool,
+}
+
+impl Kernel for Cast {
+    fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
+        cast(&argument(args, 0)?.array, &self.from, &self.to, self.safe)
+    }
+
+    /// Only what fits in any case.
+    fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
+        let (from, to) = (&self.from, &self.to);
+        if cast_raises(from, to) {
+            return None;
+        }
+        let scale = |atom: &Atom| match atom {
+            Atom::Decimal(_, scale) => Some(*scale),
+            atom => atom.is_integer().then_some(0),
+        };
+        match to {
+            // What needs more than one rounded division becomes a float in a call.
+            Atom::Float64 if !matches!(from, Atom::Decimal(digits, _) if *digits > EXACT_DIGITS) => {
+                Some(Op::ToFloat(exact_power(scale(from)?)?, single(args)?))
+            }
+            Atom::Decimal(..) => {
+                let more = u32::try_from(scale(to)? - scale(from)?).ok()?;
+                Some(Op::Widen(10i128.pow(more), single(args)?))
+            }
+            to if to.is_integer() && from.is_integer() => Some(Op::Widen(1, single(args)?)),
+            _ => None,
+        }
+    }
+}
+
+/// Checks that there is a conversion between the types.
+///
+/// # Errors
+/// There is none; the message names both.
+pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
+    let possible = match (from, to) {
+        _ if from == to => true,
+        (Atom::Null, _) | (_, Atom::String) => true,
+        (Atom::String, Atom::List(slot)) => return check_cast(&Atom::String, &slot.atom),
+        (Atom::String, _) => !matches!(to, Atom::Struct(_) | Atom::Map(..) | Atom::Null),
+        (Atom::List(a), Atom::List(b)) => return check_cast(&a.atom, &b.atom),
+        (Atom::Struct(a), Atom::Struct(b)) if a.len() == b.len() => {
+            return a.iter().zip(b.iter()).try_for_each(|((_, a), (_, b))| check_cast(&a.atom, &b.atom));
+        }
+        (Atom::Map(a, b), Atom::Map(c, d)) => {
+            return check_cast(&a.atom, &c.atom).and_then(|()| check_cast(&b.atom, &d.atom));
+        }
+        // Arrow would make a list of one value.
+        _ if from.is_nested() || to.is_nested() => false,
+        (Atom::Boolean, _) if to.is_numeric() => true,
+        (_, Atom::Boolean) => from.is_numeric(),
+        (Atom::Time(_), Atom::Interval) | (Atom::Interval, Atom::Time(_)) => true,
+        (a, b) if a.is_numeric() && b.is_numeric() => true,
+        (a, b) => {
+            a.is_integer() == b.is_integer()
+                && a.is_numeric() == b.is_numeric()
+                && *b != Atom::Null
+                && can_cast_types(&a.arrow(), &b.arrow())
+        }
+    };
+    match possible {
+        true => Ok(()),
+        false => Err(Error::semantic(format!("there is no conversion from {from} to {to}"))
+            .with_state(SqlState::CANNOT_COERCE)),
+    }
+}
+
+/// How many digits a whole number of a type can have.
+pub fn whole_digits(atom: &Atom) -> Option<u8> {
+    super::types::integer_digits(atom)
+}
+
+/// Whether some value of `from` does not convert.
+pub fn cast_raises(from: &Atom, to: &Atom) -> bool {
+    match (from, to) {
+        _ if from == to => false,
+        (Atom::Null, _) | (Atom::Boolean, _) | (_, Atom::Boolean) if *from != Atom::String => false,
+        (Atom::Bytes, Atom::String) => false,
+        (_, Atom::String | Atom::Float64) if *from != Atom::String => false,
+        (a, Atom::Float32) if a.is_integer() => false,
+        (a, b) if a.is_integer() && b.is_integer() => super::types::common_type(a, b).as_ref() != Some(b),
+        (a, Atom::Decimal(q, t)) if decimal_of(a).is_some() => {
+            let (p, s) = decimal_of(a).unwrap_or((38, 0));
+            // Dropping digits after the point may carry one before it.
+            let carry = i8::from(*t < s);
+            (*q as i8 - t) < (p as i8 - s) + carry
+        }
+        (Atom::Date, Atom::Timestamp(unit, None)) => *unit == TimeUnit::Nanosecond,
+        (Atom::Timestamp(..), Atom::Date | Atom::Time(_)) | (Atom::Interval, Atom::Time(_)) => false,
+        (Atom::Timestamp(a, _), Atom::Timestamp(b, _)) | (Atom::Time(a), Atom::Time(b)) => {
+            per_second(*b) > per_second(*a)
+        }
+        (Atom::List(a), Atom::List(b)) => cast_raises(&a.atom, &b.atom),
+        _ => true,
+    }
+}
+
+/// Converts an array in plain form to another type's plain form.
+///
+/// # Errors
+/// A value that does not convert, unless `safe`: then it becomes NULL.
+pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<ArrayRef> {
+    match (from, to) {
+        _ if from == to => Ok(array.clone()),
+        (Atom::Null, _) => Ok(new_null_array(&to.arrow(), array.len())),
+        (_, Atom::String) => format_array(array, from),
+        (Atom::String, Atom::List(slot)) => parse_lists(array, slot, safe),
+        (Atom::String, _) => parse_array(array, to, safe),
+        (Atom::List(a), Atom::List(b)) => {
+            let list = array.as_list::<i32>();
+            let DataType::List(field) = to.arrow() else { return Err(no_kernel(from, to)) };
+            let (first, last) = (list.offsets()[0] as usize, list.offsets()[list.len()] as usize);
+            let items = cast(&list.values().slice(first, last - first), &a.atom, &b.atom, safe)?;
+            let offsets = list.offsets().iter().map(|offset| offset - first as i32).collect::<Vec<_>>();
+            let offsets = arrow::buffer::OffsetBuffer::new(offsets.into());
+            Ok(Arc::new(ListArray::try_new(field, offsets, items, list.nulls().cloned())?))
+        }
+        (Atom::Struct(a), Atom::Struct(b)) if a.len() == b.len() => {
+            let input = array.as_struct();
+            let DataType::Struct(fields) = to.arrow() else { return Err(no_kernel(from, to)) };
+            let columns = input
+                .columns()
+                .iter()
+                .zip(a.iter().zip(b.iter()))
+                .map(|(column, ((_, a), (_, b)))| cast(column, &a.atom, &b.atom, safe))
+                .collect::<Result<Vec<_>>>()?;
+            let nulls = input.nulls().cloned();
+            Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, input.len())?))
+        }
+        (Atom::Timestamp(unit, Some(zone)), Atom::Timestamp(_, None) | Atom::Date | Atom::Time(_)) => {
+            let naive = Atom::Timestamp(*unit, None);
+            cast(&local_time(array, *unit, zone, &naive)?, &naive, to, safe)
+        }
+        (Atom::Float32 | Atom::Float64, _) if to.is_integer() => floats_to_integers(array, from, to, safe),
+        (Atom::Decimal(_, scale), _) if to.is_integer() => {
+            decimals_to_integers(array, *scale, from, to, safe)
+        }
+        (Atom::Float64, Atom::Float32) => {
+            let input = array.as_primitive::<Float64Type>();
+            let fits = |value: f64| {
+                let narrow = value as f32;
+                let lost = (narrow.is_infinite() && value.is_finite()) || (narrow == 0.0 && value != 0.0);
+                (!lost).then_some(narrow)
+            };
+            let output: Float32Array = input.unary_opt(fits);
+            checked(array, from, to, Arc::new(output), safe)
+        }
+        (Atom::Decimal(_, scale), Atom::Float64) => {
+            let nearest = |value| decimal_to_double(value, *scale);
+            Ok(Arc::new(from_decimals::<Float64Type>(array, nearest)?))
+        }
+        (Atom::Decimal(_, scale), Atom::Float32) => {
+            let nearest = |value| decimal_to_single(value, *scale);
+            let output: Float32Array = from_decimals::<Float32Type>(array, nearest)?;
+            Ok(Arc::new(output))
+        }
+        (Atom::Float32 | Atom::Float64, Atom::Decimal(precision, scale)) => {
+            let wide = |value: &dyn Fn(usize) -> Option<i128>| -> Decimal128Array {
+                (0..array.len()).map(|row| array.is_valid(row).then(|| value(row)).flatten()).collect()
+            };
+            let output = match array.as_primitive_opt::<Float64Type>() {
+                Some(input) => wide(&|row| double_to_decimal(input.value(row), *precision, *scale)),
+                None => {
+                    let input = array.as_primitive::<Float32Type>();
+                    wide(&|row| single_to_decimal(input.value(row), *precision, *scale))
+                }
+            };
+            let output: ArrayRef = match to.arrow() {
+                DataType::Decimal64(..) => {
+                    let narrow = output.iter().map(|value| value.map(|value| value as i64));
+                    Arc::new(narrow.collect::<Decimal64Array>().with_data_type(to.arrow()))
+                }
+                _ => Arc::new(output.with_data_type(to.arrow())),
+            };
+            checked(array, from, to, output, safe)
+        }
+        (Atom::Float32 | Atom::Float64, Atom::Boolean) => {
+            let input = arrow::compute::cast(array, &DataType::Float64)?;
+            let input = input.as_primitive::<Float64Type>();
+            Ok(Arc::new(BooleanArray::from_unary(input, |value| value != 0.0)))
+        }
+        (Atom::Decimal(..), Atom::Boolean) => {
+            let truth: BooleanArray = match array.as_primitive_opt::<Decimal64Type>() {
+                Some(input) => BooleanArray::from_unary(input, |value| value != 0),
+                None => BooleanArray::from_unary(array.as_primitive::<Decimal128Type>(), |value| value != 0),
+            };
+            Ok(Arc::new(truth))
+        }
+        (Atom::Boolean, Atom::Decimal(..)) => {
+            let whole = cast(array, from, &Atom::Int64, safe)?;
+            cast(&whole, &Atom::Int64, to, safe)
+        }
+        (Atom::Date, Atom::Timestamp(unit, zone)) => {
+            let midnight = midnights(array, *unit, &Atom::Timestamp(*unit, None))?;
+            let midnight = checked(array, from, to, midnight, safe)?;
+            match zone.as_deref() {
+                None => Ok(midnight),
+                Some("UTC") => Ok(arrow::array::make_array(
+                    midnight.to_data().into_builder().data_type(to.arrow()).build()?,
+                )),
+                Some(_) => {
+                    let options = CastOptions { safe: true, ..Default::default() };
+                    checked(array, from, to, cast_with_options(&midnight, &to.arrow(), &options)?, safe)
+                }
+            }
+        }
+        (Atom::Timestamp(TimeUnit::Microsecond, None), Atom::Date) => {
+            let day = |moment: i64| match moment {
+                i64::MAX => i32::MAX,
+                i64::MIN => i32::MIN,
+                _ => moment.div_euclid(86_400_000_000) as i32,
+            };
+            let input = array
+                .as_primitive_opt::<TimestampMicrosecondType>()
+                .ok_or_else(|| super::kernel::unexpected(array))?;
+            Ok(Arc::new(input.unary::<_, Date32Type>(day)))
+        }
+        (Atom::Timestamp(TimeUnit::Microsecond, None), Atom::Time(TimeUnit::Microsecond)) => {
+            let time = |moment: i64| match moment {
+                i64::MAX | i64::MIN => None,
+                _ => Some(moment.rem_euclid(86_400_000_000)),
+            };
+            let input = array
+                .as_primitive_opt::<TimestampMicrosecondType>()
+                .ok_or_else(|| super::kernel::unexpected(array))?;
+            checked(array, from, to, Arc::new(input.unary_opt::<_, Time64MicrosecondType>(time)), safe)
+        }
+        // Moments in UTC are counted as those without a zone are.
+        (Atom::Timestamp(naive, None), Atom::Timestamp(unit, Some(zone)))
+            if naive == unit && &**zone == "UTC" =>
+        {
+            Ok(arrow::array::make_array(array.to_data().into_builder().data_type(to.arrow()).build()?))
+        }
+        (Atom::Interval, Atom::Time(unit)) => {
+            let per_day = 86_400_000_000_000;
+            let time = |value: IntervalMonthDayNano| value.nanoseconds.rem_euclid(per_day);
+            let input = array
+                .as_primitive_opt::<IntervalMonthDayNanoType>()
+                .ok_or_else(|| super::kernel::unexpected(array))?;
+            let nanos: ArrayRef = Arc::new(input.unary::<_, Time64NanosecondType>(time));
+            cast(&nanos, &Atom::Time(TimeUnit::Nanosecond), &Atom::Time(*unit), safe)
+        }
+        (Atom::Time(_), Atom::Interval) => {
+            let nanos = cast(array, from, &Atom::Time(TimeUnit::Nanosecond), safe)?;
+            let interval = |nanos| IntervalMonthDayNano::new(0, 0, nanos);
+            let input = nanos.as_primitive::<Time64NanosecondType>();
+            Ok(Arc::new(input.unary::<_, IntervalMonthDayNanoType>(interval)))
+        }
+        _ => {
+            let options = CastOptions { safe: true, ..Default::default() };
+            let output = cast_with_options(array, &to.arrow(), &options)
+                .map_err(|error| Error::from(error).context(format!("converting {from} to {to}")))?;
+            checked(array, from, to, output, safe)
+        }
+    }
+}
+
+/// Decimals as floats, each by `nearest`.
+fn from_decimals<T: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    nearest: impl Fn(i128) -> T::Native,
+) -> Result<PrimitiveArray<T>> {
+    if let Some(input) = array.as_primitive_opt::<Decimal64Type>() {
+        return Ok(input.unary(|value| nearest(value.into())));
+    }
+    let input = array.as_primitive_opt::<Decimal128Type>();
+    Ok(input.ok_or_else(|| super::kernel::unexpected(array))?.unary(nearest))
+}
+
+/// The beginnings of days, NULL where they are out of range; infinite days stay infinite.
+fn midnights(array: &ArrayRef, unit: TimeUnit, atom: &Atom) -> Result<ArrayRef> {
+    let days = array.as_primitive_opt::<Date32Type>().ok_or_else(|| super::kernel::unexpected(array))?;
+    let per_day = 86_400 * per_second(unit);
+    let moment = |day: i32| match day {
+        i32::MAX => Some(i64::MAX),
+        i32::MIN => Some(i64::MIN),
+        _ => i64::from(day).checked_mul(per_day),
+    };
+    macro_rules! run {
+        ($type:ty) => {{
+            let output: PrimitiveArray<$type> = days.unary_opt(moment);
+            Arc::new(output.with_data_type(atom.arrow())) as ArrayRef
+        }};
+    }
+    Ok(match unit {
+        TimeUnit::Second => run!(TimestampSecondType),
+        TimeUnit::Millisecond => run!(TimestampMillisecondType),
+        TimeUnit::Microsecond => run!(TimestampMicrosecondType),
+        TimeUnit::Nanosecond => run!(TimestampNanosecondType),
+    })
+}
+
+/// Timestamps as the clocks of their zone show them.
+fn local_time(array: &ArrayRef, unit: TimeUnit, zone: &str, naive: &Atom) -> Result<ArrayRef> {
+    let zone = Tz::from_str(zone)?;
+    let second = per_second(unit);
+    macro_rules! run {
+        ($type:ty) => {{
+            let input = array.as_primitive_opt::<$type>().ok_or_else(|| super::kernel::unexpected(array))?;
+            let shift = |moment: i64| match moment {
+                i64::MAX | i64::MIN => moment,
+                _ => moment.saturating_add(offset_at(&zone, moment.div_euclid(second)) * second),
+            };
+            Arc::new(input.unary::<_, $type>(shift).with_data_type(naive.arrow())) as ArrayRef
+        }};
+    }
+    Ok(match unit {
+        TimeUnit::Second => run!(TimestampSecondType),
+        TimeUnit::Millisecond => run!(TimestampMillisecondType),
+        TimeUnit::Microsecond => run!(TimestampMicrosecondType),
+        TimeUnit::Nanosecond => run!(TimestampNanosecondType),
+    })
+}
+
+fn no_kernel(from: &Atom, to: &Atom) -> Error {
+    Error::internal(format!("no conversion from {from} to {to}"))
+}
+
+/// The output of a conversion that gives NULL for what does not convert, if that is allowed or did not happen.
+fn checked(input: &ArrayRef, from: &Atom, to: &Atom, output: ArrayRef, safe: bool) -> Result<ArrayRef> {
+    if safe || output.logical_null_count() == input.logical_null_count() {
+        return Ok(output);
+    }
+    let lost = (0..input.len()).find(|&row| output.is_null(row) && input.is_valid(row)).unwrap_or(0);
+    Err(out_of_range(input, lost, from, to))
+}
+
+fn out_of_range(input: &ArrayRef, row: usize, from: &Atom, to: &Atom) -> Error {
+    let text = format_array(&input.slice(row, 1), from);
+    let text =
+        text.as_ref().ok().and_then(|text| text.as_string_view_opt()).map_or("a value", |text| text.value(0));
+    let error = Error::new(Code::Overflow, format!("{text} is out of range for type {to}"));
+    if to.is_temporal() { error.with_state(SqlState::DATETIME_FIELD_OVERFLOW) } else { error }
+}
+
+fn floats_to_integers(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<ArrayRef> {
+    let wide = match from {
+        Atom::Float32 => array.as_primitive::<Float32Type>().unary::<_, Float64Type>(f64::from),
+        _ => array.as_primitive::<Float64Type>().clone(),
+    };
+    macro_rules! run {
+        ($type:ty) => {{
+            // Bounds that are exact as floats; a 64-bit type's upper bound is itself out of range.
+            type N = <$type as ArrowPrimitiveType>::Native;
+            let (least, beyond) = (N::MIN as f64, (N::MAX as u128 + 1) as f64);
+            let output: PrimitiveArray<$type> = wide.unary_opt(|value| {
+                let rounded = value.round_ties_even();
+                (rounded >= least && rounded < beyond).then(|| rounded as N)
+            });
+            Arc::new(output) as ArrayRef
+        }};
+    }
+    let output = with_integer!(to, run, return Err(no_kernel(from, to)));
+    checked(array, from, to, output, safe)
+}
+
+fn decimals_to_integers(array: &ArrayRef, scale: i8, from: &Atom, to: &Atom, safe: bool) -> Result<ArrayRef> {
+    let factor = 10i128.pow(scale.max(0) as u32);
+    let half = factor / 2;
+    let rounded = |value: i128| match (scale > 0, value < 0) {
+        (false, _) => value,
+        (true, false) => (value + half) / factor,
+        (true, true) => (value - half) / factor,
+    };
+    macro_rules! run {
+        ($type:ty) => {{
+            type N = <$type as ArrowPrimitiveType>::Native;
+            let output: PrimitiveArray<$type> = match array.data_type() {
+                DataType::Decimal64(..) => array
+                    .as_primitive::<Decimal64Type>()
+                    .unary_opt(|value| N::try_from(rounded(value.into())).ok()),
+                _ => {
+                    array.as_primitive::<Decimal128Type>().unary_opt(|value| N::try_from(rounded(value)).ok())
+                }
+            };
+            Arc::new(output) as ArrayRef
+        }};
+    }
+    let output = with_whole_number!(to, run, return Err(no_kernel(from, to)));
+    checked(array, from, to, output, safe)
+}

@@ -1,0 +1,499 @@
+//! Arithmetic on dates, times, timestamps and intervals.
+//!
+//! | expression | gives |
+//! |---|---|
+//! | date ± integer | date |
+//! | date - date | int64, days |
+//! | date ± interval, date + time | timestamp(us) |
+//! | timestamp ± interval | timestamp |
+//! | timestamp - timestamp, time - time | interval of days and time |
+//! | time ± interval | time, wrapping at midnight |
+//! | interval ± interval, interval * number, interval / number | interval |
+//!
+//! Months come first and stop at the month's end, then days, then time; with a time zone, months and days are local.
+
+use std::str::FromStr;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{ArrayRef, ArrowPrimitiveType};
+use arrow::datatypes::*;
+use chrono::{DateTime, Offset, TimeZone};
+use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
+
+use super::kernel::{Argument, Kernel, binary};
+use super::moments::fields::JULIAN_EPOCH;
+use super::parse::{DATE_END, offset_in};
+use super::scalar::per_second;
+use super::types::{Arg, Resolved, finer};
+use tessera_codegen::Operation;
+
+const DAY_SECONDS: i64 = 86_400;
+const DAY_NANOS: i64 = DAY_SECONDS * 1_000_000_000;
+
+/// Types an operation with a date, time or interval among its arguments.
+pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[Arg<'_>]) -> Option<Resolved> {
+    use Atom::{Date, Duration, Interval, Null, Time, Timestamp};
+    let microseconds = Timestamp(TimeUnit::Microsecond, None);
+    let subtract = operation == Operation::Sub;
+    let swapped = |args| resolve(operation, right, left, args).map(Swapped::wrap);
+    let build = |atom: Atom, casts: [Atom; 2], work: Work| {
+        let kernel = Temporal { work, operation, atom: atom.clone() };
+        let raises = !matches!(kernel.work, Work::TimeInterval(_) | Work::TimeDifference(_));
+        Some(Resolved::strict(atom, args, casts.into(), kernel).raising(raises))
+    };
+    match (operation, left, right) {
+        (Operation::Add | Operation::Sub, Date, other) if other.is_integer() || *other == Null => {
+            build(Date, [Date, Atom::Int64], Work::DateInteger)
+        }
+        (Operation::Sub, Date, Date) => build(Atom::Int64, [Date, Date], Work::Days),
+        (Operation::Add | Operation::Sub, Date, Interval | Duration(_)) => build(
+            microseconds.clone(),
+            [microseconds, Interval],
+            Work::Timestamp(TimeUnit::Microsecond, None),
+        ),
+        (Operation::Add | Operation::Sub, Date, Time(_)) => build(
+            microseconds.clone(),
+            [microseconds, Interval],
+            Work::Timestamp(TimeUnit::Microsecond, None),
+        ),
+        (Operation::Add | Operation::Sub, Timestamp(unit, zone), Interval | Duration(_) | Time(_) | Null) => {
+            let unit = finer(*unit, TimeUnit::Microsecond);
+            let atom = Timestamp(unit, zone.clone());
+            let zone = zone.as_deref().map(Tz::from_str).transpose().ok()?;
+            build(atom.clone(), [atom, Interval], Work::Timestamp(unit, zone))
+        }
+        (Operation::Sub, Timestamp(..) | Date, Timestamp(..) | Date) => {
+            let common = super::types::common_type(left, right)?;
+            let Timestamp(unit, zone) = &common else { return None };
+            // Most microseconds have no nanoseconds of 64 bits.
+            let in_micros = |atom: &Atom| match atom {
+                Timestamp(TimeUnit::Nanosecond, _) => None,
+                _ => Some(Timestamp(TimeUnit::Microsecond, zone.clone())),
+            };
+            match (*unit, in_micros(left), in_micros(right)) {
+                (TimeUnit::Nanosecond, Some(micros), None) => {
+                    build(Interval, [micros, common.clone()], Work::MicrosLessNanos)
+                }
+                (TimeUnit::Nanosecond, None, Some(micros)) => {
+                    build(Interval, [common.clone(), micros], Work::NanosLessMicros)
+                }
+                (unit, ..) => build(Interval, [common.clone(), common], Work::TimestampDifference(unit)),
+            }
+        }
+        (Operation::Add | Operation::Sub, Time(unit), Interval | Duration(_) | Null) => {
+            let unit = finer(*unit, TimeUnit::Microsecond);
+            build(Time(unit), [Time(unit), Interval], Work::TimeInterval(unit))
+        }
+        (Operation::Sub, Time(a), Time(b)) => {
+            let unit = finer(finer(*a, *b), TimeUnit::Microsecond);
+            build(Interval, [Time(unit), Time(unit)], Work::TimeDifference(unit))
+        }
+        (Operation::Add | Operation::Sub, Interval | Duration(_), Interval | Duration(_)) => {
+            build(Interval, [Interval, Interval], Work::Intervals)
+        }
+        (Operation::Mul | Operation::Div, Interval | Duration(_), other) if other.is_numeric() => {
+            match other.is_integer() && operation == Operation::Mul {
+                true => build(Interval, [Interval, Atom::Int64], Work::Times),
+                false => build(Interval, [Interval, Atom::Float64], Work::Scale),
+            }
+        }
+        (Operation::Add, other, Date | Timestamp(..) | Time(_)) if !subtract && !is_moment(other) => {
+            swapped(args)
+        }
+        (Operation::Add, Time(_), Date | Timestamp(..)) => swapped(args),
+        (Operation::Mul, other, Interval | Duration(_)) if other.is_numeric() => swapped(args),
+        _ => None,
+    }
+}
+
+fn is_moment(atom: &Atom) -> bool {
+    matches!(atom, Atom::Date | Atom::Timestamp(..) | Atom::Time(_))
+}
+
+/// A kernel whose arguments come the other way round.
+#[derive(Debug)]
+struct Swapped(std::sync::Arc<dyn Kernel>);
+
+impl Swapped {
+    fn wrap(mut resolved: Resolved) -> Resolved {
+        resolved.casts.reverse();
+        resolved.kernel = std::sync::Arc::new(Swapped(resolved.kernel));
+        resolved
+    }
+}
+
+impl Kernel for Swapped {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let swapped: Vec<Argument> = args.iter().rev().cloned().collect();
+        self.0.call(&swapped, rows)
+    }
+}
+
+#[derive(Debug)]
+enum Work {
+    DateInteger,
+    Days,
+    Timestamp(TimeUnit, Option<Tz>),
+    TimestampDifference(TimeUnit),
+    MicrosLessNanos,
+    NanosLessMicros,
+    TimeInterval(TimeUnit),
+    TimeDifference(TimeUnit),
+    Intervals,
+    Times,
+    Scale,
+}
+
+#[derive(Debug)]
+struct Temporal {
+    work: Work,
+    operation: Operation,
+    atom: Atom,
+}
+
+type IntervalType = IntervalMonthDayNanoType;
+
+impl Kernel for Temporal {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let sign = if self.operation == Operation::Sub { -1 } else { 1 };
+        let data_type = self.atom.arrow();
+        match &self.work {
+            Work::DateInteger => {
+                let op = |date: i32, days: i64| {
+                    if matches!(date, i32::MAX | i32::MIN) {
+                        return (date, false);
+                    }
+                    let moved = i64::from(date).checked_add(days.wrapping_mul(sign));
+                    let moved = moved.filter(|moved| (-JULIAN_EPOCH..DATE_END).contains(moved));
+                    match moved.and_then(|moved| i32::try_from(moved).ok()) {
+                        Some(moved) => (moved, days == i64::MIN),
+                        None => (0, true),
+                    }
+                };
+                binary::<Date32Type, Int64Type, Date32Type>(args, rows, data_type, op, |_, _| self.overflow())
+            }
+            Work::Days => {
+                let infinite = |day: i32| matches!(day, i32::MAX | i32::MIN);
+                let op = |a: i32, b: i32| (i64::from(a) - i64::from(b), infinite(a) || infinite(b));
+                binary::<Date32Type, Date32Type, Int64Type>(args, rows, data_type, op, |_, _| self.overflow())
+            }
+            Work::Timestamp(unit, zone) => match unit {
+                TimeUnit::Nanosecond => {
+                    self.move_timestamp::<TimestampNanosecondType>(args, rows, *unit, zone, sign)
+                }
+                _ => self.move_timestamp::<TimestampMicrosecondType>(
+                    args,
+                    rows,
+                    TimeUnit::Microsecond,
+                    zone,
+                    sign,
+                ),
+            },
+            Work::TimestampDifference(unit) => match unit {
+                TimeUnit::Second => self.difference::<TimestampSecondType>(args, rows, *unit),
+                TimeUnit::Millisecond => self.difference::<TimestampMillisecondType>(args, rows, *unit),
+                TimeUnit::Microsecond => self.difference::<TimestampMicrosecondType>(args, rows, *unit),
+                TimeUnit::Nanosecond => self.difference::<TimestampNanosecondType>(args, rows, *unit),
+            },
+            Work::MicrosLessNanos => {
+                let op = |a: i64, b: i64| nanos_apart(i128::from(a) * 1000, b.into());
+                self.apart::<TimestampMicrosecondType, TimestampNanosecondType>(args, rows, op)
+            }
+            Work::NanosLessMicros => {
+                let op = |a: i64, b: i64| nanos_apart(a.into(), i128::from(b) * 1000);
+                self.apart::<TimestampNanosecondType, TimestampMicrosecondType>(args, rows, op)
+            }
+            Work::TimeDifference(unit) => match unit {
+                TimeUnit::Nanosecond => self.difference::<Time64NanosecondType>(args, rows, *unit),
+                _ => self.difference::<Time64MicrosecondType>(args, rows, TimeUnit::Microsecond),
+            },
+            Work::TimeInterval(unit) => match unit {
+                TimeUnit::Nanosecond => self.move_time::<Time64NanosecondType>(args, rows, *unit, sign),
+                _ => self.move_time::<Time64MicrosecondType>(args, rows, TimeUnit::Microsecond, sign),
+            },
+            Work::Intervals => {
+                let op = |a: IntervalMonthDayNano, b: IntervalMonthDayNano| {
+                    let sum = match sign {
+                        1 => a.add_checked(b),
+                        _ => a.sub_checked(b),
+                    };
+                    let wrong = sum.is_err();
+                    (sum.unwrap_or(a), wrong)
+                };
+                binary::<IntervalType, IntervalType, IntervalType>(args, rows, data_type, op, |_, _| {
+                    self.overflow()
+                })
+            }
+            Work::Times => {
+                let op = |a: IntervalMonthDayNano, n: i64| match multiply(a, n) {
+                    Some(value) => (value, false),
+                    None => (a, true),
+                };
+                binary::<IntervalType, Int64Type, IntervalType>(args, rows, data_type, op, |_, _| {
+                    self.overflow()
+                })
+            }
+            Work::Scale => {
+                let divide = self.operation == Operation::Div;
+                let op =
+                    |a: IntervalMonthDayNano, n: f64| match scale(
+                        a,
+                        |part| if divide { part / n } else { part * n },
+                    ) {
+                        Some(value) => (value, false),
+                        None => (a, true),
+                    };
+                let error = |_, n| match divide && n == 0.0 {
+                    true => super::arithmetic::division_by_zero("an interval", '/'),
+                    false => self.overflow(),
+                };
+                binary::<IntervalType, Float64Type, IntervalType>(args, rows, data_type, op, error)
+            }
+        }
+    }
+}
+
+impl Temporal {
+    fn overflow(&self) -> Error {
+        let symbol = self.operation.symbol();
+        Error::new(Code::Overflow, format!("the result of {symbol} is out of range for type {}", self.atom))
+            .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
+    }
+
+    fn move_timestamp<T: ArrowPrimitiveType<Native = i64>>(
+        &self,
+        args: &[Argument],
+        rows: usize,
+        unit: TimeUnit,
+        zone: &Option<Tz>,
+        sign: i64,
+    ) -> Result<ArrayRef> {
+        let op = |moment: i64, by: IntervalMonthDayNano| match shift(moment, by, sign, unit, zone.as_ref()) {
+            Some(moved) => (moved, false),
+            None => (0, true),
+        };
+        binary::<T, IntervalType, T>(args, rows, self.atom.arrow(), op, |_, _| self.overflow())
+    }
+
+    fn difference<T: ArrowPrimitiveType<Native = i64>>(
+        &self,
+        args: &[Argument],
+        rows: usize,
+        unit: TimeUnit,
+    ) -> Result<ArrayRef> {
+        let day = DAY_SECONDS * per_second(unit);
+        let nanos = 1_000_000_000 / per_second(unit);
+        let of_times = matches!(self.work, Work::TimeDifference(_));
+        let op = |a: i64, b: i64| {
+            let (difference, overflow) = a.overflowing_sub(b);
+            if overflow && unit == TimeUnit::Nanosecond {
+                return nanos_apart(a.into(), b.into());
+            }
+            let wrong = overflow | [a, b].iter().any(|moment| matches!(*moment, i64::MAX | i64::MIN));
+            // Between times there are no days.
+            if of_times {
+                return (IntervalMonthDayNano::new(0, 0, difference.wrapping_mul(nanos)), wrong);
+            }
+            match i32::try_from(difference / day) {
+                Ok(days) => (IntervalMonthDayNano::new(0, days, difference % day * nanos), wrong),
+                Err(_) => (IntervalMonthDayNano::ZERO, true),
+            }
+        };
+        binary::<T, T, IntervalType>(args, rows, self.atom.arrow(), op, |_, _| self.overflow())
+    }
+
+    /// The difference of timestamps of two units.
+    fn apart<A, B>(
+        &self,
+        args: &[Argument],
+        rows: usize,
+        difference: impl Fn(i64, i64) -> (IntervalMonthDayNano, bool),
+    ) -> Result<ArrayRef>
+    where
+        A: ArrowPrimitiveType<Native = i64>,
+        B: ArrowPrimitiveType<Native = i64>,
+    {
+        let op = |a: i64, b: i64| {
+            let (found, wrong) = difference(a, b);
+            (found, wrong || [a, b].iter().any(|moment| matches!(*moment, i64::MAX | i64::MIN)))
+        };
+        binary::<A, B, IntervalType>(args, rows, self.atom.arrow(), op, |_, _| self.overflow())
+    }
+
+    fn move_time<T: ArrowPrimitiveType<Native = i64>>(
+        &self,
+        args: &[Argument],
+        rows: usize,
+        unit: TimeUnit,
+        sign: i64,
+    ) -> Result<ArrayRef> {
+        let nanos = 1_000_000_000 / per_second(unit);
+        let op = |time: i64, by: IntervalMonthDayNano| {
+            let moved = time * nanos + sign * (by.nanoseconds % DAY_NANOS);
+            (moved.rem_euclid(DAY_NANOS) / nanos, false)
+        };
+        binary::<T, IntervalType, T>(args, rows, self.atom.arrow(), op, |_, _| self.overflow())
+    }
+}
+
+/// Days and nanoseconds between moments in nanoseconds, and whether there are too many days.
+fn nanos_apart(a: i128, b: i128) -> (IntervalMonthDayNano, bool) {
+    let day = i128::from(DAY_NANOS);
+    let (days, rest) = ((a - b) / day, (a - b) % day);
+    match i32::try_from(days) {
+        Ok(days) => (IntervalMonthDayNano::new(0, days, rest as i64), false),
+        Err(_) => (IntervalMonthDayNano::ZERO, true),
+    }
+}
+
+/// A timestamp moved by an interval.
+pub(crate) fn shift(
+    moment: i64,
+    by: IntervalMonthDayNano,
+    sign: i64,
+    unit: TimeUnit,
+    zone: Option<&Tz>,
+) -> Option<i64> {
+    let per_second = per_second(unit);
+    let per_day = per_second * DAY_SECONDS;
+    if matches!(moment, i64::MAX | i64::MIN) {
+        return Some(moment);
+    }
+    let mut moved = moment;
+    if by.months != 0 || by.days != 0 {
+        let offset = zone.map_or(0, |zone| offset_at(zone, moment.div_euclid(per_second)));
+        let local = moment.checked_add(offset * per_second)?;
+        let (day, time) = (local.div_euclid(per_day), local.rem_euclid(per_day));
+        let day = add_months(day, sign * i64::from(by.months)) + sign * i64::from(by.days);
+        let local = day.checked_mul(per_day)?.checked_add(time)?;
+        let offset = zone.map_or(0, |zone| offset_in(local.div_euclid(per_second), zone));
+        moved = local.checked_sub(offset * per_second)?;
+    }
+    let moved = moved.checked_add(sign * (by.nanoseconds / (1_000_000_000 / per_second)))?;
+    // No date is read that is before the first day of the Julian calendar.
+    (moved.div_euclid(per_day) >= -JULIAN_EPOCH).then_some(moved)
+}
+
+/// The seconds of 2100-01-01: the list of a zone's changes ends before it.
+const LISTED_SECONDS: i64 = 4_102_444_800;
+
+/// A moment at which a zone's clocks stand as they do at this one by its last rules: in a year that
+/// the list of changes has, and that has the same days of the week.
+pub(crate) fn with_rules(seconds: i64) -> i64 {
+    if seconds < LISTED_SECONDS {
+        return seconds;
+    }
+    let (year, ..) = civil(seconds.div_euclid(86_400));
+    let first = |year: i64| day_number(year, 1, 1);
+    let shape = |year: i64| (first(year).rem_euclid(7), first(year + 1) - first(year));
+    let like = (2072..2100).find(|like| shape(*like) == shape(year)).unwrap_or(2072);
+    seconds - (first(year) - first(like)) * 86_400
+}
+
+/// A zone's offset from UTC at a moment, in seconds.
+pub(crate) fn offset_at(zone: &Tz, seconds: i64) -> i64 {
+    DateTime::from_timestamp(with_rules(seconds), 0)
+        .map_or(0, |utc| zone.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc().into())
+}
+
+/// A day (since 1970-01-01) so many months later, at most the last of its month.
+pub(crate) fn add_months(day: i64, months: i64) -> i64 {
+    if months == 0 {
+        return day;
+    }
+    let (year, month, date) = civil(day);
+    let index = year * 12 + (month - 1) + months;
+    let (year, month) = (index.div_euclid(12), index.rem_euclid(12) + 1);
+    let next = if month == 12 { day_number(year + 1, 1, 1) } else { day_number(year, month + 1, 1) };
+    let first = day_number(year, month, 1);
+    first + (date - 1).min(next - first - 1)
+}
+
+/// Year, month and day of a day number, in the proleptic Gregorian calendar.
+pub(crate) fn civil(day: i64) -> (i64, i64, i64) {
+    let shifted = day + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let date = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, date)
+}
+
+/// The day number of a date.
+pub(crate) fn day_number(year: i64, month: i64, date: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + date - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+fn multiply(value: IntervalMonthDayNano, by: i64) -> Option<IntervalMonthDayNano> {
+    let small = |part: i32| i64::from(part).checked_mul(by).and_then(|part| i32::try_from(part).ok());
+    Some(IntervalMonthDayNano::new(
+        small(value.months)?,
+        small(value.days)?,
+        value.nanoseconds.checked_mul(by)?,
+    ))
+}
+
+/// An interval divided by a count.
+pub fn divided(value: IntervalMonthDayNano, count: u64) -> Option<IntervalMonthDayNano> {
+    scale(value, |part| part / count as f64)
+}
+
+/// Fractions of months become days and fractions of days become time, as in PostgreSQL; `by` multiplies or divides.
+fn scale(value: IntervalMonthDayNano, by: impl Fn(f64) -> f64) -> Option<IntervalMonthDayNano> {
+    // To microseconds, which hides the last digits of the arithmetic.
+    let micros = |part: f64| (part * 1e6).round_ties_even() / 1e6;
+    let whole = |part: f64| (part.abs() < f64::from(i32::MAX)).then(|| part.trunc());
+    let (months_exact, days_exact) = (by(value.months.into()), by(value.days.into()));
+    let (months, mut days) = (whole(months_exact)?, whole(days_exact)?);
+    let month_days = micros((months_exact - months) * 30.0);
+    let mut seconds = micros((days_exact - days + month_days - month_days.trunc()) * DAY_SECONDS as f64);
+    if seconds.abs() >= DAY_SECONDS as f64 {
+        let carried = (seconds / DAY_SECONDS as f64).trunc();
+        days += carried;
+        seconds -= carried * DAY_SECONDS as f64;
+    }
+    days = whole(days + month_days.trunc())?;
+    let time = (by((value.nanoseconds / 1_000) as f64) + seconds * 1e6).round_ties_even();
+    (time.abs() < 9.2e15).then(|| IntervalMonthDayNano::new(months as i32, days as i32, time as i64 * 1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calendar_round_trips() {
+        for day in (-800_000..800_000).step_by(97) {
+            let (year, month, date) = civil(day);
+            assert_eq!(day_number(year, month, date), day);
+        }
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(19_782), (2024, 2, 29));
+    }
+
+    #[test]
+    fn months_stop_at_the_end_of_a_month() {
+        let day = day_number(2024, 1, 31);
+        assert_eq!(civil(add_months(day, 1)), (2024, 2, 29));
+        assert_eq!(civil(add_months(day, 13)), (2025, 2, 28));
+        assert_eq!(civil(add_months(day, -2)), (2023, 11, 30));
+        assert_eq!(civil(add_months(day, 11)), (2024, 12, 31));
+    }
+
+    #[test]
+    fn zones_keep_the_local_time() {
+        let zone = Tz::from_str("Europe/Zurich").unwrap();
+        let before = 1_711_753_200; // 2024-03-30T00:00 in Zurich, a day before the clocks change
+        let by = IntervalMonthDayNano::new(0, 2, 0);
+        let moved = shift(before, by, 1, TimeUnit::Second, Some(&zone)).unwrap();
+        assert_eq!(moved - before, 2 * 86_400 - 3_600);
+    }
+}

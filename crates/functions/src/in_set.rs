@@ -1,0 +1,151 @@
+//! Membership in a set of constants: what a disjunction of equalities of one expression with constants is bound to.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use hashbrown::HashSet;
+use tessera_types::{Atom, Result};
+
+use super::kernel::{Argument, Kernel, argument, single, truth, unexpected};
+use super::scalar::with_whole_number;
+use tessera_codegen::{Op, TextCode, ValueCode};
+
+/// From this many constants on a set is made; fewer are compared one by one.
+pub(crate) const SET_MIN: usize = 3;
+
+/// Up to this many numbers are compared with each rather than hashed: that is a loop without branches.
+const LINEAR_MAX: usize = 16;
+
+/// The kernel for values of a type whose equality is that of its bits; none for others (floats, intervals, nested).
+pub(crate) fn in_set(atom: &Atom, constants: &[&ArrayRef]) -> Option<InSet> {
+    let valid = || constants.iter().filter(|constant| constant.is_valid(0));
+    macro_rules! numbers {
+        ($type:ty) => {
+            Set::Numbers(
+                valid()
+                    .map(|constant| constant.as_primitive_opt::<$type>().map(|array| array.value(0) as i128))
+                    .collect::<Option<Vec<_>>>()?,
+            )
+        };
+    }
+    let set = match atom {
+        Atom::String => {
+            let text = |constant: &&ArrayRef| Some(constant.as_string_view_opt()?.value(0).as_bytes().into());
+            Set::Texts(valid().map(text).collect::<Option<_>>()?)
+        }
+        whole_number => with_whole_number!(whole_number, numbers, return None),
+    };
+    let null = constants.iter().any(|constant| constant.is_null(0));
+    Some(InSet { atom: atom.clone(), set, null })
+}
+
+/// The same for the items of a constant list, however many: they are hashed.
+pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
+    macro_rules! numbers {
+        ($type:ty) => {{
+            let items = items.as_primitive_opt::<$type>()?;
+            Set::Hashed(items.iter().flatten().map(|number| number as i128).collect())
+        }};
+    }
+    let set = match atom {
+        Atom::String => {
+            let texts = items.as_string_view_opt()?.iter().flatten();
+            Set::Texts(texts.map(|text| text.as_bytes().into()).collect())
+        }
+        whole_number => with_whole_number!(whole_number, numbers, return None),
+    };
+    Some(InSet { atom: atom.clone(), set, null: items.null_count() > 0 })
+}
+
+/// Whether a value is one of a set.
+#[derive(Debug)]
+pub(crate) struct InSet {
+    atom: Atom,
+    set: Set,
+    /// Whether NULL is among the constants: then a value that is not found may be it.
+    null: bool,
+}
+
+#[derive(Debug)]
+enum Set {
+    Numbers(Vec<i128>),
+    /// Of a list, which is not compiled: it may be long.
+    Hashed(HashSet<i128>),
+    Texts(HashSet<Box<[u8]>>),
+}
+
+impl Kernel for InSet {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let input = argument(args, 0)?;
+        let found = match &self.set {
+            Set::Texts(texts) => {
+                let array = input.array.as_string_view_opt().ok_or_else(|| unexpected(&input.array))?;
+                BooleanBuffer::collect_bool(array.len(), |row| texts.contains(array.value(row).as_bytes()))
+            }
+            Set::Hashed(numbers) => {
+                macro_rules! run {
+                    ($type:ty) => {{
+                        let values = input.primitive::<$type>()?.values();
+                        BooleanBuffer::collect_bool(values.len(), |row| {
+                            numbers.contains(&(values[row] as i128))
+                        })
+                    }};
+                }
+                with_whole_number!(&self.atom, run, return Err(unexpected(&input.array)))
+            }
+            Set::Numbers(numbers) => {
+                macro_rules! run {
+                    ($type:ty) => {{
+                        type N = <$type as arrow::array::ArrowPrimitiveType>::Native;
+                        let numbers: Vec<N> = numbers.iter().map(|&number| number as N).collect();
+                        find(input.primitive::<$type>()?.values(), &numbers)
+                    }};
+                }
+                with_whole_number!(&self.atom, run, return Err(unexpected(&input.array)))
+            }
+        };
+        let mut nulls = input.array.logical_nulls();
+        if self.null {
+            nulls = NullBuffer::union(nulls.as_ref(), Some(&NullBuffer::new(found.clone())));
+        }
+        let array: ArrayRef = Arc::new(BooleanArray::new(found, nulls));
+        Argument { array, constant: input.constant }.full(rows)
+    }
+
+    fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
+        match &self.set {
+            Set::Numbers(numbers) => {
+                let value: Box<ValueCode> = single(args)?;
+                let number =
+                    |number: &i128| ValueCode { op: Op::Integer(*number), nullable: false, ..*value };
+                Some(Op::Among { numbers: numbers.iter().map(number).collect(), value, null: self.null })
+            }
+            Set::Hashed(_) | Set::Texts(_) => None,
+        }
+    }
+
+    fn code_of_texts(&self, texts: Vec<TextCode>) -> Option<Op> {
+        let ([text], Set::Texts(set), false) = (&texts[..], &self.set, self.null) else { return None };
+        if set.len() > LINEAR_MAX {
+            return None;
+        }
+        // In an order of their own, so that equal sets are equal code.
+        let mut constants =
+            set.iter().map(|bytes| std::str::from_utf8(bytes)).collect::<Result<Vec<_>, _>>().ok()?;
+        constants.sort_by_key(|constant| (constant.len(), *constant));
+        let same =
+            |constant: &str| Op::SameText(Box::new([text.clone(), TextCode::Constant(constant.into())]));
+        Some(Op::Or(constants.into_iter().map(|constant| truth(same(constant))).collect()))
+    }
+}
+
+fn find<N: Copy + Eq + Hash>(values: &[N], numbers: &[N]) -> BooleanBuffer {
+    if numbers.len() <= LINEAR_MAX {
+        let any = |value: N| numbers.iter().fold(false, |found, &number| found | (number == value));
+        return BooleanBuffer::collect_bool(values.len(), |row| any(values[row]));
+    }
+    let set: HashSet<N> = numbers.iter().copied().collect();
+    BooleanBuffer::collect_bool(values.len(), |row| set.contains(&values[row]))
+}

@@ -1,0 +1,357 @@
+//! The functions there are.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use datafusion_common::config::ConfigOptions;
+use datafusion_expr::{AggregateUDF, ScalarUDF, Volatility};
+use parking_lot::RwLock;
+use tessera_plan::{Expr, Functions, Scalar};
+use tessera_types::{Atom, Error, Result, SqlState};
+
+use super::arithmetic::{resolve_binary, resolve_unary};
+use super::cast::cast_raises;
+use super::compare::Compare;
+use super::offered::{is_left_out, is_offered};
+use super::scalar::{array_value, scalar_to_array};
+use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
+use super::user::UserFunction;
+use super::{
+    about, aggregate_types, bits, compare, extremes, foreign, like, list_numbers, lists, math, moments,
+    nullif, numbers, patterns, quantified, rounding, substr, text, texts,
+};
+use tessera_codegen::{Comparison, Operation};
+
+/// Functions of ours that are found by their names alone.
+const OWN: [&str; 3] = ["neg", "abs", "concat_op"];
+
+/// Other names of functions, DuckDB's.
+const ALIASES: [(&str, &str); 10] = [
+    ("list_min", "array_min"),
+    ("lcase", "lower"),
+    ("ucase", "upper"),
+    ("len", "character_length"),
+    ("strlen", "octet_length"),
+    ("unicode", "ascii"),
+    ("ord", "ascii"),
+    ("prefix", "starts_with"),
+    ("suffix", "ends_with"),
+    ("str_split", "string_split"),
+];
+
+/// Functions of dates, times, text and bytes, which stand before DataFusion's of the same names.
+pub fn moments_and_texts() -> impl Iterator<Item = &'static str> {
+    let others = ["generate_series", "range", "like", "ilike"];
+    let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+    let own = moments::NAMES
+        .iter()
+        .chain(texts::NAMES)
+        .chain(patterns::NAMES)
+        .chain(about::NAMES)
+        .chain(lists::NAMES);
+    own.copied().chain(others).chain(aliases)
+}
+
+/// The functions expressions can call: ours first, then DataFusion's, then those of users.
+pub struct Library {
+    scalars: HashMap<String, Arc<ScalarUDF>>,
+    aggregates: HashMap<String, Arc<AggregateUDF>>,
+    config: Arc<ConfigOptions>,
+    /// Those of users, by name.
+    users: RwLock<BTreeMap<Arc<str>, Arc<UserFunction>>>,
+}
+
+impl Default for Library {
+    fn default() -> Self {
+        Library::new()
+    }
+}
+
+impl std::fmt::Debug for Library {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Library")
+            .field("scalars", &self.scalars.len())
+            .field("aggregates", &self.aggregates.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Library {
+    /// The whole library.
+    pub fn new() -> Self {
+        let mut scalars = HashMap::new();
+        let all = datafusion_functions::all_default_functions().into_iter();
+        for udf in all.chain(datafusion_functions_nested::all_default_nested_functions()) {
+            for alias in udf.aliases() {
+                scalars.insert(alias.clone(), udf.clone());
+            }
+            scalars.insert(udf.name().to_string(), udf);
+        }
+        for udf in super::bytes::functions() {
+            scalars.insert(udf.name().to_string(), udf);
+        }
+        scalars.retain(|name, _| !is_left_out(name));
+        let mut aggregates = HashMap::new();
+        for udf in datafusion_functions_aggregate::all_default_aggregate_functions() {
+            for alias in udf.aliases() {
+                aggregates.insert(alias.clone(), udf.clone());
+            }
+            aggregates.insert(udf.name().to_string(), udf);
+        }
+        Library { scalars, aggregates, config: Arc::new(ConfigOptions::default()), users: RwLock::default() }
+    }
+
+    /// A scalar function of DataFusion's.
+    pub fn scalar_udf(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.scalars.get(name).cloned()
+    }
+
+    /// An aggregate function of DataFusion's.
+    pub fn aggregate_udf(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.aggregates.get(name).cloned()
+    }
+
+    /// The functions that are ours, most of them of numbers: those of one name with DataFusion's stand before them.
+    pub fn own_functions() -> Vec<&'static str> {
+        let mut names: Vec<&str> = rounding::NAMES
+            .into_iter()
+            .chain(numbers::NAMES)
+            .chain(math::names())
+            .chain(list_numbers::NAMES)
+            .chain(compare::EXACT_NAMES)
+            .chain(quantified::NAMES)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The names of DataFusion's scalar functions, with their aliases.
+    pub fn foreign_names(&self) -> impl Iterator<Item = String> + use<'_> {
+        self.scalars.keys().cloned()
+    }
+
+    /// The names of all scalar functions: ours, and DataFusion's with their aliases.
+    pub fn scalar_names(&self) -> Vec<String> {
+        let own =
+            OWN.into_iter().chain(Library::own_functions()).chain(moments_and_texts()).map(String::from);
+        let mut names: Vec<String> = own.chain(self.scalars.keys().cloned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The names of all functions and aggregates that SQL may call.
+    pub fn offered(&self) -> Vec<String> {
+        let scalars = self.scalar_names().into_iter();
+        let aggregates = self.aggregates.keys().cloned();
+        let own = aggregate_types::NAMES.into_iter().map(String::from);
+        let mut names: Vec<String> = scalars.chain(aggregates).chain(own).collect();
+        names.retain(|name| is_offered(name));
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The functions of users.
+    pub fn user_functions(&self) -> Vec<Arc<UserFunction>> {
+        self.users.read().values().cloned().collect()
+    }
+
+    /// Adds a user's function, or replaces one of that name.
+    ///
+    /// # Errors
+    /// There is a function of this name already: of the library, or, unless it is to be replaced, a user's.
+    pub fn define(&self, function: UserFunction, replace: bool) -> Result<()> {
+        let name = function.name().clone();
+        let of_library = Comparison::named(&name).is_some()
+            || Operation::named(&name).is_some()
+            || OWN.contains(&&*name)
+            || Library::own_functions().contains(&&*name)
+            || moments_and_texts().any(|own| own == &*name)
+            || like::resolve(&name, &[]).is_some()
+            || bits::resolve(&name, &[]).is_some()
+            || self.scalars.contains_key(&*name)
+            || self.aggregates.contains_key(&*name);
+        if of_library {
+            return Err(Error::semantic(format!("{name} is a function of the library; choose another name")));
+        }
+        let mut users = self.users.write();
+        if users.contains_key(&name) && !replace {
+            return Err(Error::semantic(format!(
+                "there is a function {name} already; CREATE OR REPLACE FUNCTION replaces it"
+            )));
+        }
+        users.insert(name, Arc::new(function));
+        Ok(())
+    }
+
+    /// A user's function.
+    pub fn user_function(&self, name: &str) -> Option<Arc<UserFunction>> {
+        self.users.read().get(name).cloned()
+    }
+
+    /// Forgets a user's function; whether there was one.
+    pub fn forget(&self, name: &str) -> bool {
+        self.users.write().remove(name).is_some()
+    }
+
+    /// Finds and types a function.
+    pub fn resolve(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, function)| *function);
+        if let Some(comparison) = Comparison::named(name) {
+            return resolve_comparison(name, comparison, args);
+        }
+        if let Some(operation) = Operation::named(name) {
+            return resolve_binary(name, operation, args);
+        }
+        let own = like::resolve(name, args)
+            .or_else(|| bits::resolve(name, args))
+            .or_else(|| rounding::resolve(name, args))
+            .or_else(|| math::resolve(name, args))
+            .or_else(|| numbers::resolve(name, args))
+            .or_else(|| list_numbers::resolve(name, args))
+            .or_else(|| compare::resolve_exact(name, args))
+            .or_else(|| quantified::resolve(name, args));
+        if let Some(resolved) = own {
+            return resolved;
+        }
+        let own = moments::resolve(name, args)
+            .or_else(|| texts::resolve(name, args))
+            .or_else(|| patterns::resolve(name, args))
+            .or_else(|| about::resolve(name, args))
+            .or_else(|| lists::resolve(name, args));
+        if let Some(resolved) = own {
+            return resolved;
+        }
+        match name {
+            "neg" => return resolve_unary(name, true, args),
+            "substr" | "substring" => {
+                if let Some(resolved) = substr::resolve(args) {
+                    return Ok(resolved);
+                }
+            }
+            "greatest" | "least" if args.iter().any(|arg| *arg.atom == Atom::Interval) => {
+                return moments::extreme(name, args);
+            }
+            "greatest" | "least"
+                if args
+                    .iter()
+                    .any(|arg| matches!(arg.atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))) =>
+            {
+                return extremes::resolve(name, args);
+            }
+            // As in DuckDB, NULL is no value here.
+            "array_distinct" | "list_distinct" => {
+                return self.foreign(name, args).map(lists::without_nulls);
+            }
+            "character_length" if args.first().is_some_and(|arg| *arg.atom == Atom::Bytes) => {
+                return self.foreign("octet_length", args);
+            }
+            "abs" => return resolve_unary(name, false, args),
+            "nullif" => return nullif::resolve(args),
+            "concat_op" => {
+                let list =
+                    |index: usize| args.get(index).is_some_and(|arg| matches!(arg.atom, Atom::List(_)));
+                return match (list(0), list(1)) {
+                    (false, false) => text::resolve(args),
+                    (true, true) => self.foreign("array_concat", args),
+                    (true, false) => self.foreign("array_append", args),
+                    (false, true) => self.foreign("array_prepend", args),
+                };
+            }
+            _ => {}
+        }
+        self.foreign(name, args)
+    }
+
+    fn foreign(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+        if let Some(function) = self.user_function(name) {
+            return function.resolve(args);
+        }
+        match self.scalars.get(name) {
+            Some(udf) => foreign::resolve(udf, &self.config, args),
+            None => Err(Error::semantic(format!("there is no function {name}"))
+                .with_state(SqlState::UNDEFINED_FUNCTION)),
+        }
+    }
+}
+
+/// Arguments as the verifier knows them.
+fn arguments<'a>(args: &'a [(Atom, bool, &'a Expr)]) -> Vec<Arg<'a>> {
+    args.iter()
+        .map(|(atom, nullable, expr)| {
+            let value = match expr {
+                Expr::Constant(scalar, atom) => scalar_to_array(scalar, atom).ok(),
+                _ => None,
+            };
+            Arg { atom, nullable: *nullable, expr, value }
+        })
+        .collect()
+}
+
+impl Functions for Library {
+    fn scalar(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> Result<(Atom, bool)> {
+        self.resolve(name, &arguments(args)).map(|resolved| (resolved.atom, resolved.nullable))
+    }
+
+    fn can_raise(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> bool {
+        self.resolve(name, &arguments(args)).map_or(true, |resolved| {
+            let mut casts = args.iter().zip(&resolved.casts);
+            resolved.raises || casts.any(|((from, ..), to)| cast_raises(from, to))
+        })
+    }
+
+    fn cast_can_raise(&self, from: &Atom, to: &Atom) -> bool {
+        cast_raises(from, to)
+    }
+
+    fn is_volatile(&self, name: &str) -> bool {
+        let is_volatile = |udf: &Arc<ScalarUDF>| udf.signature().volatility == Volatility::Volatile;
+        self.scalars.get(name).is_some_and(is_volatile)
+            || self.user_function(name).is_some_and(|function| function.is_volatile())
+    }
+
+    fn aggregate(&self, name: &str, args: &[(Atom, bool)], _distinct: bool) -> Result<(Atom, bool)> {
+        if let Some(own) = aggregate_types::own(name, args) {
+            return own;
+        }
+        match self.aggregates.get(name) {
+            Some(udf) => aggregate_types::foreign(udf, args),
+            None => Err(Error::semantic(format!("there is no aggregate function {name}"))
+                .with_state(SqlState::UNDEFINED_FUNCTION)),
+        }
+    }
+}
+
+fn resolve_comparison(name: &str, comparison: Comparison, args: &[Arg<'_>]) -> Result<Resolved> {
+    expect_arguments(name, args, 2)?;
+    let (left, right) = (args[0].atom, args[1].atom);
+    let atom = if in_type_of_other(&args[0], right) {
+        right.clone()
+    } else if in_type_of_other(&args[1], left) {
+        left.clone()
+    } else {
+        common_type(left, right)
+            .ok_or_else(|| wrong_arguments(name, args, "cast one to the type of the other"))?
+    };
+    let casts = vec![atom.clone(), atom.clone()];
+    let cost = match atom {
+        Atom::String | Atom::Bytes => 3,
+        Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => 50,
+        _ => 1,
+    };
+    let mut resolved =
+        Resolved::strict(Atom::Boolean, args, casts, Compare { comparison, atom }).costing(cost);
+    resolved.nullable &= !comparison.is_total();
+    Ok(resolved)
+}
+
+/// Whether an argument is a constant that has an equal in the other's type, so that no column need be converted.
+fn in_type_of_other(arg: &Arg<'_>, other: &Atom) -> bool {
+    let value = arg.value.as_ref().and_then(|value| array_value(value, 0).ok());
+    match value {
+        Some(Scalar::Null) | None => false,
+        Some(value) => arg.atom != other && exact_in(&value, arg.atom, other),
+    }
+}

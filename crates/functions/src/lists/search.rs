@@ -1,0 +1,313 @@
+//! Items of lists that equal a value, NULL being one, too: where they are, and lists without them or with others.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int32Builder, ListArray, ListBuilder, UInt32Array, new_null_array,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{interleave, take};
+use arrow::datatypes::{DataType, Field, Int64Type};
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, Result, Slot, SqlState};
+
+use super::list_type;
+use crate::compare::Compare;
+use crate::kernel::{Argument, Kernel, argument, unexpected};
+use crate::rowwise::{fault, takes};
+use crate::types::{Arg, Resolved, common_type, wrong_arguments};
+use tessera_codegen::Comparison;
+
+/// The type of the items of a list and of the values that they are compared with.
+fn item_type(name: &str, args: &[Arg<'_>], values: usize) -> Result<Atom> {
+    let mut item = match list_type(name, args)? {
+        Atom::List(slot) => slot.atom,
+        _ => Atom::Null,
+    };
+    let wrong = || wrong_arguments(name, args, "cast the values to the type of the list's items");
+    for arg in args.get(1..=values).ok_or_else(wrong)? {
+        let is_literal = matches!(arg.expr, Expr::Constant(Scalar::String(_), _));
+        if *arg.atom == Atom::String && is_literal && item != Atom::Null {
+            continue;
+        }
+        item = common_type(&item, arg.atom).ok_or_else(wrong)?;
+    }
+    Ok(if item == Atom::Null { Atom::Int32 } else { item })
+}
+
+fn list_of(item: &Atom) -> Atom {
+    Atom::List(Box::new(Slot { atom: item.clone(), nullable: true }))
+}
+
+fn resolved(
+    args: &[Arg<'_>],
+    atom: Atom,
+    item: &Atom,
+    values: usize,
+    kernel: impl Kernel + 'static,
+) -> Resolved {
+    let mut casts = vec![list_of(item)];
+    casts.extend(std::iter::repeat_n(item.clone(), values));
+    casts.extend((args.len() > values + 1).then_some(Atom::Int64));
+    let mut resolved = Resolved::strict(atom, args, casts, kernel).raising(true).costing(40);
+    resolved.nullable = true;
+    resolved
+}
+
+/// `array_position(list, value [, start])`.
+pub(super) fn position(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    if !matches!(args.len(), 2 | 3) || !args.get(2).is_none_or(|start| takes(start, &Atom::Int64)) {
+        return Err(wrong_arguments(name, args, "it takes a list, a value and maybe where to start"));
+    }
+    let item = item_type(name, args, 1)?;
+    Ok(resolved(args, Atom::Int32, &item, 1, Position(item.clone())))
+}
+
+/// `array_positions(list, value)`.
+pub(super) fn positions(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    let item = item_type(name, args, 1)?;
+    if args.len() != 2 {
+        return Err(wrong_arguments(name, args, "it takes a list and a value"));
+    }
+    Ok(resolved(args, list_of(&Atom::Int32), &item, 1, Positions(item.clone())))
+}
+
+/// `array_remove(list, value)`.
+pub(super) fn removed(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    let item = item_type(name, args, 1)?;
+    if args.len() != 2 {
+        return Err(wrong_arguments(name, args, "it takes a list and a value"));
+    }
+    Ok(resolved(args, list_of(&item), &item, 1, Remove(item.clone())))
+}
+
+/// `array_replace(list, value, other)`.
+pub(super) fn replaced(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    let item = item_type(name, args, 2)?;
+    if args.len() != 3 {
+        return Err(wrong_arguments(name, args, "it takes a list, a value and another one"));
+    }
+    Ok(resolved(args, list_of(&item), &item, 2, Replace(item.clone())))
+}
+
+/// The lists of a call, and which of all their items equal the value beside them.
+struct Found {
+    array: ArrayRef,
+    equal: BooleanArray,
+}
+
+impl Found {
+    fn new(args: &[Argument], rows: usize, item: &Atom) -> Result<Found> {
+        let array = argument(args, 0)?.full(rows)?;
+        let lists = array.as_list_opt::<i32>().ok_or_else(|| unexpected(&array))?;
+        let needle = argument(args, 1)?;
+        let owners = owners(lists, needle)?;
+        let values = Argument { array: lists.values().clone(), constant: false };
+        let beside = Argument { array: take(&needle.array, &owners, None)?, constant: false };
+        let compare = Compare { comparison: Comparison::NotDistinct, atom: item.clone() };
+        let equal = compare.call(&[values, beside], lists.values().len())?;
+        let equal = equal.as_boolean_opt().ok_or_else(|| unexpected(&equal))?.clone();
+        Ok(Found { array, equal })
+    }
+
+    fn lists(&self) -> &ListArray {
+        self.array.as_list()
+    }
+
+    /// The items of a row.
+    fn range(&self, row: usize) -> std::ops::Range<usize> {
+        let offsets = self.lists().offsets();
+        offsets[row] as usize..offsets[row + 1] as usize
+    }
+
+    fn is_equal(&self, at: usize) -> bool {
+        self.equal.is_valid(at) && self.equal.value(at)
+    }
+}
+
+/// For each item the row whose value it is compared with. Items that belong to no row get any.
+fn owners(lists: &ListArray, needle: &Argument) -> Result<UInt32Array> {
+    let mut owners = vec![0; lists.values().len()];
+    for row in 0..lists.len() {
+        let range = lists.offsets()[row] as usize..lists.offsets()[row + 1] as usize;
+        owners[range].fill(needle.at(row) as u32);
+    }
+    Ok(owners.into())
+}
+
+#[derive(Debug)]
+struct Position(Atom);
+
+impl Kernel for Position {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let found = Found::new(args, rows, &self.0)?;
+        let starts =
+            args.get(2).map(|start| Ok::<_, tessera_types::Error>((start, start.primitive::<Int64Type>()?)));
+        let starts = starts.transpose()?;
+        let mut places = Int32Builder::with_capacity(rows);
+        for row in 0..rows {
+            if found.lists().is_null(row) {
+                places.append_null();
+                continue;
+            }
+            let mut skipped = 0;
+            if let Some((start, numbers)) = starts {
+                if numbers.is_null(start.at(row)) {
+                    return Err(fault(
+                        "the initial position must not be NULL",
+                        SqlState::NULL_VALUE_NOT_ALLOWED,
+                    ));
+                }
+                skipped = usize::try_from(numbers.value(start.at(row)) - 1).unwrap_or(0);
+            }
+            let range = found.range(row);
+            let place = range.clone().skip(skipped).find(|at| found.is_equal(*at));
+            places.append_option(place.map(|at| (at - range.start) as i32 + 1));
+        }
+        Ok(Arc::new(places.finish()))
+    }
+}
+
+#[derive(Debug)]
+struct Positions(Atom);
+
+impl Kernel for Positions {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let found = Found::new(args, rows, &self.0)?;
+        let DataType::List(field) = list_of(&Atom::Int32).arrow() else {
+            return Err(unexpected(&found.array));
+        };
+        let mut places = ListBuilder::new(Int32Builder::new()).with_field(field);
+        for row in 0..rows {
+            let range = found.range(row);
+            for at in range.clone().filter(|at| found.is_equal(*at)) {
+                places.values().append_value((at - range.start) as i32 + 1);
+            }
+            places.append(found.lists().is_valid(row));
+        }
+        Ok(Arc::new(places.finish()))
+    }
+}
+
+#[derive(Debug)]
+struct Remove(Atom);
+
+impl Kernel for Remove {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let found = Found::new(args, rows, &self.0)?;
+        let (mut kept, mut sizes) = (Vec::new(), Vec::with_capacity(rows));
+        for row in 0..rows {
+            let before = kept.len();
+            if found.lists().is_valid(row) {
+                kept.extend(found.range(row).filter(|at| !found.is_equal(*at)).map(|at| at as u32));
+            }
+            sizes.push(kept.len() - before);
+        }
+        let lists = found.lists();
+        let values = take(lists.values(), &UInt32Array::from(kept), None)?;
+        let DataType::List(item) = lists.data_type() else { return Err(unexpected(&found.array)) };
+        let offsets = OffsetBuffer::from_lengths(sizes);
+        Ok(Arc::new(ListArray::try_new(item.clone(), offsets, values, lists.nulls().cloned())?))
+    }
+}
+
+#[derive(Debug)]
+struct Replace(Atom);
+
+impl Kernel for Replace {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let found = Found::new(args, rows, &self.0)?;
+        let other = argument(args, 2)?;
+        let lists = found.lists();
+        let mut chosen: Vec<(usize, usize)> = (0..lists.values().len()).map(|at| (0, at)).collect();
+        for row in 0..rows {
+            for at in found.range(row).filter(|at| found.is_equal(*at)) {
+                chosen[at] = (1, other.at(row));
+            }
+        }
+        // Of no rows there may be no other value.
+        let others = match other.array.is_empty() {
+            true => new_null_array(lists.values().data_type(), 1),
+            false => other.array.clone(),
+        };
+        let values = interleave(&[lists.values().as_ref(), others.as_ref()], &chosen)?;
+        let DataType::List(item) = lists.data_type() else { return Err(unexpected(&found.array)) };
+        let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+        Ok(Arc::new(ListArray::try_new(item.clone(), offsets, values, nulls)?))
+    }
+}
+
+/// DuckDB's `map_extract(map, key)`: a list of the value of the key, without items where it is not there.
+pub(super) fn of_key(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    let [map, key] = args else { return Err(wrong_arguments(name, args, "it takes a map and a key")) };
+    let Atom::Map(keys, values) = map.atom else {
+        return Err(wrong_arguments(name, args, "it takes a map and a key"));
+    };
+    let is_literal = matches!(key.expr, Expr::Constant(Scalar::String(_), _));
+    if !is_literal && common_type(&keys.atom, key.atom).is_none() {
+        return Err(wrong_arguments(name, args, "cast the key to the type of the map's keys"));
+    }
+    let casts = vec![map.atom.clone(), keys.atom.clone()];
+    let kernel = OfKey { key: keys.atom.clone(), list: list_of(&values.atom) };
+    Ok(Resolved::strict(list_of(&values.atom), args, casts, kernel).raising(true).costing(40))
+}
+
+#[derive(Debug)]
+struct OfKey {
+    key: Atom,
+    list: Atom,
+}
+
+impl Kernel for OfKey {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let array = argument(args, 0)?.full(rows)?;
+        let maps = array.as_map_opt().ok_or_else(|| unexpected(&array))?;
+        let DataType::List(item) = self.list.arrow() else { return Err(unexpected(&array)) };
+        // The keys as lists, whose items are looked through.
+        let keys = ListArray::try_new(
+            Arc::new(Field::new("item", maps.keys().data_type().clone(), true)),
+            maps.offsets().clone(),
+            maps.keys().clone(),
+            maps.nulls().cloned(),
+        )?;
+        let keys = Argument { array: Arc::new(keys), constant: false };
+        let needle = argument(args, 1)?;
+        let found = Found::new(&[keys, needle.clone()], rows, &self.key)?;
+        let (mut kept, mut sizes, mut valid) =
+            (Vec::new(), Vec::with_capacity(rows), Vec::with_capacity(rows));
+        for row in 0..rows {
+            let is_valid = maps.is_valid(row);
+            let at = found.range(row).find(|at| is_valid && found.is_equal(*at));
+            kept.extend(at.map(|at| at as u32));
+            sizes.push(usize::from(at.is_some()));
+            valid.push(is_valid && needle.array.is_valid(needle.at(row)));
+        }
+        let values = take(maps.values(), &UInt32Array::from(kept), None)?;
+        let offsets = OffsetBuffer::from_lengths(sizes);
+        Ok(Arc::new(ListArray::try_new(item, offsets, values, Some(valid.into()))?))
+    }
+}
+
+/// A kernel whose lists lose their NULLs.
+#[derive(Debug)]
+pub(super) struct WithoutNulls(pub(super) Arc<dyn Kernel>);
+
+impl Kernel for WithoutNulls {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let array = self.0.call(args, rows)?;
+        let Some(lists) = array.as_list_opt::<i32>() else { return Ok(array) };
+        let DataType::List(item) = lists.data_type() else { return Err(unexpected(&array)) };
+        let (mut kept, mut sizes) = (Vec::new(), Vec::with_capacity(lists.len()));
+        let missing = lists.values().logical_nulls();
+        let is_valid = |at: &usize| missing.as_ref().is_none_or(|nulls| nulls.is_valid(*at));
+        for row in 0..lists.len() {
+            let before = kept.len();
+            let range = lists.offsets()[row] as usize..lists.offsets()[row + 1] as usize;
+            kept.extend(range.filter(is_valid).map(|at| at as u32));
+            sizes.push(kept.len() - before);
+        }
+        let values = take(lists.values(), &UInt32Array::from(kept), None)?;
+        let offsets = OffsetBuffer::from_lengths(sizes);
+        Ok(Arc::new(ListArray::try_new(item.clone(), offsets, values, lists.nulls().cloned())?))
+    }
+}

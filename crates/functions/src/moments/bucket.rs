@@ -1,0 +1,70 @@
+//! DuckDB's `time_bucket(width, moment [, origin])`.
+
+use tessera_types::{Atom, Code, Error, Result, SqlState};
+
+use super::fields::{Calendar, DAY_MICROSECONDS};
+use crate::datetime::day_number;
+use crate::rowwise::{MICROSECONDS, Out, fault, strict, takes};
+use crate::types::{Arg, Resolved, wrong_arguments};
+
+/// Buckets of months are counted from 2000-01-01, others from the Monday behind it.
+const ORIGIN_OF_MONTHS: i64 = 10_957 * DAY_MICROSECONDS;
+const ORIGIN: i64 = 10_959 * DAY_MICROSECONDS;
+
+pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    let wrong = || wrong_arguments(name, args, "it takes an interval, a moment and maybe an origin");
+    let (width, moment, origin) = match args {
+        [width, moment] => (width, moment, None),
+        [width, moment, origin] => (width, moment, Some(origin)),
+        _ => return Err(wrong()),
+    };
+    let is_date = *moment.atom == Atom::Date;
+    let zoned = matches!(moment.atom, Atom::Timestamp(_, Some(_)));
+    let atom = if zoned { crate::rowwise::zoned() } else { MICROSECONDS };
+    let fits = takes(width, &Atom::Interval)
+        && *moment.atom != Atom::String
+        && takes(moment, &atom)
+        && origin.is_none_or(|origin| takes(origin, &atom));
+    if !fits {
+        return Err(wrong());
+    }
+    let mut casts = vec![Atom::Interval, atom.clone()];
+    casts.extend(origin.map(|_| atom.clone()));
+    let result = if is_date { Atom::Date } else { atom };
+    Ok(strict(result, args, casts, move |given| {
+        let (width, moment) = (given[0].interval(), given[1].whole());
+        let origin = given.get(2).map(|origin| origin.whole());
+        let refused = |why: &str| fault(format!("time_bucket: {why}"), SqlState::INVALID_PARAMETER_VALUE);
+        let overflow = || {
+            Error::new(Code::Overflow, "the result of time_bucket is out of range")
+                .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
+        };
+        if width.months != 0 && (width.days != 0 || width.nanoseconds != 0) {
+            return Err(refused("a width has months, or days and a time"));
+        }
+        let begin = if width.months != 0 {
+            if width.months < 0 {
+                return Err(refused("the width must be greater than zero"));
+            }
+            let index = |moment: i64| {
+                let date = Calendar::of(moment.div_euclid(DAY_MICROSECONDS));
+                date.year * 12 + date.month - 1
+            };
+            let from = index(origin.unwrap_or(ORIGIN_OF_MONTHS));
+            let months =
+                from + (index(moment) - from).div_euclid(width.months.into()) * i64::from(width.months);
+            let day = day_number(months.div_euclid(12), months.rem_euclid(12) + 1, 1);
+            day.checked_mul(DAY_MICROSECONDS).ok_or_else(overflow)?
+        } else {
+            let days = i64::from(width.days).checked_mul(DAY_MICROSECONDS).ok_or_else(overflow)?;
+            let step = days.checked_add(width.nanoseconds / 1_000).ok_or_else(overflow)?;
+            if step <= 0 {
+                return Err(refused("the width must be greater than zero"));
+            }
+            let from = origin.unwrap_or(ORIGIN);
+            let apart = moment.checked_sub(from).ok_or_else(overflow)?;
+            from + (apart - apart.rem_euclid(step))
+        };
+        Ok(Out::Whole(if is_date { begin.div_euclid(DAY_MICROSECONDS) } else { begin }))
+    }))
+}

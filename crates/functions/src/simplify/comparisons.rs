@@ -1,0 +1,227 @@
+//! Rules of comparisons and other calls.
+
+use std::sync::Arc;
+
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, TimeUnit};
+
+use super::{Known, Rewritten, Simplifier, is_null, truth};
+use crate::cast::cast_raises;
+use crate::fold;
+use crate::scalar::per_second;
+use tessera_codegen::{Comparison, Operation};
+
+impl<K: Known> Simplifier<'_, K> {
+    pub(super) fn strict_null(&self, expr: Expr) -> Rewritten {
+        match &expr {
+            Expr::Call { function, args } if is_strict(function) && args.iter().any(is_null) => {
+                self.known.atom(&expr).map(Expr::null).ok_or(expr)
+            }
+            _ => Err(expr),
+        }
+    }
+
+    pub(super) fn flip_comparison(&self, expr: Expr) -> Rewritten {
+        let (name, left, right) = compared(expr)?;
+        match (&left, &right) {
+            (Expr::Constant(..), other) if !matches!(other, Expr::Constant(..)) => {
+                Ok(Expr::call(flipped(name), vec![right, left]))
+            }
+            _ => Err(Expr::call(name, vec![left, right])),
+        }
+    }
+
+    pub(super) fn distinct_from_null(&self, expr: Expr) -> Rewritten {
+        let (name, left, right) = compared(expr)?;
+        match &*name {
+            "is_distinct" if is_null(&right) => Ok(self.negated(Expr::IsNull(Box::new(left)))),
+            "is_not_distinct" if is_null(&right) => Ok(Expr::IsNull(Box::new(left))),
+            _ => Err(Expr::call(name, vec![left, right])),
+        }
+    }
+
+    pub(super) fn boolean_equality(&self, expr: Expr) -> Rewritten {
+        let (name, left, right) = compared(expr)?;
+        let same = match (&*name, &right) {
+            ("eq", Expr::Constant(Scalar::Boolean(value), _)) => Some(*value),
+            ("not_eq", Expr::Constant(Scalar::Boolean(value), _)) => Some(!*value),
+            _ => None,
+        };
+        match same.filter(|_| self.is_boolean(&left)) {
+            Some(true) => Ok(left),
+            Some(false) => Ok(self.negated(left)),
+            None => Err(Expr::call(name, vec![left, right])),
+        }
+    }
+
+    pub(super) fn unwrap_cast(&self, expr: Expr) -> Rewritten {
+        let (name, left, right) = compared(expr)?;
+        let unwrapped = match (&left, &right) {
+            (Expr::Cast { input, to, .. }, Expr::Constant(_, atom)) if to == atom => {
+                let from = self.known.atom(input).filter(|from| keeps_order(from, to));
+                from.and_then(|from| self.converted(&right, &from))
+            }
+            _ => None,
+        };
+        match (unwrapped, left) {
+            (Some(value), Expr::Cast { input, .. }) => Ok(Expr::call(name, vec![*input, value])),
+            (_, left) => Err(Expr::call(name, vec![left, right])),
+        }
+    }
+
+    /// The constant of another type that converts to this one.
+    fn converted(&self, constant: &Expr, to: &Atom) -> Option<Expr> {
+        let Expr::Constant(_, atom) = constant else { return None };
+        let safe = |input: &Expr, to: &Atom| {
+            let cast = Expr::Cast { input: Box::new(input.clone()), to: to.clone(), safe: true };
+            fold::constant(&cast, self.library)
+        };
+        let value = safe(constant, to)?;
+        let back = safe(&value, atom)?;
+        let equal = fold::constant(&Expr::call("eq", vec![back, constant.clone()]), self.library)?;
+        (truth(&equal) == Some(Some(true))).then_some(value)
+    }
+
+    pub(super) fn date_comparison(&self, expr: Expr) -> Rewritten {
+        let (name, left, right) = compared(expr)?;
+        // With `safe`, a day that is no timestamp is NULL.
+        let of_days = match (&left, &right) {
+            (Expr::Cast { input, to, safe: false }, Expr::Constant(Scalar::Integer(count), atom))
+                if to == atom && self.known.atom(input) == Some(Atom::Date) =>
+            {
+                match to {
+                    Atom::Timestamp(unit, None) => date_comparison(&name, *unit, *count),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        match (of_days, left) {
+            (Some((name, day)), Expr::Cast { input, .. }) if i32::try_from(day).is_ok() => {
+                Ok(Expr::call(name, vec![*input, Expr::Constant(Scalar::Integer(day), Atom::Date)]))
+            }
+            (_, left) => Err(Expr::call(name, vec![left, right])),
+        }
+    }
+
+    pub(super) fn like_without_wildcards(&self, expr: Expr) -> Rewritten {
+        match expr {
+            Expr::Call { function, args } if &*function == "like" => match &args[..] {
+                [text, Expr::Constant(Scalar::String(pattern), Atom::String)]
+                    if !pattern.contains(['%', '_', '\\']) && self.known.atom(text) == Some(Atom::String) =>
+                {
+                    Ok(Expr::Call { function: "eq".into(), args })
+                }
+                _ => Err(Expr::Call { function, args }),
+            },
+            other => Err(other),
+        }
+    }
+
+    pub(super) fn negate_comparison(&self, expr: Expr) -> Rewritten {
+        let Expr::Not(inner) = expr else { return Err(expr) };
+        match *inner {
+            Expr::Call { function, args } => match negated(&function) {
+                Some(negated) => Ok(Expr::call(negated, args)),
+                None => Err(Expr::Not(Box::new(Expr::Call { function, args }))),
+            },
+            other => Err(Expr::Not(Box::new(other))),
+        }
+    }
+}
+
+/// The comparison that an expression is: name, left and right side; the expression itself, where it is none.
+fn compared(expr: Expr) -> Result<(Arc<str>, Expr, Expr), Expr> {
+    match expr {
+        Expr::Call { function, mut args } if args.len() == 2 && Comparison::named(&function).is_some() => {
+            match (args.pop(), args.pop()) {
+                (Some(right), Some(left)) => Ok((function, left, right)),
+                _ => Err(Expr::Call { function, args }),
+            }
+        }
+        other => Err(other),
+    }
+}
+
+/// Whether a cast keeps every value of `from` and their order, and never raises.
+fn keeps_order(from: &Atom, to: &Atom) -> bool {
+    let exact = match (from, to) {
+        (from, Atom::Float64) => matches!(
+            from,
+            Atom::Float32
+                | Atom::Int8
+                | Atom::Int16
+                | Atom::Int32
+                | Atom::UInt8
+                | Atom::UInt16
+                | Atom::UInt32
+        ),
+        (Atom::Decimal(_, old), Atom::Decimal(_, new)) => new >= old,
+        (from, Atom::Decimal(_, scale)) => from.is_integer() && *scale >= 0,
+        (from, to) => from.is_integer() && to.is_integer(),
+    };
+    exact && !cast_raises(from, to)
+}
+
+/// A comparison of a day's midnight with a timestamp as one of days.
+fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static str, i128)> {
+    let per_day = i128::from(per_second(unit)) * 86_400;
+    let (day, midnight) = match i64::try_from(count) {
+        // Infinity is a date, too.
+        Ok(i64::MAX) => (i32::MAX.into(), true),
+        Ok(i64::MIN) => (i32::MIN.into(), true),
+        _ => (count.div_euclid(per_day), count.rem_euclid(per_day) == 0),
+    };
+    Some(match (name, midnight) {
+        ("lt", true) => ("lt", day),
+        ("lt", false) | ("lt_eq", _) => ("lt_eq", day),
+        ("gt_eq", true) => ("gt_eq", day),
+        ("gt_eq", false) | ("gt", _) => ("gt", day),
+        ("eq", true) => ("eq", day),
+        ("not_eq", true) => ("not_eq", day),
+        _ => return None,
+    })
+}
+
+/// Whether a call is NULL because of a NULL that is written: nothing beside that is computed.
+pub fn is_written_null(function: &str, args: &[Expr]) -> bool {
+    let is_written = |arg: &Expr| match arg {
+        Expr::Cast { input, .. } => is_null(input),
+        other => is_null(other),
+    };
+    is_strict(function) && args.iter().any(is_written)
+}
+
+/// Whether an operator gives NULL wherever an operand is NULL.
+pub(crate) fn is_strict(function: &str) -> bool {
+    match Comparison::named(function) {
+        Some(comparison) => !matches!(comparison, Comparison::Distinct | Comparison::NotDistinct),
+        None => Operation::named(function).is_some() || matches!(function, "like" | "ilike"),
+    }
+}
+
+/// The comparison of the operands the other way round.
+fn flipped(name: Arc<str>) -> Arc<str> {
+    match &*name {
+        "lt" => "gt".into(),
+        "lt_eq" => "gt_eq".into(),
+        "gt" => "lt".into(),
+        "gt_eq" => "lt_eq".into(),
+        _ => name,
+    }
+}
+
+/// The comparison that is true where this one is false.
+fn negated(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "eq" => "not_eq",
+        "not_eq" => "eq",
+        "lt" => "gt_eq",
+        "lt_eq" => "gt",
+        "gt" => "lt_eq",
+        "gt_eq" => "lt",
+        "is_distinct" => "is_not_distinct",
+        "is_not_distinct" => "is_distinct",
+        _ => return None,
+    })
+}

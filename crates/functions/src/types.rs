@@ -1,0 +1,240 @@
+//! Which type two types have in common, and what a function says of itself once its arguments are known.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
+
+use super::kernel::Kernel;
+
+/// An argument as seen when a call is typed and bound.
+#[derive(Debug)]
+pub struct Arg<'a> {
+    pub atom: &'a Atom,
+    pub nullable: bool,
+    /// As written: the only thing result types may depend on, so that typing and binding agree.
+    pub expr: &'a Expr,
+    /// Its value where the binder has found it to be constant.
+    pub value: Option<ArrayRef>,
+}
+
+/// A call that has been typed.
+#[derive(Debug)]
+pub struct Resolved {
+    pub atom: Atom,
+    pub nullable: bool,
+    /// Whether a value can make it fail.
+    pub raises: bool,
+    /// Whether two calls with the same arguments may give different values.
+    pub volatile: bool,
+    /// Rough cost of a value; adding two integers is 1.
+    pub cost: u32,
+    /// Types to which arguments are cast first.
+    pub casts: Vec<Atom>,
+    pub kernel: Arc<dyn Kernel>,
+}
+
+impl Resolved {
+    /// A cheap call that gives NULL for NULL and cannot fail.
+    pub fn strict(atom: Atom, args: &[Arg<'_>], casts: Vec<Atom>, kernel: impl Kernel + 'static) -> Self {
+        Resolved {
+            atom,
+            nullable: args.iter().any(|arg| arg.nullable),
+            raises: false,
+            volatile: false,
+            cost: 1,
+            casts,
+            kernel: Arc::new(kernel),
+        }
+    }
+
+    /// The same, but it can fail.
+    pub fn raising(mut self, raises: bool) -> Self {
+        self.raises = raises;
+        self
+    }
+
+    /// The same at another cost.
+    pub fn costing(mut self, cost: u32) -> Self {
+        self.cost = cost;
+        self
+    }
+}
+
+/// The digits an integer type can have.
+pub(crate) fn integer_digits(atom: &Atom) -> Option<u8> {
+    Some(match atom {
+        Atom::Int8 | Atom::UInt8 => 3,
+        Atom::Int16 | Atom::UInt16 => 5,
+        Atom::Int32 | Atom::UInt32 => 10,
+        Atom::Int64 => 19,
+        Atom::UInt64 => 20,
+        _ => return None,
+    })
+}
+
+/// Precision and scale of a decimal, or of an integer as one.
+pub(crate) fn decimal_of(atom: &Atom) -> Option<(u8, i8)> {
+    match atom {
+        Atom::Decimal(precision, scale) => Some((*precision, *scale)),
+        _ => integer_digits(atom).map(|digits| (digits, 0)),
+    }
+}
+
+/// As [`decimal_of`], a whole constant counting only the digits it has: `1 - l_discount` needs no 19 digits.
+pub(crate) fn decimal_of_arg(arg: &Arg<'_>) -> Option<(u8, i8)> {
+    let (precision, scale) = decimal_of(arg.atom)?;
+    let digits = if scale == 0 { whole_digits(arg.expr) } else { None };
+    Some((digits.unwrap_or(precision), scale))
+}
+
+fn whole_digits(expr: &Expr) -> Option<u8> {
+    match expr {
+        Expr::Constant(Scalar::Integer(value), atom)
+            if decimal_of(atom).is_some_and(|(_, scale)| scale == 0) =>
+        {
+            Some(value.unsigned_abs().checked_ilog10().map_or(1, |log| log as u8 + 1))
+        }
+        Expr::Cast { input, to, .. } if decimal_of(to).is_some_and(|(_, scale)| scale == 0) => {
+            whole_digits(input)
+        }
+        _ => None,
+    }
+}
+
+fn integer_width(atom: &Atom) -> u8 {
+    match atom {
+        Atom::Int8 | Atom::UInt8 => 1,
+        Atom::Int16 | Atom::UInt16 => 2,
+        Atom::Int32 | Atom::UInt32 => 4,
+        _ => 8,
+    }
+}
+
+/// The type to which two types are brought to be compared or combined; none when a cast must say what is meant.
+pub fn common_type(left: &Atom, right: &Atom) -> Option<Atom> {
+    use Atom::*;
+    Some(match (left, right) {
+        _ if left == right => left.clone(),
+        (Null, other) | (other, Null) => other.clone(),
+        (Float32, Float64) | (Float64, Float32) => Float64,
+        (a, b) if (a.is_float() && b.is_numeric()) || (b.is_float() && a.is_numeric()) => Float64,
+        (a, b) if a.is_integer() && b.is_integer() => {
+            let (wide, narrow) = if integer_width(a) >= integer_width(b) { (a, b) } else { (b, a) };
+            if a.is_signed_integer() == b.is_signed_integer()
+                || (wide.is_signed_integer() && integer_width(wide) > integer_width(narrow))
+            {
+                wide.clone()
+            } else {
+                match integer_width(wide) {
+                    1 => Int16,
+                    2 => Int32,
+                    4 => Int64,
+                    _ => Decimal(20, 0),
+                }
+            }
+        }
+        (a, b) if decimal_of(a).is_some() && decimal_of(b).is_some() => {
+            let ((p, s), (q, t)) = (decimal_of(a)?, decimal_of(b)?);
+            let scale = s.max(t);
+            let whole = (p as i8 - s).max(q as i8 - t);
+            Decimal((whole + scale).clamp(1, DECIMAL_PRECISION_MAX as i8) as u8, scale)
+        }
+        (Date, Timestamp(unit, zone)) | (Timestamp(unit, zone), Date) => Timestamp(*unit, zone.clone()),
+        (Timestamp(a, zone), Timestamp(b, other)) => {
+            Timestamp(finer(*a, *b), zone.clone().or_else(|| other.clone()))
+        }
+        (Time(a), Time(b)) => Time(finer(*a, *b)),
+        (Duration(a), Duration(b)) => Duration(finer(*a, *b)),
+        (Duration(_), Interval) | (Interval, Duration(_)) => Interval,
+        (List(a), List(b)) => List(Box::new(tessera_types::Slot {
+            atom: common_type(&a.atom, &b.atom)?,
+            nullable: a.nullable || b.nullable,
+        })),
+        (Struct(a), Struct(b)) if a.len() == b.len() => {
+            let slots = a.iter().zip(b.iter()).map(|((name, a), (_, b))| {
+                let atom = common_type(&a.atom, &b.atom)?;
+                Some((name.clone(), tessera_types::Slot { atom, nullable: a.nullable || b.nullable }))
+            });
+            Struct(slots.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+pub(crate) fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
+    if super::scalar::per_second(a) >= super::scalar::per_second(b) { a } else { b }
+}
+
+/// Whether a whole constant of one type has an equal value in the other, so that a comparison can be made in the type
+/// of the column instead of converting the column.
+pub(crate) fn exact_in(value: &Scalar, from: &Atom, to: &Atom) -> bool {
+    let Scalar::Integer(value) = value else { return false };
+    let per_day = |unit: &TimeUnit| i128::from(super::scalar::per_second(*unit)) * 86_400;
+    match (from, to) {
+        (Atom::Timestamp(unit, None), Atom::Date) => {
+            value % per_day(unit) == 0 && i32::try_from(value / per_day(unit)).is_ok()
+        }
+        _ => {
+            let (Some((_, scale)), Some((precision, to_scale))) = (decimal_of(from), decimal_of(to)) else {
+                return false;
+            };
+            let moved = if to_scale >= scale {
+                value.checked_mul(10i128.pow((to_scale - scale) as u32))
+            } else {
+                let factor = 10i128.pow((scale - to_scale) as u32);
+                (value % factor == 0).then_some(value / factor)
+            };
+            match (moved, to) {
+                (None, _) => false,
+                (Some(moved), Atom::Decimal(..)) => moved.unsigned_abs() < 10u128.pow(precision.into()),
+                (Some(moved), _) => super::scalar::scalar_to_array(&Scalar::Integer(moved), to).is_ok(),
+            }
+        }
+    }
+}
+
+/// The call takes other arguments.
+pub(crate) fn wrong_arguments(name: &str, args: &[Arg<'_>], hint: &str) -> Error {
+    let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
+    Error::semantic(format!("function {name} does not take ({types}); {hint}"))
+        .with_state(SqlState::UNDEFINED_FUNCTION)
+}
+
+/// Checks the number of arguments.
+pub(crate) fn expect_arguments(name: &str, args: &[Arg<'_>], count: usize) -> Result<()> {
+    match args.len() == count {
+        true => Ok(()),
+        false => Err(Error::semantic(format!("function {name} takes {count} arguments, not {}", args.len()))
+            .with_state(SqlState::UNDEFINED_FUNCTION)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_types_hold_both() {
+        for (a, b, common) in [
+            ("int32", "int64", Some("int64")),
+            ("uint32", "int32", Some("int64")),
+            ("uint8", "int64", Some("int64")),
+            ("uint64", "int8", Some("decimal(20,0)")),
+            ("int64", "decimal(15,2)", Some("decimal(21,2)")),
+            ("decimal(38,0)", "decimal(4,4)", Some("decimal(38,4)")),
+            ("decimal(4,2)", "float32", Some("float64")),
+            ("date", "timestamp(us)", Some("timestamp(us)")),
+            ("null", "string", Some("string")),
+            ("list<int8?>", "list<int64>", Some("list<int64?>")),
+            ("string", "int8", None),
+            ("boolean", "int8", None),
+        ] {
+            let found = common_type(&a.parse().unwrap(), &b.parse().unwrap());
+            assert_eq!(found.map(|atom| atom.to_string()).as_deref(), common, "{a} {b}");
+            let found = common_type(&b.parse().unwrap(), &a.parse().unwrap());
+            assert_eq!(found.map(|atom| atom.to_string()).as_deref(), common, "{b} {a}");
+        }
+    }
+}

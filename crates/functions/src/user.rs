@@ -1,0 +1,183 @@
+//! Functions of users, given as LLVM IR: code has them inlined; column by column, they are called here.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayData, ArrayRef, BooleanArray, make_array};
+use arrow::buffer::{Buffer, MutableBuffer, NullBuffer};
+use arrow::compute::concat;
+use arrow::util::display::array_value_to_string;
+use tessera_encodings::CHUNK_ROWS;
+use tessera_types::{Atom, Code, Error, Result};
+
+use super::compiled::raw;
+use super::kernel::{Argument, Kernel};
+use super::types::{Arg, Resolved, common_type, decimal_of, expect_arguments};
+use tessera_codegen::{Function, FunctionCode, Machine, Op, RawInput, Status, ValueCode};
+use tessera_context::interrupt::check_here;
+
+/// What a call is taken to cost: it is inlined mostly.
+const COST: u32 = 10;
+
+/// A function of a user.
+#[derive(Debug)]
+pub struct UserFunction {
+    args: Vec<Atom>,
+    result: Atom,
+    volatile: bool,
+    code: Arc<FunctionCode>,
+    compiled: Arc<dyn Function>,
+}
+
+impl UserFunction {
+    /// What a function of these types is to a compiler.
+    ///
+    /// # Errors
+    /// Values of some type have no fixed width, or their range is none that a function could be held to.
+    pub fn code(name: &str, ir: &str, args: &[Atom], result: &Atom) -> Result<FunctionCode> {
+        let machine = |atom: &Atom| match atom {
+            Atom::Time(_) | Atom::Duration(_) => Err(refused(atom)),
+            atom => Machine::of(atom).ok_or_else(|| refused(atom)),
+        };
+        let limit = match result {
+            Atom::Decimal(precision, _) => 10i128.checked_pow((*precision).into()),
+            _ => None,
+        };
+        let (args, result) = (args.iter().map(machine).collect::<Result<_>>()?, machine(result)?);
+        Ok(FunctionCode { name: name.into(), ir: ir.into(), args, result, limit, is_whole: false })
+    }
+
+    /// A function of these types: its code, and that compiled.
+    pub fn new(
+        (args, result): (Vec<Atom>, Atom),
+        volatile: bool,
+        (code, compiled): (Arc<FunctionCode>, Arc<dyn Function>),
+    ) -> UserFunction {
+        UserFunction { args, result, volatile, code, compiled }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.code.name
+    }
+
+    /// The types of its arguments, and of its value.
+    pub fn types(&self) -> (&[Atom], &Atom) {
+        (&self.args, &self.result)
+    }
+
+    /// Whether two calls with the same arguments may give different values.
+    pub fn is_volatile(&self) -> bool {
+        self.volatile
+    }
+
+    /// Whether it takes arguments of these types, once they are cast to its own.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(&self, given: &[Atom]) -> Result<()> {
+        let mut pairs = given.iter().zip(&self.args);
+        if given.len() == self.args.len() && pairs.all(|(given, own)| takes(given, own)) {
+            return Ok(());
+        }
+        let list = |atoms: &[Atom]| atoms.iter().map(Atom::to_string).collect::<Vec<_>>().join(", ");
+        let (name, own, given) = (self.name(), list(&self.args), list(given));
+        Err(Error::semantic(format!("function {name} takes ({own}), not ({given}); cast the arguments")))
+    }
+
+    /// Types a call.
+    pub fn resolve(self: Arc<Self>, args: &[Arg<'_>]) -> Result<Resolved> {
+        expect_arguments(self.name(), args, self.args.len())?;
+        self.check(&args.iter().map(|arg| arg.atom.clone()).collect::<Vec<_>>())?;
+        let (volatile, result, casts) = (self.volatile, self.result.clone(), self.args.clone());
+        let resolved = Resolved::strict(result, args, casts, Call { function: self });
+        Ok(Resolved { nullable: true, volatile, ..resolved.raising(true).costing(COST) })
+    }
+}
+
+fn refused(atom: &Atom) -> Error {
+    Error::unsupported(format!(
+        "a function in LLVM IR with values of type {atom}; there are booleans, integers, floats, decimals, dates and timestamps"
+    ))
+}
+
+/// Whether a value of one type can be given where another is declared: without loss, or as an integer that has to be in range.
+fn takes(given: &Atom, own: &Atom) -> bool {
+    match (given, own) {
+        (given, own) if given.is_integer() && own.is_integer() => true,
+        (Atom::Null, _) => true,
+        (given, Atom::Decimal(_, scale)) => decimal_of(given).is_some_and(|(_, given)| given <= *scale),
+        (given, Atom::Float32) => given.is_numeric(),
+        (given, own) => common_type(given, own).as_ref() == Some(own),
+    }
+}
+
+/// A call of a function.
+#[derive(Debug)]
+struct Call {
+    function: Arc<UserFunction>,
+}
+
+impl Kernel for Call {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let args = args.iter().map(|arg| arg.full(rows)).collect::<Result<Vec<_>>>()?;
+        let starts = (0..rows.max(1)).step_by(CHUNK_ROWS);
+        let parts = starts.map(|start| self.of_rows(&args, start..rows.min(start + CHUNK_ROWS)));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        match &parts[..] {
+            [part] => Ok(part.clone()),
+            parts => Ok(concat(&parts.iter().map(|part| &**part).collect::<Vec<_>>())?),
+        }
+    }
+
+    fn code(&self, args: Vec<ValueCode>, _: &Atom) -> Option<Op> {
+        Some(Op::Function(self.function.code.clone(), args))
+    }
+}
+
+impl Call {
+    fn of_rows(&self, args: &[ArrayRef], range: Range<usize>) -> Result<ArrayRef> {
+        check_here()?;
+        let args: Vec<ArrayRef> = args.iter().map(|arg| arg.slice(range.start, range.len())).collect();
+        let (rows, inputs) = (range.len(), args.iter().map(raw).collect::<Vec<RawInput>>());
+        let mut values = MutableBuffer::from_len_zeroed(rows * self.function.code.result.bytes());
+        let mut statuses = vec![Status::Null as u32; rows];
+        // SAFETY: the arrays are of the function's types, cast to them by the binder, each with `rows` values; `raw` has a bit for each, as
+        // there are no more than a chunk has. There is room for as many results; Arrow's buffers begin at multiples of 64.
+        unsafe {
+            self.function.compiled.run(&inputs, rows, values.as_mut_ptr(), statuses.as_mut_ptr());
+        }
+        let wrong = statuses.iter().position(|status| *status > Status::Null as u32);
+        if let Some(row) = wrong {
+            return Err(self.error(&args, row, statuses[row]));
+        }
+        let valid: NullBuffer = statuses.iter().map(|status| *status == Status::Value as u32).collect();
+        self.array(values.into(), rows, valid)
+    }
+
+    fn array(&self, values: Buffer, rows: usize, valid: NullBuffer) -> Result<ArrayRef> {
+        if self.function.result == Atom::Boolean {
+            let values = values.as_slice().iter().map(|byte| *byte & 1 == 1).collect();
+            return Ok(Arc::new(BooleanArray::new(values, Some(valid))));
+        }
+        let data = ArrayData::builder(self.function.result.arrow()).len(rows).add_buffer(values);
+        Ok(make_array(data.nulls(Some(valid)).build()?))
+    }
+
+    /// What went wrong, with the arguments for which it did.
+    fn error(&self, args: &[ArrayRef], row: usize, status: u32) -> Error {
+        let shown = |arg: &ArrayRef| array_value_to_string(arg, row).unwrap_or_default();
+        let call =
+            format!("{}({})", self.function.name(), args.iter().map(shown).collect::<Vec<_>>().join(", "));
+        const OVERFLOW: u32 = Status::Overflow as u32;
+        const DIVISION_BY_ZERO: u32 = Status::DivisionByZero as u32;
+        match status {
+            OVERFLOW => {
+                let result = &self.function.result;
+                Error::new(Code::Overflow, format!("{call} is out of range for type {result}"))
+            }
+            DIVISION_BY_ZERO => Error::new(Code::DivisionByZero, format!("{call} divides by zero")),
+            status => Error::data(format!("{call} failed with status {status}")),
+        }
+    }
+}
