@@ -9,6 +9,8 @@ use parking_lot::RwLock;
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
+use crate::interrupt::check_here;
+
 use super::arithmetic::{resolve_binary, resolve_unary};
 use super::cast::cast_raises;
 use super::compare::Compare;
@@ -292,6 +294,8 @@ fn arguments<'a>(args: &'a [(Atom, bool, &'a Expr)]) -> Vec<Arg<'a>> {
 
 impl Functions for Library {
     fn scalar(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> Result<(Atom, bool)> {
+        // Each pass over a plan finds the types of its expressions: here planning ends when it is told to.
+        check_here()?;
         self.resolve(name, &arguments(args)).map(|resolved| (resolved.atom, resolved.nullable))
     }
 

@@ -1,6 +1,7 @@
 //! The typed expression language.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use tessera_types::{Atom, Tuple};
@@ -9,6 +10,9 @@ use crate::scalar::Scalar;
 
 /// Up to so many names are compared one by one.
 const FEW_FIELDS: usize = 16;
+
+/// The most parts of an expression that its fingerprint looks at.
+const FINGERPRINT_PARTS: usize = 64;
 
 /// An expression over the fields of one tuple.
 ///
@@ -150,6 +154,23 @@ impl Expr {
                 .collect(),
             Expr::And(list) | Expr::Or(list) | Expr::Coalesce(list) => list.iter_mut().collect(),
         }
+    }
+
+    /// A number that equal expressions share, and that tells most others apart.
+    pub fn fingerprint(&self) -> u64 {
+        let (mut hasher, mut pending) = (DefaultHasher::new(), vec![self]);
+        for _ in 0..FINGERPRINT_PARTS {
+            let Some(expr) = pending.pop() else { break };
+            std::mem::discriminant(expr).hash(&mut hasher);
+            match expr {
+                Expr::Field(name) | Expr::Parameter(name) => name.hash(&mut hasher),
+                Expr::Call { function, .. } => function.hash(&mut hasher),
+                Expr::Constant(scalar, _) => scalar.fingerprint(&mut hasher),
+                _ => {}
+            }
+            pending.extend(expr.children());
+        }
+        hasher.finish()
     }
 
     /// Calls `visit` on this expression and everything below it, parents first.

@@ -146,6 +146,11 @@ impl Builder {
         &self.nodes
     }
 
+    /// A node so far, to be changed.
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+        self.nodes.get_mut(id.index())
+    }
+
     /// Adds every node of another plan (same parameters assumed), and gives the new id of its root.
     pub fn append(&mut self, plan: Plan) -> NodeId {
         let offset = self.nodes.len() as u32;

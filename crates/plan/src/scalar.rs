@@ -1,5 +1,6 @@
 //! Constant values.
 
+use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -40,6 +41,19 @@ impl Scalar {
     /// Whether this is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Scalar::Null)
+    }
+
+    /// Feeds what equal values have in common.
+    pub(crate) fn fingerprint(&self, hasher: &mut impl Hasher) {
+        match self {
+            Scalar::Null | Scalar::Interval { .. } => {}
+            Scalar::Boolean(value) => value.hash(hasher),
+            Scalar::Integer(value) => value.hash(hasher),
+            Scalar::Float(value) => value.to_bits().hash(hasher),
+            Scalar::String(value) => value.hash(hasher),
+            Scalar::Bytes(value) => value.hash(hasher),
+            Scalar::Nested(items) => items.len().hash(hasher),
+        }
     }
 
     /// Whether this is a value of `atom`: of its kind, in its range, with no NULL where none may be.

@@ -94,6 +94,12 @@ impl Params {
         self.entries.retain(|(existing, _)| &**existing != name);
     }
 
+    /// Takes a parameter's value away, where given.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+        let place = self.entries.iter().position(|(existing, _)| &**existing == name)?;
+        Some(self.entries.remove(place).1)
+    }
+
     /// A parameter, where given.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries.iter().find(|(existing, _)| &**existing == name).map(|(_, value)| value)

@@ -155,6 +155,55 @@ fn long_statements_are_planned() {
     }
 }
 
+/// Each shape at a size and at eight times that: eight times as long, where 64 times would be quadratic.
+#[test]
+fn planning_takes_time_in_proportion() {
+    let parts = |count: usize, part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<String>();
+    let chain = |count: usize| {
+        let links = parts(count, &|n| format!(", a{} as (select x + 1 as x from a{n})", n + 1));
+        format!("with a0 as (select 1 as x){links} select x from a{count}")
+    };
+    let filtered = |count: usize| {
+        let links = parts(count, &|n| format!(", a{} as (select x from a{n} where x <> {n})", n + 1));
+        format!("with a0 as (select -1 as x){links} select x from a{count}")
+    };
+    let unions = |count: usize| {
+        let terms = parts(count, &|n| format!(" union all select a + {n} from t"));
+        format!("select a from t{terms}")
+    };
+    let wide = |count: usize| {
+        let columns = parts(count, &|n| format!(", a + {n} as c{n}"));
+        let (open, close) = ("(select * from ".repeat(20), parts(20, &|n| format!(") q{n}")));
+        format!("select * from {open}(select a{columns} from t) q{close}")
+    };
+    let shapes: [(&str, usize, &dyn Fn(usize) -> String); 4] = [
+        ("a chain of WITH", 500, &chain),
+        ("a chain of filters", 250, &filtered),
+        ("UNION ALL", 200, &unions),
+        ("columns of nested subqueries", 200, &wide),
+    ];
+    for (name, size, shape) in shapes {
+        let planned = |size: usize| {
+            let sql = format!("explain {}", shape(size));
+            let once = || {
+                let mut session = session();
+                session.execute("create temp table t as select 1 as a").unwrap();
+                let began = Instant::now();
+                session.execute(&sql).unwrap_or_else(|error| panic!("{name}: {error}"));
+                began.elapsed()
+            };
+            once().min(once())
+        };
+        let (one, eight) = (planned(size), planned(size * 8));
+        assert!(
+            eight < one * 24 + Duration::from_millis(500),
+            "{name}: {one:?}, of eight times the size {eight:?}"
+        );
+    }
+    // A chain that is longer than an expression may be deep.
+    assert_eq!(rows(&mut session(), &chain(13_000)), ["13001"]);
+}
+
 #[test]
 fn statements_end_soon_after_they_are_told_to() {
     let terms = |count: usize, join: &str, term: &dyn Fn(usize) -> String| {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tessera_encodings::Chunk;
+use tessera_ops::interrupt::check_here;
 use tessera_ops::{Context, Place, RangeReader, Run};
 use tessera_types::{Error, Result, Tuple};
 
@@ -29,7 +30,7 @@ impl Context for Planning {
     fn shrink(&self, _place: Place, _bytes: usize) {}
 
     fn check(&self) -> Result<()> {
-        Ok(())
+        check_here()
     }
 
     fn chunk_rows(&self) -> usize {

@@ -8,6 +8,7 @@ use super::split::texts;
 use crate::rowwise::{In, Out, fault, signature, strict, takes};
 use crate::similar::as_pattern_parts;
 use crate::types::{Arg, Resolved, wrong_arguments};
+use tessera_context::interrupt::Every;
 
 fn wrong(message: impl Into<String>) -> Error {
     fault(message, SqlState::INVALID_PARAMETER_VALUE)
@@ -144,8 +145,9 @@ fn from_start<'a>(text: &'a str, start: Option<&In<'_>>) -> Result<(&'a str, Opt
 /// All matches from a place on, also empty ones right behind others. What stands before the place
 /// is seen by `^` and `\y`, but is part of no match.
 fn all<'a>(regex: &Regex, text: &'a str, start: Option<usize>) -> impl Iterator<Item = Captures<'a>> {
-    let mut next = start;
+    let (mut next, every) = (start, Every::default());
     std::iter::from_fn(move || {
+        every.pass();
         let captures = regex.captures_at(text, next?)?;
         let found = captures.get(0)?;
         let passed = text[found.end()..].chars().next();
@@ -189,9 +191,10 @@ fn groups(regex: &Regex, captures: &Captures<'_>) -> Vec<Option<String>> {
 
 /// The pieces between matches. An empty match at an end, or behind another match, separates nothing.
 fn pieces(regex: &Regex, text: &str) -> Vec<Option<String>> {
-    let mut out = Vec::new();
+    let (mut out, every) = (Vec::new(), Every::default());
     let mut from = 0;
     for found in regex.find_iter(text) {
+        every.pass();
         if found.is_empty() && (found.start() == text.len() || found.start() == from) {
             continue;
         }
@@ -286,9 +289,10 @@ fn extract(name: &str, args: &[Arg<'_>], last: Last) -> Result<Resolved> {
             return Err(wrong(format!("the pattern has no group {group}")));
         }
         let part = |captures: Captures<'_>| captures.get(group).map_or("", |part| part.as_str()).to_string();
-        let text = given[0].text();
+        let (text, every) = (given[0].text(), Every::default());
+        let matches = regex.captures_iter(text).inspect(|_| every.pass());
         Ok(match all {
-            true => Out::Texts(regex.captures_iter(text).map(|captures| Some(part(captures))).collect()),
+            true => Out::Texts(matches.map(|captures| Some(part(captures))).collect()),
             false => Out::Text(regex.captures(text).map_or(String::new(), part)),
         })
     }))

@@ -4,6 +4,7 @@ use tessera_types::{Atom, Result, Slot, SqlState};
 
 use crate::rowwise::{In, Out, fault, lenient, signature, strict};
 use crate::types::{Arg, Resolved, wrong_arguments};
+use tessera_context::interrupt::Every;
 
 /// A list of texts.
 pub(super) fn texts() -> Atom {
@@ -50,7 +51,11 @@ pub(super) fn to_list(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             Some(In::Text(null)) => Some(*null),
             _ => None,
         };
-        let piece = |piece: &str| (Some(piece) != null).then(|| piece.to_string());
+        let every = Every::default();
+        let piece = |piece: &str| {
+            every.pass();
+            (Some(piece) != null).then(|| piece.to_string())
+        };
         Ok(Out::Texts(match given[1] {
             In::Text("") => vec![piece(text)],
             In::Text(delimiter) => text.split(delimiter).map(piece).collect(),
@@ -64,9 +69,14 @@ pub(super) fn pieces(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let casts = signature(name, args, &[Atom::String, Atom::String])?;
     Ok(strict(texts(), args, casts, |given| {
         let (text, delimiter) = (given[0].text(), given[1].text());
+        let every = Every::default();
+        let piece = |piece: String| {
+            every.pass();
+            Some(piece)
+        };
         Ok(Out::Texts(match delimiter {
-            "" => text.chars().map(|character| Some(character.to_string())).collect(),
-            delimiter => text.split(delimiter).map(|piece| Some(piece.to_string())).collect(),
+            "" => text.chars().map(|character| piece(character.to_string())).collect(),
+            delimiter => text.split(delimiter).map(|part| piece(part.to_string())).collect(),
         }))
     }))
 }

@@ -1,6 +1,7 @@
 //! Work that is written twice.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use tessera_types::Result;
@@ -19,14 +20,15 @@ pub fn share_common(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     let mut plan = plan.clone();
     // The first node equal to each node, and for each head of a sub-plan the nodes that have it.
     let mut firsts: Vec<NodeId> = Vec::with_capacity(plan.nodes.len());
-    let mut candidates: HashMap<(Arc<str>, Vec<NodeId>), Vec<NodeId>> = HashMap::new();
+    let mut candidates: HashMap<(Arc<str>, Vec<NodeId>, u64), Vec<NodeId>> = HashMap::new();
     for id in plan.ids() {
         let node = &mut plan.nodes[id.index()];
         node.nested =
             node.nested.iter().map(|inner| share_common(inner, catalogue)).collect::<Result<Vec<_>>>()?;
         let inputs: Vec<NodeId> =
             node.inputs.iter().filter_map(|input| firsts.get(input.index()).copied()).collect();
-        let same_head = candidates.entry((node.operator.clone(), inputs)).or_default();
+        let head = (node.operator.clone(), inputs, fingerprint(node));
+        let same_head = candidates.entry(head).or_default();
         let node = plan.node(id);
         let pure = !writes(node) && !is_volatile_node(node, catalogue.functions());
         let equal = |other: &&NodeId| {
@@ -48,6 +50,16 @@ pub fn share_common(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     plan.nodes.iter_mut().flat_map(|node| &mut node.inputs).for_each(replace);
     replace(&mut plan.root);
     Ok(remove_unreachable(&plan))
+}
+
+/// A number that tells most nodes of one operator and input apart: thousands of them compared with each other take long.
+fn fingerprint(node: &Node) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (name, value) in node.params.iter() {
+        name.hash(&mut hasher);
+        expressions(value, &mut |expr| expr.fingerprint().hash(&mut hasher));
+    }
+    hasher.finish()
 }
 
 /// Whether running it leaves something behind.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use sqlparser::ast::{
     DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-    NullTreatment, OrderByExpr, Spanned,
+    NullTreatment, OrderByExpr,
 };
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Error, Result, SqlState};
@@ -71,7 +71,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn aggregate(&mut self, function: &Function, place: &mut Place<'_, '_>) -> Result<Typed> {
-        self.aggregate_in(function, place.scope, place.clause).map_err(|error| placed(error, function.span()))
+        self.aggregate_in(function, place.scope, place.clause).map_err(|error| placed(error, function))
     }
 
     /// The result of a call, as an expression over a scope's groups.
@@ -206,7 +206,7 @@ impl Binder<'_> {
     ) -> Result<Vec<(Typed, bool, bool)>> {
         let mut sorted = Vec::with_capacity(keys.len());
         for OrderByExpr { expr, options, with_fill } in keys {
-            refuse(with_fill.is_some(), "WITH FILL", expr.span())?;
+            refuse(with_fill.is_some(), "WITH FILL", expr)?;
             let value = self.expr(expr, place)?;
             let (descending, nulls_first) = direction(options);
             sorted.push((value.known(), descending, nulls_first));
@@ -305,7 +305,7 @@ impl Binder<'_> {
         let Some(groups) = place.scope.groups else {
             let message = format!("grouping cannot stand in {}", place.clause);
             let error = Error::semantic(message).with_state(SqlState::GROUPING_ERROR);
-            return Err(placed(error, function.span()));
+            return Err(placed(error, function));
         };
         if list.args.is_empty() || list.args.len() > 31 {
             let message = "grouping takes 1 to 31 expressions of GROUP BY";

@@ -26,7 +26,8 @@ impl Binder<'_> {
         {
             return Ok(key);
         }
-        with_stack(|| self.written(expr, place)).map_err(|error| placed(error, expr.span()))
+        tessera_ops::interrupt::point();
+        with_stack(|| self.written(expr, place)).map_err(|error| placed(error, expr))
     }
 
     fn written(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Typed> {

@@ -19,7 +19,7 @@ const VIEW_DEPTH_MAX: usize = 32;
 
 impl Binder<'_> {
     pub(super) fn table_factor(&mut self, factor: &TableFactor, around: Around<'_, '_>) -> Result<Tables> {
-        let place = factor.span();
+        let place = factor;
         match factor {
             TableFactor::Table {
                 name,

@@ -32,7 +32,7 @@ impl Binder<'_> {
     /// The tables so far with one more.
     pub(super) fn join(&mut self, left: Tables, join: &Join, around: Around<'_, '_>) -> Result<Tables> {
         let Join { relation: factor, global, join_operator } = join;
-        refuse(*global, "GLOBAL JOIN", factor.span())?;
+        refuse(*global, "GLOBAL JOIN", factor)?;
         let (side, constraint) = side_of(join_operator, factor)?;
         let mut before = around.before.to_vec();
         before.extend(left.columns.iter().cloned());

@@ -197,18 +197,40 @@ pub(crate) fn normalized(name: &Ident) -> String {
     }
 }
 
+/// Where something is written; looked up only for an error, as that of a part goes through all of it.
+pub(crate) trait Written {
+    /// The place.
+    fn tokens(self) -> Tokens;
+}
+
+impl Written for Tokens {
+    fn tokens(self) -> Tokens {
+        self
+    }
+}
+
+impl<T: Spanned> Written for &T {
+    fn tokens(self) -> Tokens {
+        self.span()
+    }
+}
+
 /// The error at a place of the statement, where that is known.
-pub(crate) fn placed(error: Error, place: Tokens) -> Error {
-    match (error.span(), place.start.line) {
-        (Some(_), _) | (_, 0) => error,
-        (None, line) => error.at(Span { line: line as u32, column: place.start.column as u32 }),
+pub(crate) fn placed(error: Error, written: impl Written) -> Error {
+    if error.span().is_some() {
+        return error;
+    }
+    let place = written.tokens();
+    match place.start.line {
+        0 => error,
+        line => error.at(Span { line: line as u32, column: place.start.column as u32 }),
     }
 }
 
 /// An error where there is a construct that is not offered.
-pub(crate) fn refuse(condition: bool, construct: &str, place: Tokens) -> Result<()> {
+pub(crate) fn refuse(condition: bool, construct: &str, written: impl Written) -> Result<()> {
     match condition {
-        true => Err(placed(Error::unsupported(format!("{construct} is not supported")), place)),
+        true => Err(placed(Error::unsupported(format!("{construct} is not supported")), written)),
         false => Ok(()),
     }
 }

@@ -29,7 +29,7 @@ impl Binder<'_> {
         let mut value: Option<Typed> = None;
         let mut rest = chain.into_iter().rev().peekable();
         while let Some((left, op, right, whole)) = rest.next() {
-            let at = |error: Error| placed(error, whole.span());
+            let at = |error: Error| placed(error, whole);
             if value.is_none()
                 && let Some(found) = self.rows(left, op, right, place).map_err(at)?
             {

@@ -48,7 +48,7 @@ impl Binder<'_> {
         };
         let mut keys = Vec::with_capacity(exprs.len());
         for OrderByExpr { expr, options, with_fill } in exprs {
-            refuse(with_fill.is_some(), "WITH FILL", expr.span())?;
+            refuse(with_fill.is_some(), "WITH FILL", expr)?;
             let named = match position(expr, list.len(), "ORDER BY")? {
                 Some(at) => Some(at),
                 None => by_name(expr, list)?,

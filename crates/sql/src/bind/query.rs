@@ -148,7 +148,7 @@ pub(super) fn check(query: &Query) -> Result<()> {
         format_clause,
         pipe_operators,
     } = query;
-    let place = query.span();
+    let place = query;
     refuse(!locks.is_empty(), "FOR UPDATE or FOR SHARE", place)?;
     refuse(for_clause.is_some(), "FOR XML, FOR JSON or FOR BROWSE", place)?;
     refuse(settings.is_some(), "SETTINGS", place)?;

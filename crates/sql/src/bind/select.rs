@@ -4,9 +4,11 @@
 //! meanwhile (`group`), and what is left of an expression becomes one over the groups' fields afterwards.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use sqlparser::ast::{Distinct, Expr as Ast, GroupByExpr, OrderBy, Select, SelectFlavor};
+use tessera_ops::interrupt;
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
 
@@ -268,21 +270,33 @@ fn results(items: &[Item<'_>], list: &[(Rc<str>, Typed)]) -> Vec<(std::sync::Arc
 #[derive(Default)]
 struct Computed {
     fields: Vec<(Name, Expr)>,
+    /// Where fields stand, by the fingerprint of their expression.
+    places: HashMap<u64, Vec<usize>>,
 }
 
 impl Computed {
     /// The field of a value; one that is there already, where there is one.
     fn field(&mut self, binder: &mut Binder<'_>, name: &str, value: Typed) -> Name {
-        let volatile = binder.is_volatile(&value.expr);
-        if let Some((known, _)) = self.fields.iter().find(|(_, known)| *known == value.expr && !volatile) {
+        interrupt::point();
+        if let Some(known) = self.find(&value.expr)
+            && !binder.is_volatile(&value.expr)
+        {
             return known.clone();
         }
         let field = match &value.expr {
             Expr::Field(field) => field.clone(),
             _ => binder.fields.fresh(name, value.atom.clone()),
         };
+        self.places.entry(value.expr.fingerprint()).or_default().push(self.fields.len());
         self.fields.push((field.clone(), value.expr));
         field
+    }
+
+    /// The field that is this expression.
+    fn find(&self, expr: &Expr) -> Option<&Name> {
+        let places = self.places.get(&expr.fingerprint())?;
+        let mut same = places.iter().filter_map(|place| self.fields.get(*place));
+        same.find(|(_, known)| known == expr).map(|(name, _)| name)
     }
 
     fn outputs(&mut self, binder: &mut Binder<'_>, list: Vec<(Rc<str>, Typed)>) -> Vec<Output> {
@@ -317,7 +331,7 @@ impl Computed {
 
     /// An expression as one over these fields; whether it reads nothing else.
     fn rewrite(&self, expr: &mut Expr) -> bool {
-        if let Some((name, _)) = self.fields.iter().find(|(_, known)| known == expr) {
+        if let Some(name) = self.find(expr) {
             *expr = Expr::Field(name.clone());
             return true;
         }

@@ -51,9 +51,11 @@ impl Binder<'_> {
             .into_iter()
             .map(|column| Output { field: self.fields.fresh(&column.name, column.atom.clone()), ..column })
             .collect();
-        let mut flat: Vec<(Relation, Vec<Name>)> = Vec::with_capacity(2);
+        let mut flat: Vec<(Relation, Vec<Name>)> = Vec::new();
         for (relation, given) in [left, right] {
             match relation {
+                // A long chain leans to the left: its list grows as it is.
+                Relation::Union { inputs: inner, names } if names == given && flat.is_empty() => flat = inner,
                 Relation::Union { inputs: inner, names } if names == given => flat.extend(inner),
                 other => flat.push((other, given)),
             }

@@ -29,7 +29,10 @@ pub(super) type Best = HashMap<Set, Candidate>;
 /// A walk over connected subgraphs.
 struct Walk<'r, 'a> {
     region: &'r Region<'a>,
-    edges: Vec<(Set, Set)>,
+    /// The units that edges join with each unit.
+    adjacent: Vec<Set>,
+    /// Edges between sets of which one has several units.
+    hyperedges: Vec<(Set, Set)>,
     best: Best,
     pairs: usize,
     tries: usize,
@@ -43,7 +46,7 @@ impl Region<'_> {
         };
         let single: Best = self.profiles.iter().enumerate().map(unit).collect();
         let full = self.all();
-        let mut walk = Walk { region: self, edges: self.edges(), best: single.clone(), pairs: 0, tries: 0 };
+        let mut walk = Walk::new(self, single.clone());
         let within = walk.run();
         if within.is_some() && walk.best.contains_key(&full) {
             return walk.best;
@@ -168,6 +171,22 @@ fn subsets(set: Set) -> impl Iterator<Item = Set> {
 }
 
 /// The functions of DPhyp, by their names there; `None` ends the walk when there were too many pairs.
+impl<'r, 'a> Walk<'r, 'a> {
+    fn new(region: &'r Region<'a>, best: Best) -> Self {
+        let mut adjacent = vec![0; region.units.len()];
+        let mut hyperedges = Vec::new();
+        for (a, b) in region.edges() {
+            if a.is_power_of_two() && b.is_power_of_two() {
+                adjacent[a.trailing_zeros() as usize] |= b;
+                adjacent[b.trailing_zeros() as usize] |= a;
+            } else {
+                hyperedges.push((a, b));
+            }
+        }
+        Walk { region, adjacent, hyperedges, best, pairs: 0, tries: 0 }
+    }
+}
+
 impl Walk<'_, '_> {
     fn run(&mut self) -> Option<()> {
         for position in (0..self.region.units.len()).rev() {
@@ -225,8 +244,8 @@ impl Walk<'_, '_> {
 
     /// The units next to a set, but for the excluded ones; of a hyperedge's far end, the first one stands for all.
     fn neighbours(&self, set: Set, excluded: Set) -> Set {
-        let mut found = 0;
-        for (a, b) in &self.edges {
+        let mut found = self.around(set) & !(set | excluded);
+        for (a, b) in &self.hyperedges {
             for (near, far) in [(a, b), (b, a)] {
                 if near & !set == 0 && far & (set | excluded) == 0 {
                     found |= far & far.wrapping_neg();
@@ -238,7 +257,17 @@ impl Walk<'_, '_> {
 
     fn connected(&self, left: Set, right: Set) -> bool {
         let joins = |a: Set, b: Set| a & !left == 0 && b & !right == 0;
-        self.edges.iter().any(|(a, b)| joins(*a, *b) || joins(*b, *a))
+        self.around(left) & right != 0 || self.hyperedges.iter().any(|(a, b)| joins(*a, *b) || joins(*b, *a))
+    }
+
+    /// The units that an edge joins with one of a set.
+    fn around(&self, mut set: Set) -> Set {
+        let mut found = 0;
+        while set != 0 {
+            found |= self.adjacent[set.trailing_zeros() as usize];
+            set &= set - 1;
+        }
+        found
     }
 
     /// Counts one more set that is tried.
