@@ -2,6 +2,8 @@
 
 use memchr::{memchr, memchr2};
 
+use crate::interrupt::Every;
+
 /// The deepest nesting of a value.
 pub(super) const JSON_DEPTH_MAX: usize = 128;
 
@@ -131,7 +133,10 @@ pub(super) fn elements(
     if bytes.get(position) == Some(&b']') {
         return Ok(());
     }
+    // A list may be as long as its file.
+    let every = Every::default();
     loop {
+        every.pass();
         let (kind, end) = value(bytes, position, 0)?;
         element(
             kind,

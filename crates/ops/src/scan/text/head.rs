@@ -55,6 +55,7 @@ impl<'a> Head<'a> {
         if from >= end {
             return Ok(());
         }
+        interrupt::check_here()?;
         let more = (end - from) as usize;
         if let Some(reservation) = &mut self.reservation {
             reservation.resize(copied_bytes(&self.bytes, more))?;
