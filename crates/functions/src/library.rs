@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::interrupt::check_here;
+use tessera_context::interrupt::check_here;
 
 use super::arithmetic::{resolve_binary, resolve_unary};
 use super::cast::cast_raises;
