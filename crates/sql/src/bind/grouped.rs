@@ -59,8 +59,12 @@ impl Binder<'_> {
             };
             (self.fields.fresh("grouping_id", atom.clone()), atom)
         });
-        if count > 64 && sets.is_some() {
-            return Err(Error::new(Code::Limit, "GROUP BY of more than 64 keys in grouping sets"));
+        // The set's number is read as a signed one.
+        if count > 63 && sets.is_some() {
+            return Err(Error::new(
+                Code::Limit,
+                format!("GROUP BY of {count} keys in grouping sets; 63 at most are supported"),
+            ));
         }
         let mut known = Vec::with_capacity(count);
         let mut computed = Vec::with_capacity(count);

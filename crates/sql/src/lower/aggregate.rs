@@ -1,6 +1,6 @@
 //! Groupings, one or several over the same input.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use tessera_plan::{Expr, Functions, Params, SortKey, Value};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
@@ -113,7 +113,6 @@ impl Lowering<'_> {
         let (input, key_fields) = self.with_computed(level, input, &key_exprs, "key")?;
         let mut inputs = Vec::with_capacity(sets.len());
         let mut fields: Option<Vec<Field>> = None;
-        let mut repeated: HashMap<&[usize], i128> = HashMap::new();
         for set in sets {
             let mut keys: Vec<Name> = Vec::new();
             for &position in set {
@@ -131,10 +130,6 @@ impl Lowering<'_> {
                 let value = if part { Expr::Field(key_fields[position].clone()) } else { Expr::null(atom) };
                 exprs.push((name.clone(), value));
             }
-            // The same grouping twice gives its groups twice; the bits above tell them apart, as the planner expects.
-            let times = repeated.entry(set).or_insert(-1);
-            *times += 1;
-            bits |= *times << aggregate.keys.len();
             if let Some((name, atom)) = &aggregate.grouping {
                 exprs.push((name.clone(), Expr::Constant(tessera_plan::Scalar::Integer(bits), atom.clone())));
             }
