@@ -186,7 +186,7 @@ impl PieceReader {
             self.checking.end(&self.rest, &self.stretch.content)?;
             self.is_done = true;
         }
-        let is_some = rows.len() > 0;
+        let is_some = !rows.is_empty();
         Ok(is_some.then(|| Chunk::new(vec![Column::Handles(vec![Handle::new(rows)].into())], 1)))
     }
 }
