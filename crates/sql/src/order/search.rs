@@ -392,7 +392,7 @@ mod tests {
             (1 << unit, Candidate { cost: 0.0, profile: region.profiles[unit].clone(), split: None })
         };
         let best: Best = (0..region.units.len()).map(single).collect();
-        let mut walk = Walk { region, edges: region.edges(), best, pairs: 0, tries: 0 };
+        let mut walk = Walk::new(region, best);
         assert!(walk.run().is_some());
         let mut sets: Vec<Set> = walk.best.keys().copied().collect();
         sets.sort_unstable();
