@@ -24,6 +24,6 @@ check() {
 
 need_packages valgrind=valgrind
 need_mpi
-check rows:: aggregate:: group_table:: scan::parquet::unpack -- cargo test -p tessera-ops --lib
+check rows:: aggregate:: reduce_by_key:: scan::parquet::unpack -- cargo test -p tessera-ops --lib
 check packed:: segment:: -- cargo test -p tessera-encodings --lib
 check raw:: local:: -- with_mpi mpich cargo test -p tessera-monolith
