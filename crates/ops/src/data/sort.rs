@@ -12,6 +12,7 @@ use tessera_types::{Error, Result, Tuple};
 use super::sort_keys::{KeyEncoder, checked_keys};
 use super::sort_spilled::{SpilledOutput, SpilledRuns};
 use crate::describe::{edge, gives_one, wants_all};
+use crate::interrupt::Every;
 use crate::lock;
 use crate::loser_tree::LoserTree;
 use crate::operator::{
@@ -27,6 +28,8 @@ const TASK_ROWS_MIN: usize = 16_384;
 const SAMPLES_PER_BORDER: usize = 64;
 /// Tuples that are not sorted yet take at most this part of the memory budget.
 const UNSORTED_SHARE: usize = 32;
+/// And at most so many bytes: their keys are made at once, without a look at whether the statement goes on.
+const UNSORTED_BYTES_MAX: usize = 128 << 20;
 /// Bytes of a chunk of the output, about.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// Output chunks in a morsel.
@@ -197,7 +200,7 @@ impl SinkWorker for SortWorker {
         self.rows += chunk.rows();
         self.chunks.push(chunk);
         // Places are 32 bits; and what is sorted takes its memory twice for a moment.
-        let share = self.context.memory_bytes() / UNSORTED_SHARE;
+        let share = (self.context.memory_bytes() / UNSORTED_SHARE).min(UNSORTED_BYTES_MAX);
         if self.rows > (u32::MAX / 2) as usize || self.memory.bytes() > share { self.end() } else { Ok(()) }
     }
 
@@ -208,17 +211,24 @@ impl SinkWorker for SortWorker {
         // The columns of many chunks refer to as many buffers, and whatever is gathered from several runs would carry all of them along.
         let tuples = concat_chunks(&std::mem::take(&mut self.chunks))?.with_own_strings();
         let rows = std::mem::take(&mut self.rows);
+        self.context.check()?;
         let keys = self.encoder.encode(&tuples)?;
+        self.context.check()?;
         let whole = self.encoder.fixed_bytes().is_some_and(|bytes| bytes <= PREFIX_BYTES);
         let key_bytes = if whole { 0 } else { keys.size() };
         self.hold(rows * size_of::<Entry>() + key_bytes)?;
         let mut entries: Vec<Entry> = (0..rows)
             .map(|row| Entry { prefix: prefix(keys.row(row).data()), run: 0, row: row as u32 })
             .collect();
+        let every = Every::default();
         if whole {
-            entries.sort_by_key(|entry| entry.prefix);
+            entries.sort_by(|a, b| {
+                every.pass();
+                a.prefix.cmp(&b.prefix)
+            });
         } else {
             entries.sort_by(|a, b| {
+                every.pass();
                 let keys = || keys.row(a.row as usize).cmp(&keys.row(b.row as usize));
                 a.prefix.cmp(&b.prefix).then_with(keys)
             });
