@@ -1,7 +1,7 @@
 //! Membership in a set of constants: what a disjunction of equalities of one expression with constants is bound to.
 
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -11,6 +11,7 @@ use tessera_types::{Atom, Result};
 use super::kernel::{Argument, Kernel, argument, single, truth, unexpected};
 use super::scalar::with_whole_number;
 use tessera_codegen::{Op, TextCode, ValueCode};
+use tessera_context::interrupt::Every;
 
 /// From this many constants on a set is made; fewer are compared one by one.
 pub(crate) const SET_MIN: usize = 3;
@@ -41,22 +42,49 @@ pub(crate) fn in_set(atom: &Atom, constants: &[&ArrayRef]) -> Option<InSet> {
     Some(InSet { atom: atom.clone(), set, null })
 }
 
-/// The same for the items of a constant list, however many: they are hashed.
+/// The same for the items of a constant list, however many: they are hashed, by the first call.
 pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
     macro_rules! numbers {
         ($type:ty) => {{
-            let items = items.as_primitive_opt::<$type>()?;
-            Set::Hashed(items.iter().flatten().map(|number| number as i128).collect())
+            items.as_primitive_opt::<$type>()?;
+            Set::Numbered(Hashed::of(items))
         }};
     }
     let set = match atom {
         Atom::String => {
-            let texts = items.as_string_view_opt()?.iter().flatten();
-            Set::Texts(texts.map(|text| text.as_bytes().into()).collect())
+            let texts = items.as_string_view_opt()?;
+            match items.len() <= LINEAR_MAX {
+                true => Set::Texts(texts.iter().flatten().map(|text| text.as_bytes().into()).collect()),
+                false => Set::Worded(Hashed::of(items)),
+            }
         }
         whole_number => with_whole_number!(whole_number, numbers, return None),
     };
     Some(InSet { atom: atom.clone(), set, null: items.null_count() > 0 })
+}
+
+/// The items of a list, which may be long, as a set. A statement binds its expressions several times, and evaluates few of them.
+#[derive(Debug)]
+struct Hashed<T> {
+    items: ArrayRef,
+    set: OnceLock<HashSet<T>>,
+}
+
+impl<T: Eq + Hash> Hashed<T> {
+    fn of(items: &ArrayRef) -> Self {
+        Hashed { items: items.clone(), set: OnceLock::new() }
+    }
+
+    fn set<I: Iterator<Item = T>>(&self, values: impl FnOnce(&ArrayRef) -> I) -> &HashSet<T> {
+        self.set.get_or_init(|| {
+            let (mut set, every) = (HashSet::with_capacity(self.items.len()), Every::default());
+            for value in values(&self.items) {
+                every.pass();
+                set.insert(value);
+            }
+            set
+        })
+    }
 }
 
 /// Whether a value is one of a set.
@@ -71,9 +99,11 @@ pub(crate) struct InSet {
 #[derive(Debug)]
 enum Set {
     Numbers(Vec<i128>),
-    /// Of a list, which is not compiled: it may be long.
-    Hashed(HashSet<i128>),
     Texts(HashSet<Box<[u8]>>),
+    /// Whole numbers of a list, which is not compiled: it may be long.
+    Numbered(Hashed<i128>),
+    /// Texts of such a list.
+    Worded(Hashed<Box<[u8]>>),
 }
 
 impl Kernel for InSet {
@@ -84,9 +114,23 @@ impl Kernel for InSet {
                 let array = input.array.as_string_view_opt().ok_or_else(|| unexpected(&input.array))?;
                 BooleanBuffer::collect_bool(array.len(), |row| texts.contains(array.value(row).as_bytes()))
             }
-            Set::Hashed(numbers) => {
+            Set::Worded(hashed) => {
+                let array = input.array.as_string_view_opt().ok_or_else(|| unexpected(&input.array))?;
+                let of = |items: &ArrayRef| {
+                    let texts = items.as_string_view().iter().flatten();
+                    texts.map(|text| text.as_bytes().into()).collect::<Vec<_>>().into_iter()
+                };
+                let texts = hashed.set(of);
+                BooleanBuffer::collect_bool(array.len(), |row| texts.contains(array.value(row).as_bytes()))
+            }
+            Set::Numbered(hashed) => {
                 macro_rules! run {
                     ($type:ty) => {{
+                        let of = |items: &ArrayRef| {
+                            let numbers = items.as_primitive::<$type>().iter().flatten();
+                            numbers.map(|number| number as i128).collect::<Vec<_>>().into_iter()
+                        };
+                        let numbers = hashed.set(of);
                         let values = input.primitive::<$type>()?.values();
                         BooleanBuffer::collect_bool(values.len(), |row| {
                             numbers.contains(&(values[row] as i128))
@@ -122,7 +166,7 @@ impl Kernel for InSet {
                     |number: &i128| ValueCode { op: Op::Integer(*number), nullable: false, ..*value };
                 Some(Op::Among { numbers: numbers.iter().map(number).collect(), value, null: self.null })
             }
-            Set::Hashed(_) | Set::Texts(_) => None,
+            Set::Texts(_) | Set::Numbered(_) | Set::Worded(_) => None,
         }
     }
 
