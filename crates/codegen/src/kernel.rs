@@ -10,7 +10,7 @@ use crate::value::{FunctionCode, Machine, ValueCode};
 
 /// A function that was compiled, over columns.
 pub trait Function: Debug + Send + Sync {
-    /// Calls it for so many tuples; writes the values, one behind the other (booleans as bytes), and for each the number of a [`Status`].
+    /// Calls it for so many tuples; writes the values, one behind the other (booleans as bytes), and for each the number of a [`crate::Status`].
     ///
     /// # Safety
     /// `inputs` are as many as it has arguments, of their types, each with a value and a bit of validity for each tuple. There is room for
@@ -228,7 +228,7 @@ pub trait Lookup: Debug + Send + Sync {
     ) -> Option<usize>;
 }
 
-/// Hashes of tuples by their keys, as [`crate::hash`] has them.
+/// Hashes of tuples by their keys, as `tessera_encodings::hash` has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HashCode {
     /// The keys, in the order in which they are folded.

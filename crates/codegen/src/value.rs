@@ -225,7 +225,7 @@ pub enum Op {
 /// A text for each tuple.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TextCode {
-    /// An input in views ([`InputPlace::Views`]).
+    /// An input in views ([`crate::InputPlace::Views`]).
     Input(usize),
     /// One of the query.
     Constant(Arc<str>),
