@@ -1,4 +1,4 @@
-//! Loops over tuples that a compiler makes machine code of: their forms, and how the code is called.
+//! Loops over tuples that a compiler turns into machine code: their forms, and how to call the code.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What both tiers agree on: bound expressions and state updates without names, functions or Arrow,
-//! and the machine code that a compiler makes of them. Operators offer these forms, `jit` implements
-//! [`Compiler`]; whatever they cannot say stays in the vectorized tier.
+//! and the machine code that a compiler makes of them. Operators offer these forms and `jit`
+//! implements [`Compiler`]. What the forms cannot say stays in the vectorized tier.
 
 mod kernel;
 mod value;

@@ -1,8 +1,8 @@
 //! What the nodes of a plan publish for each other in one run, beside the edges of the plan.
 //!
-//! An edge cannot carry what goes against the stream while it flows, such as the filter that a build
-//! has for the scan of its probe. So the plan names it on both ends. It may be missing or late: it
-//! only saves work, and never decides an answer.
+//! An edge cannot carry what goes against the stream while it flows, such as the filter that a
+//! build has for the scan of its probe. So the plan names it on both ends. It may be missing or
+//! late: it only saves work, and never decides an answer.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

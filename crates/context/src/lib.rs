@@ -1,5 +1,5 @@
-//! What a run offers to its operators: memory by place, tokens to wait for, interrupts, bytes of sources,
-//! and a board on which they publish values for each other.
+//! What a run offers to its operators: memory by place, tokens to wait for, interrupts, bytes of
+//! sources, and a board on which they publish values for each other.
 
 mod board;
 mod context;

@@ -40,7 +40,8 @@ pub trait Elsewhere: Any + Debug + Send + Sync {
         None
     }
 
-    /// How compiled code finds a field, and where; none where it has no code. An array that it lies in is kept by `arrays`.
+    /// How compiled code finds a field, and where; none where it has no code. `arrays` keeps the
+    /// array that the field lies in, if there is one.
     fn input(&self, _field: usize, _arrays: &mut Vec<ArrayRef>) -> Option<(InputPlace, RawInput)> {
         None
     }
@@ -100,13 +101,8 @@ impl Chunk {
 
     /// Where the stored tuples lie, if that is a place of this kind.
     pub fn elsewhere<T: Elsewhere>(&self) -> Option<&T> {
-        match &self.columns {
-            Columns::Made(_) => None,
-            Columns::Elsewhere(lying) => {
-                let tuples: &dyn Any = &*lying.tuples;
-                tuples.downcast_ref()
-            }
-        }
+        let place: &dyn Any = self.place()?;
+        place.downcast_ref()
     }
 
     /// The place where the stored tuples lie, of whatever kind.

@@ -1,4 +1,5 @@
-//! Whole numbers, decimals and dates as text, without the formatting of the standard library: text formats write many of them.
+//! Whole numbers, decimals and dates as text, without the formatting of the standard library: text
+//! formats write many of them.
 
 /// The decimal digits of 0 to 99.
 const PAIRS: [[u8; 2]; 100] = {

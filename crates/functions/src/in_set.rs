@@ -63,7 +63,8 @@ pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
     Some(InSet { atom: atom.clone(), set, null: items.null_count() > 0 })
 }
 
-/// The items of a list, which may be long, as a set. A statement binds its expressions several times, and evaluates few of them.
+/// The items of a list, which may be long, as a set. A statement binds its expressions several times
+/// and evaluates few of them, so the first call makes it.
 #[derive(Debug)]
 struct Hashed<T> {
     items: ArrayRef,
@@ -75,16 +76,22 @@ impl<T: Eq + Hash> Hashed<T> {
         Hashed { items: items.clone(), set: OnceLock::new() }
     }
 
-    fn set<I: Iterator<Item = T>>(&self, values: impl FnOnce(&ArrayRef) -> I) -> &HashSet<T> {
+    /// The set; `each` gives the values of the items.
+    fn set(&self, each: impl FnOnce(&ArrayRef, &mut dyn FnMut(T))) -> &HashSet<T> {
         self.set.get_or_init(|| {
             let (mut set, every) = (HashSet::with_capacity(self.items.len()), Every::default());
-            for value in values(&self.items) {
+            each(&self.items, &mut |value| {
                 every.pass();
                 set.insert(value);
-            }
+            });
             set
         })
     }
+}
+
+fn texts_found(input: &Argument, texts: &HashSet<Box<[u8]>>) -> Result<BooleanBuffer> {
+    let array = input.array.as_string_view_opt().ok_or_else(|| unexpected(&input.array))?;
+    Ok(BooleanBuffer::collect_bool(array.len(), |row| texts.contains(array.value(row).as_bytes())))
 }
 
 /// Whether a value is one of a set.
@@ -110,27 +117,21 @@ impl Kernel for InSet {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let input = argument(args, 0)?;
         let found = match &self.set {
-            Set::Texts(texts) => {
-                let array = input.array.as_string_view_opt().ok_or_else(|| unexpected(&input.array))?;
-                BooleanBuffer::collect_bool(array.len(), |row| texts.contains(array.value(row).as_bytes()))
-            }
+            Set::Texts(texts) => texts_found(input, texts)?,
             Set::Worded(hashed) => {
-                let array = input.array.as_string_view_opt().ok_or_else(|| unexpected(&input.array))?;
-                let of = |items: &ArrayRef| {
+                let texts = hashed.set(|items, give| {
                     let texts = items.as_string_view().iter().flatten();
-                    texts.map(|text| text.as_bytes().into()).collect::<Vec<_>>().into_iter()
-                };
-                let texts = hashed.set(of);
-                BooleanBuffer::collect_bool(array.len(), |row| texts.contains(array.value(row).as_bytes()))
+                    texts.for_each(|text| give(text.as_bytes().into()));
+                });
+                texts_found(input, texts)?
             }
             Set::Numbered(hashed) => {
                 macro_rules! run {
                     ($type:ty) => {{
-                        let of = |items: &ArrayRef| {
+                        let numbers = hashed.set(|items, give| {
                             let numbers = items.as_primitive::<$type>().iter().flatten();
-                            numbers.map(|number| number as i128).collect::<Vec<_>>().into_iter()
-                        };
-                        let numbers = hashed.set(of);
+                            numbers.for_each(|number| give(number as i128));
+                        });
                         let values = input.primitive::<$type>()?.values();
                         BooleanBuffer::collect_bool(values.len(), |row| {
                             numbers.contains(&(values[row] as i128))

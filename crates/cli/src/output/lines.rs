@@ -68,7 +68,8 @@ impl Lines {
     }
 }
 
-/// Memory of texts that were written. Taking it anew for each batch costs more than writing the text.
+/// Memory of texts that were written, for the next ones: getting it from the system for each batch
+/// takes longer than writing the text.
 #[derive(Debug, Default)]
 struct Spare(Mutex<Vec<Vec<u8>>>);
 

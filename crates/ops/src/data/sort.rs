@@ -28,7 +28,7 @@ const TASK_ROWS_MIN: usize = 16_384;
 const SAMPLES_PER_BORDER: usize = 64;
 /// Tuples that are not sorted yet take at most this part of the memory budget.
 const UNSORTED_SHARE: usize = 32;
-/// And at most so many bytes: their keys are made at once, without a look at whether the statement goes on.
+/// And at most so many bytes: their keys are made in one call, which an interrupt does not end.
 const UNSORTED_BYTES_MAX: usize = 128 << 20;
 /// Bytes of a chunk of the output, about.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;

@@ -126,7 +126,8 @@ impl<'a> Texts<'a> {
         matches!(self.form, Form::Wholes(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_))
     }
 
-    /// Appends the value, which is not NULL, where it is made of digits, letters, signs, points and blanks; whether it is.
+    /// Appends the value, which is not NULL, where it is made of digits, letters, signs, points and
+    /// blanks; whether it is.
     pub(crate) fn append_plain(&self, row: usize, out: &mut impl Text) -> bool {
         match &self.form {
             Form::Wholes(numbers) => push_whole(out, numbers.as_primitive::<Int64Type>().value(row)),

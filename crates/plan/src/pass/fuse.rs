@@ -110,8 +110,8 @@ fn rule_of(node: &Node, below: &Node) -> Option<Rule> {
     }
 }
 
-/// Makes `node` the one sub-operator that does what `below` and then `node` do; whether it has. Nothing else reads `below`,
-/// so its expressions are moved: copies of all that a chain has fused so far would take time quadratic in its length.
+/// Makes `node` do what `below` and then `node` do; whether it could. Nothing else reads `below`, so
+/// its expressions are moved: copying them at each link would take time quadratic in a chain's length.
 fn fuse_below(node: &mut Node, below: &mut Node) -> bool {
     if below.inputs.len() != 1 {
         return false;

@@ -52,7 +52,8 @@ pub fn share_common(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     Ok(remove_unreachable(&plan))
 }
 
-/// A number that tells most nodes of one operator and input apart: thousands of them compared with each other take long.
+/// A number that tells most nodes of one operator and input apart: comparing thousands of them with
+/// each other takes long.
 fn fingerprint(node: &Node) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (name, value) in node.params.iter() {

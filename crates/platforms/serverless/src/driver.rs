@@ -221,8 +221,8 @@ struct Outcome {
 }
 
 impl Query {
-    /// Why it has failed: who says that it was cancelled may not know, where the one who failed was
-    /// lost before it could tell.
+    /// The error that ended the query. A worker that failed may be lost before it can tell; the others
+    /// then only say that the query was cancelled, and the store has the reason.
     async fn cause(&self, error: Error) -> Error {
         if error.code() != Code::Cancelled {
             return error;

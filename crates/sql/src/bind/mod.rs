@@ -197,7 +197,7 @@ pub(crate) fn normalized(name: &Ident) -> String {
     }
 }
 
-/// Where something is written; looked up only for an error, as that of a part goes through all of it.
+/// Where something is written. It is looked up for errors only: the parser walks the whole part.
 pub(crate) trait Written {
     /// The place.
     fn tokens(self) -> Tokens;

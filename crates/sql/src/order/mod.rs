@@ -159,8 +159,8 @@ impl Ordering<'_> {
         if let Relation::Filter { input, predicates } = &mut relation
             && self.is_region(input)
         {
-            // Equalities that can raise have stayed above the joins. Those behind another predicate stay
-            // there: it may drop the tuples for which they raise.
+            // Equalities that can raise have stayed above the joins. Those behind another
+            // predicate stay there: it may drop the tuples for which they raise.
             let stands = |predicate: &Expr| !self.is_late_equality(predicate);
             let first = predicates.iter().position(stands).unwrap_or(predicates.len());
             let stay = predicates.split_off(first);

@@ -9,8 +9,8 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use tessera_types::Error;
 
-use crate::ReadBuffer;
-use crate::context::{RangeReader, Read, lock};
+use crate::context::{RangeReader, lock};
+use crate::scan::file::read_now;
 
 /// Ranges closer than this are read as one.
 pub(super) const GAP_BYTES_MAX: u64 = 64 << 10;
@@ -44,14 +44,12 @@ impl Rest {
         if range.start >= range.end {
             return Err(ParquetError::EOF(format!("a page at byte {} lies outside the file", range.start)));
         }
-        let read = match self.file.read_into(range, ReadBuffer::default()) {
-            Ok(Read::Ready(buffer)) => return Ok(buffer.into_bytes()),
-            Ok(Read::Blocked(_)) => Error::internal("a local file that is not there at once"),
-            Err(error) => error,
-        };
-        let text = read.to_string();
-        lock(&self.failure).get_or_insert(read);
-        Err(ParquetError::General(text))
+        // A local file makes nobody wait.
+        read_now(&*self.file, range, None).map_err(|error| {
+            let text = error.to_string();
+            lock(&self.failure).get_or_insert(error);
+            ParquetError::General(text)
+        })
     }
 }
 

@@ -4,9 +4,10 @@
 //! cannot hold a tuple the predicate accepts are never read. A morsel is a row group, or with a page index some
 //! [`MORSEL_ROWS`] of its rows, so that a small file keeps all workers busy and bytes in flight stay bounded.
 //!
-//! Memory: the compressed bytes of one morsel for each worker, counted, or a page of a local file where they are too many;
-//! decompressed pages, counted beyond a few megabytes; dictionaries as long as a morsel of the row group is left. Order: the source's. Errors: a file that is missing, damaged, or has other columns than declared.
-//! Lambada, section 3.3, describes such a scan.
+//! Memory: for each worker the compressed bytes of one morsel, counted, or one page of a local file
+//! where they are too many; decompressed pages, counted beyond a few megabytes; dictionaries as long
+//! as a morsel of the row group is left. Order: the source's. Errors: a file that is missing, damaged,
+//! or has other columns than declared. Lambada, section 3.3, describes such a scan.
 
 mod fetch;
 mod flat;

@@ -5,8 +5,8 @@
 //! remaining columns are decoded only for batches in which a row is left, and their bytes fetched only when the first
 //! such batch comes (late materialisation).
 //!
-//! Of a local file, bytes that are too many for the budget are not fetched before: each page is read when its column comes to
-//! it. Pages that are too many are closed (see `open_pages`).
+//! Where the bytes of a local file are too many for the budget, they are not fetched before: each
+//! page is read when its column comes to it. Pages that are too many are closed (see `open_pages`).
 
 mod open_pages;
 mod tested;
@@ -41,11 +41,12 @@ const BATCH_ROWS: usize = CHUNK_ROWS;
 const BATCH_VALUES: usize = 256 * CHUNK_ROWS;
 /// As few rows as that may be: less work than this is not worth opening a page for.
 const BATCH_ROWS_MIN: usize = CHUNK_ROWS / 8;
-/// The part of the budget that a chunk takes at most, where values have this many bytes. What is decoded at once is cut to it.
+/// The part of the budget that a chunk takes at most, where values have this many bytes. What is
+/// decoded at once is cut to it.
 const CHUNK_SHARE: usize = 16;
 const VALUE_BYTES: usize = 16;
 const CHUNK_ROWS_MIN: usize = 256;
-/// The part of the budget that the compressed bytes of a local file take at most, of all workers together.
+/// The part of the budget that all workers together fetch of the compressed bytes of local files.
 const FETCHED_SHARE: usize = 4;
 
 /// Rows of a row group, to be read by one worker.
@@ -110,6 +111,7 @@ impl MorselReader {
         let context = scan.run.context.clone();
         let columns = scan.what.fields.len().max(1);
         let chunk_rows = context.memory_bytes() / CHUNK_SHARE / VALUE_BYTES / columns;
+        let chunk_rows = chunk_rows.max(CHUNK_ROWS_MIN).min(context.chunk_rows());
         MorselReader {
             source: None,
             fetched: Arc::new(Fetched::new(scan.files[morsel.file].len)),
@@ -119,10 +121,10 @@ impl MorselReader {
             columns: scan.what.columns.fields().iter().map(|_| ColumnState::Waiting).collect(),
             open_pages: OpenPages::new(context.clone(), scan.what.columns.fields().len()),
             batch_rows: (BATCH_VALUES / columns).clamp(BATCH_ROWS_MIN, BATCH_ROWS),
-            chunk_rows: chunk_rows.max(CHUNK_ROWS_MIN).min(context.chunk_rows()),
+            chunk_rows,
             next: (0, start),
             batch: None,
-            packer: Packer::new(context.chunk_rows()),
+            packer: Packer::new(chunk_rows),
             cutter: Cutter::default(),
             done: false,
             filters,
@@ -367,7 +369,7 @@ impl MorselReader {
         })
     }
 
-    /// Closes a column of which no more can be kept open. What it has given then holds nothing of its pages.
+    /// Closes a column whose pages cannot be kept open. What it has given then holds none of them.
     fn settle(&mut self, column: usize, given: Column) -> Result<Column> {
         let ColumnState::Flat(flat) = &self.columns[column] else { return Ok(given) };
         if self.open_pages.keep(column, flat.open_bytes()) {

@@ -244,7 +244,7 @@ impl FlatColumn {
         page + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.bytes)
     }
 
-    /// Leaves the dictionary to those who still use it.
+    /// Takes the dictionary away from what the morsels of the row group share.
     pub(super) fn forget_dictionary(&self) {
         self.shared.forget_dictionary(self.leaf);
     }

@@ -1,5 +1,6 @@
-//! How many bytes of decompressed pages a reader holds. Each column has a page open; of a thousand columns that may be more
-//! than the budget. Those that do not fit are closed behind each batch and decompressed anew for the next one.
+//! How many bytes of decompressed pages a reader holds. Each column has a page open; with a thousand
+//! columns that may be more than the budget. Pages that do not fit are closed after each batch and
+//! decompressed again for the next one.
 
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ impl OpenPages {
         }
     }
 
-    /// Whether a column can keep open what takes so many bytes. Where it cannot, the caller closes it.
+    /// Whether a column can keep so many bytes open. Where it cannot, the caller closes it.
     pub(super) fn keep(&mut self, column: usize, bytes: usize) -> bool {
         let others = self.total_bytes - self.bytes[column];
         let counted = (others + bytes).saturating_sub(self.free_bytes);
