@@ -3,6 +3,9 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
+/// The rooms whose sources say how code is made and how the state that it reads and writes is laid out.
+const ROOMS: [&str; 6] = ["jit", "codegen", "vector", "functions", "rows", "state"];
+
 fn add(hasher: &mut DefaultHasher, path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         let mut entries = std::fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
@@ -15,9 +18,10 @@ fn add(hasher: &mut DefaultHasher, path: &Path) -> std::io::Result<()> {
 
 fn main() -> std::io::Result<()> {
     let mut hasher = DefaultHasher::new();
-    for sources in ["src", "../ops/src"] {
+    for room in ROOMS {
+        let sources = format!("../{room}/src");
         println!("cargo::rerun-if-changed={sources}");
-        add(&mut hasher, Path::new(sources))?;
+        add(&mut hasher, Path::new(&sources))?;
     }
     println!("cargo::rustc-env=TESSERA_CODE_VERSION={:016x}", hasher.finish());
     Ok(())

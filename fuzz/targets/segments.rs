@@ -1,4 +1,4 @@
 //! Encoded columns.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_encodings::fuzzing::segments(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_vector::fuzzing::segments(data));

@@ -1,4 +1,4 @@
 //! Blocks of tuples that left memory.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_ops::fuzzing::spill_blocks(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_rows::fuzzing::spill_blocks(data));

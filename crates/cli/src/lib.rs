@@ -24,7 +24,7 @@ mod timeouts;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tessera_exec::Platform;
+use tessera_engine::Platform;
 use tessera_local::Local;
 pub use tessera_session::Cancel;
 use tessera_session::{Config, Session};
@@ -59,7 +59,7 @@ pub fn prepare() {
     allocator::keep_freed_memory();
     // The executor and the session turn a panic into an error that is printed as such; this is for whoever mends it.
     std::panic::set_hook(Box::new(|info| {
-        if tessera_ops::guard::is_guarded() {
+        if tessera_context::guard::is_guarded() {
             return;
         }
         let place = info.location().map(ToString::to_string).unwrap_or_default();

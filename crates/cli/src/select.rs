@@ -3,7 +3,7 @@
 //! Fields of text are strings there, as for every such store: the SQL casts them. The store's language has other names for types
 //! than the engine's, and calls fields of CSV by their positions.
 
-use tessera_ops::scan::csv::write_batch;
+use tessera_formats::csv::write_batch;
 use tessera_serverless_local::{Form, Selection};
 use tessera_session::{Config, Error, Result, Session, SmartStorage, StatementOutput, with_big_stack};
 

@@ -228,7 +228,7 @@ pub trait Lookup: Debug + Send + Sync {
     ) -> Option<usize>;
 }
 
-/// Hashes of tuples by their keys, as `tessera_encodings::hash` has them.
+/// Hashes of tuples by their keys, as `tessera_vector::hash` has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HashCode {
     /// The keys, in the order in which they are folded.

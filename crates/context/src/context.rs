@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tessera_codegen::Compiler;
-use tessera_encodings::Chunk;
 use tessera_types::{Error, Result, Tuple};
+use tessera_vector::Chunk;
 
 use crate::board::Board;
 use crate::read_buffer::ReadBuffer;
@@ -28,7 +28,7 @@ pub enum Place {
     Device,
 }
 
-/// What the engine offers to a query; implemented by `exec`.
+/// What the engine offers to a query; implemented by `engine`.
 pub trait Context: Send + Sync + std::fmt::Debug {
     /// Counts `bytes` more that the query holds in a place; those of the host against its memory budget.
     ///

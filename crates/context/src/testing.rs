@@ -3,9 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tessera_types::{Code, Error, Result};
+use arrow::array::RecordBatch;
 
-use crate::{Context, Place, RangeReader, Scratch, lock};
+use tessera_types::{Code, Error, Result, Tuple};
+use tessera_vector::Chunk;
+
+use crate::{Context, Place, RangeReader, Run, Scratch, lock};
 
 /// A context with a memory budget and without files.
 #[derive(Debug)]
@@ -116,5 +119,68 @@ impl Scratch for TestScratch {
 
     fn read(&self, start: u64, len: usize) -> Result<Vec<u8>> {
         Ok(lock(&self.0)[start as usize..start as usize + len].to_vec())
+    }
+}
+
+/// A run of a node without parameters.
+pub fn run_in(context: &Arc<TestContext>) -> Run {
+    Run {
+        context: context.clone(),
+        parameter_tuple: Tuple::empty(),
+        parameters: Chunk::unit(),
+        counters: Arc::default(),
+        board: Arc::default(),
+    }
+}
+
+/// A batch of `tuple` from text: tuples apart by `|`, values by a space, `NULL` for NULL.
+pub fn batch(tuple: &str, text: &str) -> RecordBatch {
+    let tuple: Tuple = tuple.parse().unwrap();
+    let schema = Arc::new(tuple.arrow_schema().unwrap());
+    let lines: Vec<Vec<&str>> = match text {
+        "" => Vec::new(),
+        _ => text.split('|').map(|line| line.split(' ').collect()).collect(),
+    };
+    let arrays = schema.fields().iter().enumerate().map(|(i, field)| {
+        let texts: arrow::array::StringArray =
+            lines.iter().map(|line| Some(line[i]).filter(|value| *value != "NULL")).collect();
+        arrow::compute::cast(&texts, field.data_type()).unwrap()
+    });
+    let arrays: Vec<_> = arrays.collect();
+    RecordBatch::try_new(schema.clone(), arrays).unwrap()
+}
+
+/// The tuples as text, as [`batch`] reads them.
+pub fn rows(batch: &RecordBatch) -> Vec<String> {
+    use arrow::util::display::{ArrayFormatter, FormatOptions};
+    let options = FormatOptions::new().with_null("NULL");
+    let columns: Vec<_> =
+        batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+    let row = |row| columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join(" ");
+    (0..batch.num_rows()).map(row).collect()
+}
+
+/// Checks type and tuples, in order.
+pub fn same(found: &RecordBatch, tuple: &str, text: &str) {
+    assert_eq!(Tuple::from_arrow_schema(&found.schema()).unwrap().to_string(), tuple);
+    let expected: Vec<&str> = if text.is_empty() { Vec::new() } else { text.split('|').collect() };
+    assert_eq!(rows(found), expected);
+}
+
+/// Numbers that look random and are the same each time (SplitMix64).
+#[derive(Debug)]
+pub struct Numbers(u64);
+
+impl Numbers {
+    pub fn new(seed: u64) -> Self {
+        Numbers(seed)
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % limit
     }
 }

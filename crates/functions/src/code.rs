@@ -2,15 +2,15 @@
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::*;
-use tessera_encodings::Chunk;
+use tessera_codegen::{InputCode, InputPlace, Machine, Op, TextCode, ValueCode};
 use tessera_types::{Atom, Result};
+use tessera_vector::Chunk;
 
 use super::Bound;
 use super::bind::{Kind, Node};
 use super::evaluate::{View, evaluate};
 use super::kernel::as_boolean;
 use super::scalar::with_whole_number;
-use tessera_codegen::{InputCode, InputPlace, Machine, Op, TextCode, ValueCode};
 
 /// Where an input of compiled code comes from.
 #[derive(Debug, Clone)]

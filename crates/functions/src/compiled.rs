@@ -5,15 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt32Array, downcast_primitive_array};
 use arrow::datatypes::DataType;
-use tessera_encodings::{CHUNK_ROWS_MAX, Chunk, Column};
+use tessera_codegen::{InputCode, Promise, RawInput, SIZE_MAX, Select, SelectCode};
+use tessera_context::{Run, lock};
 use tessera_types::Result;
+use tessera_vector::{CHUNK_ROWS_MAX, Chunk, Column};
 
 use super::Bound;
 use super::code::{Coder, Origin};
 use super::evaluate::is_raised;
-use tessera_codegen::{InputCode, Promise, RawInput, SIZE_MAX, Select, SelectCode};
-use tessera_context::Run;
-use tessera_context::lock;
 
 /// Validity of a chunk without NULLs, wherever in a byte it begins.
 static ALL_VALID: [u8; CHUNK_ROWS_MAX / 8 + 1] = [u8::MAX; CHUNK_ROWS_MAX / 8 + 1];

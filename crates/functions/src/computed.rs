@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayData, ArrayRef, make_array};
 use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
-use tessera_encodings::{Chunk, Column};
+use tessera_codegen::{Compute, ComputeCode, InputCode, Machine, Op, SIZE_MAX};
+use tessera_context::Run;
 use tessera_types::{Error, Result};
+use tessera_vector::{Chunk, Column};
 
 use super::Bound;
 use super::code::{Coder, Origin};
 use super::compiled::{Figures, Variants, reads_dictionary};
-use tessera_codegen::{Compute, ComputeCode, InputCode, Machine, Op, SIZE_MAX};
-use tessera_context::Run;
 
 /// What was asked of a compiler for an expression. All runs share it: a nested plan has many.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use std::cell::RefCell;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array, new_null_array};
 use arrow::compute;
-use tessera_encodings::{Chunk, Column};
 use tessera_types::{Code, Error, Result};
+use tessera_vector::{Chunk, Column};
 
 use super::bind::{Kind, Node, Reads};
 use super::growth::note;

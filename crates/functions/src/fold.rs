@@ -3,9 +3,9 @@
 //! An expression that fails stays as it is, because it must fail only when a tuple reaches it. A call whose value may be
 //! long also stays, so that neither planning nor binding holds more than [`FOLDED_BYTES_MAX`] for a constant.
 
-use tessera_encodings::Chunk;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Tuple};
+use tessera_vector::Chunk;
 
 use super::bind::{Binder, Kind, Node, Reads};
 use super::evaluate::{View, evaluate};

@@ -8,16 +8,14 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, UInt32Array};
-use tessera_encodings::{Chunk, Column};
+use tessera_context::{Reservation, Run, interrupt};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Result};
+use tessera_vector::{Chunk, Column};
 
 use super::kernel::Argument;
 use super::scalar::array_value;
 use super::texts::pad::CHARACTERS_MAX;
-use tessera_context::Reservation;
-use tessera_context::Run;
-use tessera_context::interrupt;
 
 /// Values up to this size are not asked for.
 const SMALL_BYTES: u128 = 1 << 20;

@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tessera_encodings::{Chunk, Column};
-use tessera_types::{Result, Tuple};
-
-use super::{Figures, Origin, Variants};
 use tessera_codegen::{HashCode, HashKeys, InputCode, Machine};
 use tessera_context::Run;
-use tessera_encodings::hash::{hash_columns, hash_fields};
+use tessera_types::{Result, Tuple};
+use tessera_vector::{
+    Chunk, Column,
+    hash::{hash_columns, hash_fields},
+};
+
+use super::{Figures, Origin, Variants};
 
 /// What was asked of a compiler for the hashes of a node. All runs share it: a nested plan has many.
 pub type AskedHash = OnceLock<Option<Arc<Asked>>>;

@@ -83,11 +83,10 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::Array;
 use arrow::compute::concat;
-use tessera_encodings::{Chunk, Column};
+use tessera_context::Run;
 use tessera_plan::Expr;
 use tessera_types::{Atom, Code, Error, Result, Tuple};
-
-use tessera_context::Run;
+use tessera_vector::{Chunk, Column};
 
 use bind::{Binder, Kind, Node};
 use evaluate::{View, evaluate};

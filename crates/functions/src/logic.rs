@@ -6,8 +6,8 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder,
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::{self, interleave};
 use arrow::datatypes::DataType;
-use tessera_encodings::Column;
 use tessera_types::{Atom, Error, Result};
+use tessera_vector::Column;
 
 use super::bind::Node;
 use super::evaluate::{View, evaluate, is_raised};

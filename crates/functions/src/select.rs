@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::UInt32Array;
 use arrow::buffer::BooleanBuffer;
-use tessera_encodings::Chunk;
 use tessera_types::Result;
+use tessera_vector::Chunk;
 
 use super::bind::Node;
 use super::evaluate::{View, evaluate};

@@ -7,14 +7,14 @@ use arrow::array::{Array, ArrayData, ArrayRef, BooleanArray, make_array};
 use arrow::buffer::{Buffer, MutableBuffer, NullBuffer};
 use arrow::compute::concat;
 use arrow::util::display::array_value_to_string;
-use tessera_encodings::CHUNK_ROWS;
+use tessera_codegen::{Function, FunctionCode, Machine, Op, RawInput, Status, ValueCode};
+use tessera_context::interrupt::check_here;
 use tessera_types::{Atom, Code, Error, Result};
+use tessera_vector::CHUNK_ROWS;
 
 use super::compiled::raw;
 use super::kernel::{Argument, Kernel};
 use super::types::{Arg, Resolved, common_type, decimal_of, expect_arguments};
-use tessera_codegen::{Function, FunctionCode, Machine, Op, RawInput, Status, ValueCode};
-use tessera_context::interrupt::check_here;
 
 /// What a call is taken to cost: it is inlined mostly.
 const COST: u32 = 10;

@@ -10,11 +10,11 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use tessera_jit::{Device, Tier, compiler, kernel_nanoseconds};
-use tessera_ops::code::{
-    Comparison, InputCode, Machine, Op, Operation, Promise, RawInput, Select, SelectCode,
+use tessera_codegen::{
+    Comparison, InputCode, Machine, Op, Operation, Promise, RawInput, Select, SelectCode, StageCode,
+    StateCode, StepCode, Update, UpdateCode, ValueCode,
 };
-use tessera_ops::code::{StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode};
+use tessera_jit::{Device, Tier, compiler, kernel_nanoseconds};
 use tessera_types::{Error, Result};
 
 const LONG: Machine = Machine::Integer { bits: 64, signed: true };

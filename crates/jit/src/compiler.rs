@@ -11,12 +11,12 @@ use std::time::Duration;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
-use tessera_ops::code::{
+use tessera_codegen::{
     Compiler, Compute, ComputeCode, FindGroups, FunctionCode, GroupCode, HashCode, HashKeys, InputPlace,
     Lookup, LookupCode, Machine, Promise, RawGroups, RawInput, RawTable, Select, SelectCode, Update,
     UpdateCode, WriteCode, WriteRows,
 };
-use tessera_ops::lock;
+use tessera_context::lock;
 use tessera_types::{Error, Result};
 
 use crate::function::link;

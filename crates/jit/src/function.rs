@@ -9,7 +9,7 @@ use inkwell::module::{Linkage, Module};
 use inkwell::targets::FileType;
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
-use tessera_ops::code::{Function, FunctionCode, Machine, RawInput};
+use tessera_codegen::{Function, FunctionCode, Machine, RawInput};
 use tessera_types::{Code, Error, Result};
 
 use crate::compiler::{Piece, emitted};

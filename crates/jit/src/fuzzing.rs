@@ -4,7 +4,7 @@ use crate::kept::object_in;
 
 /// A file of the code cache whose hash is right.
 pub fn code_files(data: &[u8]) {
-    let bytes = [data, &tessera_ops::hash::word_of_bytes(data).to_le_bytes()].concat();
+    let bytes = [data, &tessera_vector::hash::word_of_bytes(data).to_le_bytes()].concat();
     if let Some(object) = object_in(&bytes, "made of") {
         assert!(object.len() < data.len());
     }

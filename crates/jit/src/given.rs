@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tessera_ops::code::{
+use tessera_codegen::{
     ComputeCode, Machine, Op, Operation, SHORT_TEXT_BYTES, SelectCode, TextCode, UpdateCode, ValueCode,
 };
 
@@ -130,7 +130,7 @@ fn bits(code: &ValueCode) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use tessera_ops::code::Comparison;
+    use tessera_codegen::Comparison;
 
     use super::*;
 

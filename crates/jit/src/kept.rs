@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use tessera_ops::hash::word_of_bytes;
+use tessera_vector::hash::word_of_bytes;
 
 const MAGIC: &[u8; 8] = b"TESSCOD1";
 /// The version of what makes code and of what it works on.

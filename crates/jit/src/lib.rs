@@ -1,6 +1,6 @@
 //! The compiled tier: pieces of plans as machine code, through LLVM.
 //!
-//! What can be compiled, `ops` says in a form of its own ([`tessera_ops::code`]); [`compiler`] gives who turns it into code, in a build
+//! What can be compiled, the rooms below say in a form of their own ([`tessera_codegen`]); [`compiler`] gives who turns it into code, in a build
 //! with the feature `llvm`. Code works on the same state as the vectorised tier and changes none of it where a tuple may raise an error:
 //! then the vectorised tier does the chunk, and tells.
 //!
@@ -44,7 +44,7 @@ pub use gpu::cuda::kernel_nanoseconds;
 #[cfg(feature = "llvm")]
 pub use gpu::device::serve as serve_virtual_gpu;
 pub use in_use::InUse;
-use tessera_ops::code::{Compiler, Function, FunctionCode};
+use tessera_codegen::{Compiler, Function, FunctionCode};
 use tessera_types::{Error, Result};
 
 /// Whether this build has a compiler.

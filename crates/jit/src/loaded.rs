@@ -18,7 +18,7 @@ use inkwell::llvm_sys::orc2::{
     LLVMOrcJITDylibLookupFlags, LLVMOrcJITDylibRef, LLVMOrcLookupKind, LLVMOrcSymbolLookupFlags,
     LLVMOrcSymbolStringPoolEntryRef, LLVMOrcSymbolStringPoolEntryStr,
 };
-use tessera_ops::lock;
+use tessera_context::lock;
 use tessera_types::{Error, Result};
 
 /// An object that was linked; its code is gone when it is dropped.

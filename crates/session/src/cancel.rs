@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tessera_exec::Program;
+use tessera_context::{Interrupt, lock};
+use tessera_engine::Program;
 use tessera_objects::Timeouts;
-use tessera_ops::{Interrupt, lock};
 
 use crate::storage::Storage;
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tessera_context::lock;
 use tessera_files::{Compression, FileFormat};
-use tessera_ops::lock;
-use tessera_ops::scan::block::{self, Tables};
+use tessera_formats::block::{self, Tables};
 use tessera_sql::{Catalog, CreateExternalTable, CreateTableAs, FileOption, OptionValue, Table};
 use tessera_types::{Error, Result, SqlState};
 

@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tessera_encodings::CHUNK_ROWS;
 use tessera_jit::{Device, Tier};
 use tessera_objects::SmartStorage;
 use tessera_types::{Error, Result};
+use tessera_vector::CHUNK_ROWS;
 
 /// The smallest memory budget a session takes.
 pub const MEMORY_BYTES_MIN: usize = 1 << 20;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
-use tessera_exec::profile::Profile;
+use tessera_engine::profile::Profile;
 use tessera_objects::Totals;
 use tessera_plan::{Node, NodeId, Plan, text};
 use tessera_types::Tuple;

@@ -1,6 +1,6 @@
 //! `CREATE FUNCTION` and `DROP FUNCTION`.
 
-use tessera_ops::expression::{Library, UserFunction};
+use tessera_functions::{Library, UserFunction};
 use tessera_sql::CreateFunction;
 use tessera_types::{Atom, Error, Result};
 

@@ -1,7 +1,7 @@
 //! A session: one user's tables, settings and statements, and everything below put together.
 //!
 //! [`Session`] holds the registry of sub-operators, a platform, the engine's workers and a catalog of files. A statement goes
-//! from text to plan (`sql`), through the platform's pass, to a program (`exec`), and comes back as a
+//! from text to plan (`sql`), through the platform's pass, to a program (`engine`), and comes back as a
 //! [`StatementResult`], or as a [`ResultStream`] that is read while the query runs. A session runs one statement at a time; [`Cancel`] ends it from any thread; sessions
 //! [`beside`](Session::beside) each other share workers and memory.
 //!

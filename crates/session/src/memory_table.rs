@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tessera_exec::Kept;
-use tessera_ops::Collected;
-use tessera_ops::scan::block::{self, Blocks};
+use tessera_engine::Kept;
+use tessera_formats::block::{self, Blocks};
 use tessera_plan::{Params, Plan, Value};
+use tessera_rows::Collected;
 use tessera_sql::{Planned, Statistics, Table};
 use tessera_types::{Error, Result, Tuple, quote_name};
 

@@ -4,11 +4,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use tessera_encodings::CHUNK_ROWS;
-use tessera_exec::Governor;
-use tessera_ops::interrupt::within;
-use tessera_ops::{Context, Interrupt, Place, RangeReader};
+use tessera_context::{Context, Interrupt, Place, RangeReader, interrupt::within};
+use tessera_engine::Governor;
 use tessera_types::{Error, Result};
+use tessera_vector::CHUNK_ROWS;
 
 /// What a statement is planned in.
 #[derive(Debug)]

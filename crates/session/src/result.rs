@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
-use tessera_encodings::Chunk;
 use tessera_types::{Result, Tuple};
+use tessera_vector::Chunk;
 
 /// What a statement gives.
 #[derive(Debug, Clone)]

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tessera_exec::{Engine, Governor, Memory, Platform, Program, Query, QueryRun};
+use tessera_codegen::Compiler;
+use tessera_context::Scratch;
+use tessera_engine::{Engine, Governor, Memory, Platform, Program, Query, QueryRun};
 use tessera_files::ScratchFile;
-use tessera_ops::code::Compiler;
-use tessera_ops::{Collected, Registry, Scratch};
+use tessera_operator::Registry;
 use tessera_plan::Plan;
+use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
 
 use crate::cancel::{Cancel, Stopped};
@@ -110,12 +112,12 @@ impl Runner {
         error
     }
 
-    pub(crate) fn query_settings(&self, chunk_rows: usize) -> tessera_exec::Settings {
+    pub(crate) fn query_settings(&self, chunk_rows: usize) -> tessera_engine::Settings {
         let (opener, creator) = (self.storage.opener(), self.storage.creator());
         let directory = self.values.temp_directory.clone();
         let scratch = move || Ok(Arc::new(ScratchFile::create(&directory)?) as Arc<dyn Scratch>);
         let interrupt = self.cancel.interrupt.clone();
         let (scratch, compiler) = (Some(Arc::new(scratch) as _), self.values.compiler());
-        tessera_exec::Settings { chunk_rows, interrupt, opener, creator, scratch, compiler }
+        tessera_engine::Settings { chunk_rows, interrupt, opener, creator, scratch, compiler }
     }
 }

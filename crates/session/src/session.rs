@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
-use tessera_encodings::Chunk;
-use tessera_exec::{Engine, Governor, Memory, Platform, Program, Query, Sent};
+use tessera_context::read_buffer;
+use tessera_engine::{Engine, Governor, Memory, Platform, Program, Query, Sent};
+use tessera_formats::block::BlockScan;
+use tessera_functions::Library;
 use tessera_jit::InUse;
 use tessera_local::Local;
-use tessera_ops::scan::block::BlockScan;
-use tessera_ops::{Registry, read_buffer};
+use tessera_operator::Registry;
 use tessera_plan::{Plan, Rule, Rules, pass, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
@@ -18,6 +19,7 @@ use tessera_sql::{
     Catalog, CreateFunction, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement,
 };
 use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple, redact};
+use tessera_vector::Chunk;
 
 use crate::analyze::{self, Report};
 use crate::cancel::{Cancel, Registered};
@@ -111,7 +113,9 @@ impl Session {
     ) -> Result<Session> {
         let explained: Vec<Arc<dyn Platform>> =
             vec![Arc::new(Local), Arc::new(Mpi::default()), Arc::new(Serverless::default())];
-        let mut registry = tessera_ops::standard_registry();
+        let mut registry = Registry::new(Arc::new(Library::default()));
+        tessera_operators::register(&mut registry);
+        tessera_formats::register(&mut registry);
         for other in explained.iter().chain([&platform]) {
             other.register(&mut registry);
         }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tessera_encodings::CHUNK_ROWS_MAX;
+use tessera_codegen::Compiler;
 use tessera_jit::{Device, Tier};
 use tessera_objects::{SmartStorage, Timeouts, parse_timeout};
-use tessera_ops::code::Compiler;
 use tessera_plan::Rules;
 use tessera_platform_mpi::Way;
 use tessera_types::{Error, Result};
+use tessera_vector::CHUNK_ROWS_MAX;
 
 use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tessera_exec::{FileCreator, FileOpener};
+use tessera_context::{Interrupt, RangeReader, Read, ReadBuffer, file_changed, lock};
+use tessera_engine::{FileCreator, FileOpener};
 use tessera_files::{Compression, FileFormat, FileVersion, InputStream, decompress};
 use tessera_objects::{
     Edges, Objects, SelectRequest, SmartStorage, Timeouts, Totals, is_object, push_selects,
 };
-use tessera_ops::{Interrupt, RangeReader, Read, ReadBuffer, file_changed, lock};
 use tessera_plan::{Catalogue, Plan, Value};
 use tessera_types::{Error, Result};
 

@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use tessera_encodings::Chunk;
-use tessera_exec::QueryRun;
-use tessera_ops::{Context, Reservation};
+use tessera_context::{Context, Reservation};
+use tessera_engine::QueryRun;
 use tessera_plan::Plan;
 use tessera_types::{Code, Error, Result, SqlState, Tuple};
+use tessera_vector::Chunk;
 
 use crate::cancel::Registered;
 use crate::result::{Columns, QueryResult};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tessera_ops::expression::Library;
+use tessera_functions::Library;
 
 const TABLE: &str = include_str!("../../../docs/reference/functions.md");
 

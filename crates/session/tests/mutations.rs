@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tessera_generate::{Options, Suite, generate};
-use tessera_ops::Registry;
+use tessera_operator::Registry;
 use tessera_plan::{NodeId, Plan, Rules, Value, pass, pipeline, text, verify};
 use tessera_session::{Config, Session, StatementResult, with_big_stack};
 use tessera_types::{Atom, Field, Item, Tuple};
@@ -33,8 +33,8 @@ fn explained(suite: Suite, queries: &str) -> Vec<(String, String)> {
 }
 
 fn registry() -> Registry {
-    let mut registry = tessera_ops::standard_registry();
-    tessera_exec::Platform::register(&tessera_local::Local, &mut registry);
+    let mut registry = tessera_testing::standard_registry();
+    tessera_engine::Platform::register(&tessera_local::Local, &mut registry);
     registry
 }
 
@@ -54,7 +54,7 @@ fn accepted(plan: &Plan, registry: &Registry) -> bool {
     let _ = text::explain(plan, &verified);
     let _ = pipeline::cut(plan, registry.catalogue());
     let _ = pass::optimise(plan, registry.catalogue(), Rules::ALL);
-    let _ = tessera_exec::Program::lower(plan, registry);
+    let _ = tessera_engine::Program::lower(plan, registry);
     true
 }
 

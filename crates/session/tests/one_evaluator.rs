@@ -12,7 +12,7 @@ use std::thread;
 
 use crate::texts::texts;
 use tempfile::TempDir;
-use tessera_ops::expression::Library;
+use tessera_functions::Library;
 use tessera_plan::{Expr, Functions};
 use tessera_session::{Config, Session, StatementResult, Tier};
 use tessera_types::{Atom, Code};

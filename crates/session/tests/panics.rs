@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tessera_exec::Platform;
+use tessera_engine::Platform;
 use tessera_local::Local;
-use tessera_ops::Registry;
+use tessera_operator::Registry;
 use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_session::{Code, Config, Result, Session, StatementResult};
 

@@ -82,7 +82,7 @@ impl<'t> Iterator for Literals<'t> {
     fn next(&mut self) -> Option<Self::Item> {
         self.read += 1;
         if self.read.is_multiple_of(INTERRUPT_EVERY) {
-            tessera_ops::interrupt::point();
+            tessera_context::interrupt::point();
         }
         let (literal, end) = literal(self.text, self.at)?;
         let bytes = self.text.as_bytes();

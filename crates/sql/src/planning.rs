@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::Chunk;
-use tessera_ops::interrupt::check_here;
-use tessera_ops::{Context, Place, RangeReader, Run};
+use tessera_context::{Context, Place, RangeReader, Run, interrupt::check_here};
 use tessera_types::{Error, Result, Tuple};
+use tessera_vector::Chunk;
 
 /// A run in which expressions are evaluated while planning.
 pub(crate) fn planning() -> Run {
@@ -34,7 +33,7 @@ impl Context for Planning {
     }
 
     fn chunk_rows(&self) -> usize {
-        tessera_encodings::CHUNK_ROWS
+        tessera_vector::CHUNK_ROWS
     }
 
     fn workers(&self) -> usize {

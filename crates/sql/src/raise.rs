@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tessera_ops::expression::{Known, Library, Simplifier};
+use tessera_functions::{Known, Library, Simplifier};
 use tessera_plan::{Expr, Functions, Rule, Rules, Scope, type_of};
 use tessera_types::{Atom, Field, Tuple};
 

@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex};
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Float64Type};
-use tessera_encodings::{Chunk, Column};
-use tessera_ops::expression::{Bound, Library};
-use tessera_ops::hash::hash_columns;
-use tessera_ops::lock;
+use tessera_context::lock;
+use tessera_functions::{Bound, Library};
 use tessera_plan::Expr;
 use tessera_types::{Field, Result, Tuple};
+use tessera_vector::{Chunk, Column, hash::hash_columns};
 
 use crate::planning::planning;
 

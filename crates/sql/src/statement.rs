@@ -6,8 +6,8 @@ use std::sync::Arc;
 use sqlparser::ast::{
     ContextModifier, Expr as SqlExpr, ObjectName, Query, Set, Statement as SqlStatement, Value,
 };
-use tessera_ops::Registry;
-use tessera_ops::expression::Library;
+use tessera_functions::Library;
+use tessera_operator::Registry;
 use tessera_plan::{Plan, Rules};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
-use tessera_ops::{Registry, standard_registry};
+use tessera_operator::Registry;
 use tessera_plan::{Params, Scalar, Value};
 use tessera_sql::{
     Catalog, ColumnStatistics, Draw, Drawn, Sample, Settings, Statement, Statistics, Table, parse, plan,
 };
+use tessera_testing::standard_registry;
 use tessera_types::{Result, Tuple};
 
 /// A table whose sample is every `nth` of its rows.

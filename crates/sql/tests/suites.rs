@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use tessera_ops::{Registry, standard_registry};
+use tessera_operator::Registry;
 use tessera_plan::{NodeId, Plan, Rules, verify};
 use tessera_sql::{Planned, Settings, Statement, parse, plan};
+use tessera_testing::standard_registry;
 
 use crate::tables::Tables;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tessera_exec::profile::Profile;
+use tessera_engine::profile::Profile;
 use tessera_plan::Plan;
 use tessera_types::{Error, Result};
 

@@ -14,10 +14,9 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Decimal128Type, Int64Type};
 use clap::Parser;
 use serde_json::json;
-use tessera_exec::profile::Profile;
-use tessera_exec::{Engine, Governor, Platform, Program, Query, Settings};
+use tessera_engine::{Engine, Governor, Platform, Program, Query, Settings, profile::Profile};
 use tessera_jit::{Device, Tier, compiler};
-use tessera_ops::Registry;
+use tessera_operator::Registry;
 use tessera_plan::{Plan, Rules, text};
 use tessera_platform_mpi::{EXCHANGE, Link, Mpi, Way, world};
 use tessera_types::{Error, Result};
@@ -123,7 +122,7 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     }
     let share = options.shares.unwrap_or(options.exchange).share(link.rank(), link.ranks());
     let tuples = Tuples::new(count, &options.copies, share);
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     mpi.register(&mut registry);
     registry.register(tuples.clone());
     let engine = Engine::new(options.threads)?;

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
-use tessera_encodings::{CHUNK_ROWS, Chunk};
-use tessera_ops::stream_util::ChunksReader;
-use tessera_ops::{Collected, Lowering, Operator, Reader, Run, Share, Source, SourceRun, SubOperator};
+use tessera_context::{Run, Share};
+use tessera_operator::{
+    Lowering, Operator, Reader, Source, SourceRun, SubOperator, stream_util::ChunksReader,
+};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_vector::{CHUNK_ROWS, Chunk};
 
 /// Tuples of a morsel.
 const MORSEL_ROWS: u64 = 1 << 16;
@@ -88,7 +91,7 @@ impl Tuples {
 }
 
 impl Descriptor for Tuples {
-    tessera_ops::describe!(
+    tessera_operator::describe!(
         "lab_tuples",
         "Gives the tuples of a relation in memory.",
         ["side", "relation"],

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, Int64Array};
-use tessera_encodings::Chunk;
-use tessera_ops::stream_util::{ChunksReader, long_chunk_rows};
-use tessera_ops::{Collected, Lowering, Operator, Reader, Run, Source, SourceRun, SubOperator};
+use tessera_context::Run;
+use tessera_operator::{
+    Lowering, Operator, Reader, Source, SourceRun, SubOperator,
+    stream_util::{ChunksReader, long_chunk_rows},
+};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_vector::Chunk;
 
 /// Tuples of a morsel.
 const MORSEL_ROWS: usize = 1 << 18;
@@ -64,7 +68,7 @@ impl Columns {
 }
 
 impl Descriptor for Columns {
-    tessera_ops::describe!("lab_column", "Gives whole numbers in memory.", [], 0, 0);
+    tessera_operator::describe!("lab_column", "Gives whole numbers in memory.", [], 0, 0);
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let fields = match self.morsels.first() {

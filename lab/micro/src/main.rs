@@ -13,13 +13,13 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Decimal128Type, Int32Type, Int64Type};
 use clap::Parser;
 use serde_json::json;
-use tessera_encodings::CHUNK_ROWS;
-use tessera_exec::{Engine, Governor, Program, Query, Settings};
+use tessera_engine::{Engine, Governor, Program, Query, Settings};
 use tessera_jit::{Device, Tier, compiler};
-use tessera_ops::rows::Rows;
-use tessera_ops::{Collected, Registry};
+use tessera_operator::Registry;
 use tessera_plan::{Plan, Rules, pass, text};
+use tessera_rows::{Collected, Rows};
 use tessera_types::{Error, Result};
+use tessera_vector::CHUNK_ROWS;
 
 use cases::{Case, NARROW, WIDE};
 use column::Columns;
@@ -86,7 +86,7 @@ fn main() {
 fn run(options: &Options) -> Result<()> {
     let columns = Columns::new(options.tuples, options.wide);
     let cases: &[Case] = if options.wide { &WIDE } else { &NARROW };
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     registry.register(columns.clone());
     let engine = Engine::new(1)?;
     let is_wanted = |tier: &Tier| options.tier.is_none_or(|wanted| wanted == *tier);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::json::writer::{LineDelimited, WriterBuilder};
-use tessera_ops::scan::csv::{write_batch, write_header};
+use tessera_formats::csv::{write_batch, write_header};
 use tessera_session::{Error, ResultStream};
 
 use super::Failure;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use arrow::array::RecordBatch;
-use tessera_ops::scan::display::Texts;
+use tessera_formats::display::Texts;
 use tessera_session::{Error, ResultStream};
 use unicode_width::UnicodeWidthStr;
 

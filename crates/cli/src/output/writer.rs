@@ -7,7 +7,7 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 use parquet::arrow::ArrowWriter;
-use tessera_ops::scan::parquet::Written;
+use tessera_formats::parquet::Written;
 use tessera_session::ResultStream;
 use tessera_types::unique_names;
 

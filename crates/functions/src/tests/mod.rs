@@ -12,14 +12,13 @@ mod simplify;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, StringViewArray, UInt32Array};
-use tessera_encodings::{Chunk, Column};
+use tessera_context::{Run, testing::TestContext};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Result, Tuple};
+use tessera_vector::{Chunk, Column};
 
 use super::scalar::{array_value, scalar_to_array};
 use super::{Bound, Library};
-use tessera_context::Run;
-use tessera_context::testing::TestContext;
 
 fn run() -> Run {
     Run {

@@ -1,7 +1,7 @@
 //! Random pieces of code do the same on each processor: with all that the one at hand can do, and with what every one could in 2009. For
 //! ARM they can at least be assembled.
 
-use tessera_ops::code::{Comparison, InputCode, Op, Operation, StageCode, StateCode, StepCode, ValueCode};
+use tessera_codegen::{Comparison, InputCode, Op, Operation, StageCode, StateCode, StepCode, ValueCode};
 
 use super::*;
 use crate::function::tests::QUOTIENT;

@@ -1,4 +1,4 @@
-use tessera_ops::code::{Comparison, InputCode, Op, ValueCode};
+use tessera_codegen::{Comparison, InputCode, Op, ValueCode};
 
 use super::*;
 

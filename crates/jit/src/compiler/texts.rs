@@ -1,7 +1,7 @@
 //! What compiled code says of texts is what a plain reading of SQL says.
 
 use arrow::array::{Array, StringViewArray, StringViewBuilder};
-use tessera_ops::code::{InputCode, InputPlace, LikeCode, Op, TextCode, ValueCode};
+use tessera_codegen::{InputCode, InputPlace, LikeCode, Op, TextCode, ValueCode};
 
 use super::random::{Random, made, selected};
 use super::*;

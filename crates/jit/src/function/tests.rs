@@ -1,5 +1,6 @@
-use tessera_ops::code::{Comparison, InputCode, Op, SelectCode, Status, UpdateCode, ValueCode};
-use tessera_ops::code::{StageCode, StateCode, StepCode};
+use tessera_codegen::{
+    Comparison, InputCode, Op, SelectCode, StageCode, StateCode, Status, StepCode, UpdateCode, ValueCode,
+};
 
 use super::*;
 

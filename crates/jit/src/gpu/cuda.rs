@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use inkwell::targets::FileType;
 use libloading::Library;
-use tessera_ops::lock;
+use tessera_context::lock;
 use tessera_types::{Error, Result};
 
 use super::{Device, Grid, Session, Slots};

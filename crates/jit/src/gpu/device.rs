@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap};
-use tessera_ops::hash::word_of_bytes;
 use tessera_types::{Error, Result};
+use tessera_vector::hash::word_of_bytes;
 
 use super::Slots;
 use crate::kept::VERSION;

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use tessera_ops::code::{InputCode, Machine, RawInput, Select, StateCode, StepCode, Update, UpdateCode};
-use tessera_ops::{Place, Reservation, interrupt};
+use tessera_codegen::{InputCode, Machine, RawInput, Select, StateCode, StepCode, Update, UpdateCode};
+use tessera_context::{Place, Reservation, interrupt};
 use tessera_types::{Error, Result};
 
 use super::{Grid, Offloaded, SCRATCHPAD_BYTES, Session};

@@ -1,5 +1,5 @@
 //! Pieces of code on a GPU: what a compiler for one gives. Each run copies what it reads to the device's memory, and what comes of it
-//! back: a device never sees the state of `ops`, which the host brings up to date when all went well.
+//! back: a device never sees the state of operators, which the host brings up to date when all went well.
 
 pub(crate) mod cuda;
 pub(crate) mod device;
@@ -10,10 +10,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use inkwell::targets::FileType;
-use tessera_ops::code::{
-    Compiler, InputPlace, Machine, Op, Promise, Select, SelectCode, StateCode, StepCode,
+use tessera_codegen::{
+    Compiler, InputPlace, Machine, Op, Promise, Select, SelectCode, StateCode, StepCode, Update, UpdateCode,
+    ValueCode,
 };
-use tessera_ops::code::{Update, UpdateCode, ValueCode};
 use tessera_types::{Error, Result};
 
 use crate::compiler::{Piece, Spent, emitted, worked};
@@ -177,7 +177,7 @@ fn has_atomics(state: &StateCode) -> bool {
 /// Whether it can be computed without functions of a library, which a GPU does not have: divisions of 128 bits would take one, and checked
 /// multiplications.
 fn has_instructions(code: &ValueCode) -> bool {
-    use tessera_ops::code::Operation::{Div, Mod, Mul};
+    use tessera_codegen::Operation::{Div, Mod, Mul};
     let is_long = matches!(code.machine, Machine::Integer { bits: 128, .. });
     let own = match &code.op {
         Op::Arithmetic(Div | Mod | Mul, _) => !is_long,

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use inkwell::targets::FileType;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-use tessera_ops::lock;
+use tessera_context::lock;
 use tessera_types::{Error, Result};
 
 use super::device::{ANSWER_WORDS, read_words, request, version, write_words};

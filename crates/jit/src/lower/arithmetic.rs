@@ -5,7 +5,7 @@ use inkwell::intrinsics::Intrinsic;
 use inkwell::types::IntType;
 use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use tessera_ops::code::{Machine, Operation, ValueCode};
+use tessera_codegen::{Machine, Operation, ValueCode};
 
 use super::value::{Active, Built, Value, Values};
 

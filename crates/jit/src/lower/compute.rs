@@ -3,7 +3,7 @@
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::BasicValue;
-use tessera_ops::code::{ComputeCode, Machine};
+use tessera_codegen::{ComputeCode, Machine};
 
 use super::NONE;
 use super::parts::{Parts, Row};
@@ -17,7 +17,7 @@ pub(crate) const COMPUTE: &str = "compute";
 const VALUES: usize = 0;
 const VALID: usize = 1;
 
-/// Adds the function of a computation to a module, as [`tessera_ops::code::Compute::run`] has it, with nothing among positions; gives how
+/// Adds the function of a computation to a module, as [`tessera_codegen::Compute::run`] has it, with nothing among positions; gives how
 /// many tuples there were, or that some perhaps raises an error. A processor's.
 pub(crate) fn lower_compute<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),

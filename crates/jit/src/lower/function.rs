@@ -6,7 +6,7 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue};
-use tessera_ops::code::{FunctionCode, InputCode, Machine, Op, Status, ValueCode};
+use tessera_codegen::{FunctionCode, InputCode, Machine, Op, Status, ValueCode};
 
 use super::parts::{Parts, Row};
 use super::provider::Provider;
@@ -125,7 +125,7 @@ impl<'ctx> Values<'_, 'ctx> {
     }
 }
 
-/// Adds a function that calls a user's for each tuple, as [`tessera_ops::code::Function::run`] has it, with nothing among positions and
+/// Adds a function that calls a user's for each tuple, as [`tessera_codegen::Function::run`] has it, with nothing among positions and
 /// given numbers; gives how many tuples there were.
 pub(crate) fn lower_function<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),

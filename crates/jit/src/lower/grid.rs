@@ -6,7 +6,7 @@ use inkwell::IntPredicate;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
-use tessera_ops::code::{Machine, StepCode, UpdateCode};
+use tessera_codegen::{Machine, StepCode, UpdateCode};
 
 use super::parts::Parts;
 use super::provider::{Provider, Sharing};

@@ -5,7 +5,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{IntValue, PointerValue};
-use tessera_ops::code::{GROUP_SLOT_BITS, GroupCode, Machine};
+use tessera_codegen::{GROUP_SLOT_BITS, GroupCode, Machine};
 
 use super::parts::{Parts, Row, Steps};
 use super::provider::Provider;
@@ -23,7 +23,7 @@ const BLOCK_ROWS: u64 = 64;
 /// Keys of which a word has the bits of NULL.
 const NULL_BITS: usize = 64;
 
-/// Adds the function that finds or makes groups to a module, as [`tessera_ops::code::FindGroups::run`] has it; a processor's.
+/// Adds the function that finds or makes groups to a module, as [`tessera_codegen::FindGroups::run`] has it; a processor's.
 pub(crate) fn lower_group<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,

@@ -1,11 +1,11 @@
-//! Hashes: a function that writes those of tuples, and the hash of a tuple's keys for others ([`tessera_ops::hash`]).
+//! Hashes: a function that writes those of tuples, and the hash of a tuple's keys for others ([`tessera_vector::hash`]).
 
 use inkwell::FloatPredicate;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, IntValue};
-use tessera_ops::code::{HashCode, InputCode, Machine};
-use tessera_ops::hash::{MULTIPLIER, NULL_WORD, SEED, WIDE};
+use tessera_codegen::{HashCode, InputCode, Machine};
+use tessera_vector::hash::{MULTIPLIER, NULL_WORD, SEED, WIDE};
 
 use super::parts::{Parts, Row};
 use super::provider::Provider;
@@ -21,7 +21,7 @@ const OUT: usize = 0;
 const NAN_32: u64 = 0x7fc0_0000;
 const NAN_64: u64 = 0x7ff8_0000_0000_0000;
 
-/// Adds the function of hashes to a module, as [`tessera_ops::code::HashKeys::run`] has it; a processor's.
+/// Adds the function of hashes to a module, as [`tessera_codegen::HashKeys::run`] has it; a processor's.
 pub(crate) fn lower_hash<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
@@ -87,7 +87,7 @@ impl<'ctx> Parts<'_, 'ctx> {
         Ok(builder.build_select(is_nan, self.number(nan), found, "")?.into_int_value())
     }
 
-    /// The 128-bit product, upper half exclusive-or lower half ([`tessera_ops::hash::fold`]).
+    /// The 128-bit product, upper half exclusive-or lower half ([`tessera_vector::hash::fold`]).
     fn fold(&self, a: IntValue<'ctx>, b: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
         let (builder, long, wide) = (&self.builder, self.context.i128_type(), self.context.i64_type());
         let (a, b) = (builder.build_int_z_extend(a, long, "")?, builder.build_int_z_extend(b, long, "")?);

@@ -12,7 +12,7 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::types::{IntType, VectorType};
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
-use tessera_ops::code::{LookupCode, Machine, WRITTEN_AT_ONCE};
+use tessera_codegen::{LookupCode, Machine, WRITTEN_AT_ONCE};
 
 use super::NONE;
 use super::parts::{Parts, Row, Steps};
@@ -33,7 +33,7 @@ const BLOCK_ROWS: u64 = 128;
 const TAG_MASK: u64 = 2_047;
 const ENTRY_TAG_BITS: u64 = 16;
 
-/// Adds the function of look-ups to a module, as [`tessera_ops::code::Lookup::run`] has it; a processor's.
+/// Adds the function of look-ups to a module, as [`tessera_codegen::Lookup::run`] has it; a processor's.
 pub(crate) fn lower_lookup<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,

@@ -1,4 +1,4 @@
-//! From the form that `ops` gives to LLVM IR.
+//! From the form of `codegen` to LLVM IR.
 
 mod arithmetic;
 mod compute;
@@ -16,7 +16,7 @@ mod value;
 mod whole;
 mod write;
 
-use tessera_ops::code::{Machine, StepCode};
+use tessera_codegen::{Machine, StepCode};
 
 pub(crate) use compute::{COMPUTE, lower_compute};
 pub(crate) use function::{FUNCTION, linked_name, lower_function};

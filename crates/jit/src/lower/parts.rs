@@ -10,7 +10,7 @@ use inkwell::module::Module;
 use inkwell::types::IntType;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use tessera_ops::code::{InputCode, Machine, RawInput};
+use tessera_codegen::{InputCode, Machine, RawInput};
 
 use super::provider::{Provider, Worker};
 use super::value::{Built, Place, Values, in_words, machine_type};

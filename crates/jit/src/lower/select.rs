@@ -7,7 +7,7 @@ use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::VectorType;
 use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
-use tessera_ops::code::{Machine, SelectCode};
+use tessera_codegen::{Machine, SelectCode};
 
 use super::NONE;
 use super::parts::{Parts, Row, Steps};
@@ -29,7 +29,7 @@ const OTHERS: usize = 4;
 
 type Of<'a, 'ctx> = (&'ctx Context, &'a Module<'ctx>);
 
-/// Adds the function of a predicate to a module, as [`tessera_ops::code::Select::run`] has it, with the numbers it is given behind `rows`;
+/// Adds the function of a predicate to a module, as [`tessera_codegen::Select::run`] has it, with the numbers it is given behind `rows`;
 /// for a GPU a kernel. Each of its blocks takes as many tuples, one behind the other, and writes what it finds to where its first tuple
 /// would stand. `compresses` says that a processor has AVX-512.
 pub(crate) fn lower_select<'ctx>(

@@ -15,7 +15,7 @@ use inkwell::values::{
     BasicMetadataValueEnum, BasicValue, FunctionValue, IntValue, PointerValue, VectorValue,
 };
 use inkwell::{AddressSpace, IntPredicate};
-use tessera_ops::code::{LikeCode, SHORT_TEXT_BYTES, TextCode};
+use tessera_codegen::{LikeCode, SHORT_TEXT_BYTES, TextCode};
 
 use super::value::{Built, Value, Values, aligned};
 

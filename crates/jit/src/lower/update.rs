@@ -11,7 +11,7 @@ use inkwell::module::Module;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use tessera_ops::code::{Machine, Operation, StateCode, StepCode, UpdateCode, ValueCode};
+use tessera_codegen::{Machine, Operation, StateCode, StepCode, UpdateCode, ValueCode};
 
 use super::NONE;
 use super::arithmetic::extended;
@@ -41,7 +41,7 @@ pub(super) struct Update<'a, 'ctx> {
     pub(super) overflow: Option<PointerValue<'ctx>>,
 }
 
-/// Adds the function of some updates to a module, as [`tessera_ops::code::Update::run`] has it, with the numbers it is given behind `rows`;
+/// Adds the function of some updates to a module, as [`tessera_codegen::Update::run`] has it, with the numbers it is given behind `rows`;
 /// for a GPU a kernel ([`super::grid`]).
 pub(crate) fn lower_update<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),

@@ -7,7 +7,7 @@ use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use tessera_ops::code::{
+use tessera_codegen::{
     Comparison, InputCode, InputPlace, Machine, Op, Operation, Status, TextCode, ValueCode,
 };
 

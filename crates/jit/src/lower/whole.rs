@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
-use tessera_ops::code::{Machine, StateCode, StepCode};
+use tessera_codegen::{Machine, StateCode, StepCode};
 
 use super::arithmetic::extended;
 use super::parts::Row;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
-use tessera_ops::code::WriteCode;
+use tessera_codegen::WriteCode;
 
 use super::parts::{Parts, Row};
 use super::provider::Provider;
@@ -24,7 +24,7 @@ const WORD_BYTES: usize = 8;
 /// The words of a row, by their numbers.
 type Words<'ctx> = BTreeMap<usize, IntValue<'ctx>>;
 
-/// Adds the function that writes rows to a module, as [`tessera_ops::code::WriteRows::run`] has it; a processor's.
+/// Adds the function that writes rows to a module, as [`tessera_codegen::WriteRows::run`] has it; a processor's.
 pub(crate) fn lower_write<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::Chunk;
-use tessera_ops::orchestration::Runtime;
-use tessera_ops::{Collected, Lowering, Operator, Run, Step, Stream, StreamRun, StreamWorker};
+use tessera_context::Run;
+use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, platform::Runtime};
 use tessera_plan::Node;
+use tessera_rows::Collected;
 use tessera_types::Result;
+use tessera_vector::Chunk;
 
 /// Runs `exchange`: passes its input on; only the locality of the edge changes.
 #[derive(Debug, Clone, Copy)]

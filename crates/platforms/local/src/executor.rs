@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::Chunk;
-use tessera_ops::orchestration::Runtime;
-use tessera_ops::{Collected, Context, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun};
+use tessera_context::{Context, Run};
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, platform::Runtime};
 use tessera_plan::Node;
+use tessera_rows::Collected;
 use tessera_types::{Error, Result};
+use tessera_vector::Chunk;
 
 /// Runs `executor`: its nested plan once per input tuple (once, for the empty tuple, without an input), each time with all workers.
 #[derive(Debug, Clone, Copy)]

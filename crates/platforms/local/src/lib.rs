@@ -8,9 +8,11 @@ mod exchange;
 mod executor;
 mod pass;
 
-use tessera_exec::Platform;
-use tessera_ops::Registry;
-use tessera_ops::orchestration::{Exchange, Executor, OnPlatform};
+use tessera_engine::Platform;
+use tessera_operator::{
+    Registry,
+    platform::{Exchange, Executor, OnPlatform},
+};
 use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::Result;
 

@@ -2,7 +2,7 @@
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
-use tessera_exec::{Engine, Governor, Platform, Program, Query, Settings};
+use tessera_engine::{Engine, Governor, Platform, Program, Query, Settings};
 use tessera_local::Local;
 use tessera_plan::{Builder, Expr, Params, Plan, Rules, Value};
 use tessera_types::{Atom, Field, Tuple};
@@ -24,7 +24,7 @@ fn squares_of_odd_numbers() -> Plan {
 
 #[test]
 fn the_pass_wraps_a_plan_in_the_executor_and_merges_its_result() {
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     Local.register(&mut registry);
     let wrapped = Local.pass(&squares_of_odd_numbers(), registry.catalogue(), Rules::ALL).unwrap();
     assert_eq!(&*wrapped.node(wrapped.root).operator, "executor");

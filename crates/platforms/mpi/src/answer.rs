@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::Chunk;
-use tessera_ops::operator::downcast_workers;
-use tessera_ops::stream_util::Later;
-use tessera_ops::{Run, SinkWorker, SourceRun};
+use tessera_context::Run;
+use tessera_operator::{SinkWorker, SourceRun, downcast_workers, stream_util::Later};
 use tessera_types::Result;
+use tessera_vector::Chunk;
 
 use crate::link::{Outcome, Reply};
 

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::{Chunk, Column, Handle};
-use tessera_ops::operator::downcast_workers;
-use tessera_ops::rows::{Outgoing, Packet, Region, RowLayout, Rows};
-use tessera_ops::stream_util::{Transform, transform_run};
-use tessera_ops::{
-    Collected, Context, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, Stream,
-    StreamRun, SubOperator, describe,
+use tessera_context::{Context, Reservation, Run};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, Stream, StreamRun, SubOperator, describe,
+    downcast_workers,
+    stream_util::{Transform, transform_run},
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
+use tessera_rows::{Collected, Outgoing, Packet, Region, RowLayout, Rows};
 use tessera_types::{Error, Field, Result, Tuple};
+use tessera_vector::{Chunk, Column, Handle};
 
 use crate::answer::answer;
 use crate::link::{Link, Outcome, Recipients, Work};
@@ -33,7 +33,13 @@ impl Broadcast {
 }
 
 impl Descriptor for Broadcast {
-    tessera_ops::describe!("mpi_broadcast", "Sends tuples to all ranks, or to the first.", ["gather"], 1, 1);
+    tessera_operator::describe!(
+        "mpi_broadcast",
+        "Sends tuples to all ranks, or to the first.",
+        ["gather"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
@@ -213,7 +219,7 @@ fn decode(came: &[Vec<u8>], layout: &Arc<RowLayout>, context: &Arc<dyn Context>)
     let heap_bytes: usize = parts.iter().map(|part| part.heap.len()).sum();
     let mut memory = Reservation::new(context.clone());
     memory.grow(words * 8 + heap_bytes)?;
-    let heap_words = tessera_ops::rows::heap_words(layout)?;
+    let heap_words = tessera_rows::heap_words(layout)?;
     let (mut all, mut heap) = (Vec::with_capacity(words), Vec::<u8>::with_capacity(heap_bytes + 8));
     for part in parts {
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
@@ -239,7 +245,7 @@ impl First {
 }
 
 impl Descriptor for First {
-    tessera_ops::describe!("mpi_first", "Passes on what the first rank has.", [], 1, 1);
+    tessera_operator::describe!("mpi_first", "Passes on what the first rank has.", [], 1, 1);
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
-use tessera_encodings::{Chunk, Column, Handle};
-use tessera_ops::data::{Partitioning, partitions_tuple};
-use tessera_ops::operator::downcast_workers;
-use tessera_ops::rows::{Outgoing, Packet, Rows};
-use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, Token, describe,
+use tessera_context::{Run, Token};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe, downcast_workers,
+    partitions::{Partitioning, partitions_tuple},
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
+use tessera_rows::{Collected, Outgoing, Packet, Rows};
 use tessera_types::{Error, Result};
+use tessera_vector::{Chunk, Column, Handle};
 
 use crate::answer::answer;
 use crate::link::{Buffer, Bytes, Link, Outcome, Put, Request, Work};
@@ -37,7 +37,7 @@ impl Exchange {
 }
 
 impl Descriptor for Exchange {
-    tessera_ops::describe!(
+    tessera_operator::describe!(
         "mpi_exchange",
         "Puts tuples into the windows of the ranks that own their partitions.",
         ["keys", "bits", "shift", "window"],

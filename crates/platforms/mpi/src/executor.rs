@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::Chunk;
-use tessera_exec::{InShare, Sent};
-use tessera_ops::orchestration::{Runtime, to_send};
-use tessera_ops::{Collected, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, Step};
+use tessera_context::Run;
+use tessera_engine::{InShare, Sent};
+use tessera_operator::{
+    Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step,
+    platform::{Runtime, to_send},
+};
 use tessera_plan::{Node, Plan, text};
+use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
+use tessera_vector::Chunk;
 
 use crate::link::{Link, Outcome, Reply, Request, StepId};
 use crate::roles::Roles;

@@ -24,8 +24,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use tessera_ops::rows::RowLayout;
-use tessera_ops::{Context, Token, lock};
+use tessera_context::{Context, Token, lock};
+use tessera_rows::RowLayout;
 use tessera_types::Result;
 
 use crate::link::{Arrived, Link, Request, StepId};
@@ -238,7 +238,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use tessera_exec::{Governor, Query, Settings};
+    use tessera_engine::{Governor, Query, Settings};
 
     fn flow() -> (Arc<Flow>, Arc<Link>) {
         let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::unlimited());

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
-use tessera_encodings::Chunk;
-use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
-};
+use tessera_context::Run;
+use tessera_operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe};
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
+use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_vector::Chunk;
 
 use crate::answer::{Held, answer, in_order};
 use crate::link::{Link, Outcome, Work};
@@ -39,7 +39,7 @@ impl Histogram {
 }
 
 impl Descriptor for Histogram {
-    tessera_ops::describe!("mpi_histogram", "Adds up the histograms of all ranks.", [], 1, 1);
+    tessera_operator::describe!("mpi_histogram", "Adds up the histograms of all ranks.", [], 1, 1);
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use tempfile::TempDir;
-use tessera_ops::lock;
+use tessera_context::lock;
 use tessera_types::{Code, Error, Result};
 
 use crate::said::{Said, forward};

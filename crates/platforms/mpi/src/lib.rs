@@ -34,9 +34,12 @@ pub mod world;
 
 use std::sync::{Arc, Mutex};
 
-use tessera_exec::{Platform, Sent};
-use tessera_ops::orchestration::{Executor, OnPlatform};
-use tessera_ops::{Registry, lock};
+use tessera_context::lock;
+use tessera_engine::{Platform, Sent};
+use tessera_operator::{
+    Registry,
+    platform::{Executor, OnPlatform},
+};
 use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::Result;
 

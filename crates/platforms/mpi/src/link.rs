@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tessera_exec::Sent;
-use tessera_ops::{Context, Reservation, Token, lock};
+use tessera_context::{Context, Reservation, Token, lock};
+use tessera_engine::Sent;
 use tessera_types::{Code, Error, Result};
 
 use crate::flow::Flow;
@@ -392,7 +392,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tessera_exec::{Governor, Query, Settings};
+    use tessera_engine::{Governor, Query, Settings};
 
     #[test]
     fn what_is_under_way_is_bounded_and_counted() {

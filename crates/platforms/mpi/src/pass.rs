@@ -1,7 +1,7 @@
 //! The pass of the platform: the shared distribution, with our own sub-operators in the place of its exchanges.
 
-use tessera_ops::rows::packs;
 use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value, pass};
+use tessera_rows::packs;
 use tessera_types::Result;
 
 use crate::{Way, together};

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tessera_encodings::{Chunk, Handle};
-use tessera_ops::data::partitions_tuple;
-use tessera_ops::rows::{Packet as Came, Region, RowLayout, Rows, heap_words};
-use tessera_ops::{
-    Collected, Context, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, Step,
-    Stream, StreamRun, StreamWorker, SubOperator, describe,
+use tessera_context::{Context, Reservation, Run};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, Step, Stream, StreamRun, StreamWorker,
+    SubOperator, describe, partitions::partitions_tuple,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
+use tessera_rows::{Collected, Packet as Came, Region, RowLayout, Rows, heap_words};
 use tessera_types::{Error, Result};
+use tessera_vector::{Chunk, Handle};
 
 use crate::answer::{Held, answer, in_order};
 use crate::exchange::partitions_chunk;
@@ -40,7 +40,7 @@ impl Receive {
 }
 
 impl Descriptor for Receive {
-    tessera_ops::describe!("mpi_receive", "Receives what was sent to this rank.", ["rounds"], 1, 1);
+    tessera_operator::describe!("mpi_receive", "Receives what was sent to this rank.", ["rounds"], 1, 1);
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
@@ -247,7 +247,7 @@ fn put_together(packets: Vec<Packet>, layout: &Arc<RowLayout>, context: &Arc<dyn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tessera_exec::{Governor, Query, Settings};
+    use tessera_engine::{Governor, Query, Settings};
 
     #[test]
     fn packets_are_put_together_and_checked() {

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tessera_ops::Reservation;
-use tessera_ops::rows::{Region, RowLayout, Rows};
+use tessera_context::Reservation;
+use tessera_rows::{Region, RowLayout, Rows};
 use tessera_types::{Error, Result};
 
 /// Which ranks have the tuples of a partition.

@@ -1,6 +1,6 @@
 //! Which ranks read the leaves of a plan, and which own the partitions of its exchanges.
 
-use tessera_ops::Share;
+use tessera_context::Share;
 use tessera_plan::Plan;
 
 /// All ranks do both; or, split, the first half reads and sends and the rest receives, as ranks must that block in every

@@ -5,17 +5,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use tessera_encodings::{Chunk, Column, Handle};
-use tessera_ops::data::Partitioning;
-use tessera_ops::operator::downcast_workers;
-use tessera_ops::rows::{Outgoing, Packet, RowLayout};
-use tessera_ops::stream_util::{SourcePositions, chunks_source};
-use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Run, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, Token,
-    describe,
+use tessera_context::{Run, Token};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, describe,
+    downcast_workers,
+    partitions::Partitioning,
+    stream_util::{SourcePositions, chunks_source},
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_rows::{Collected, Outgoing, Packet, RowLayout};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_vector::{Chunk, Column, Handle};
 
 use crate::flow::{Flow, Receiving};
 use crate::link::{Link, Request, StepId};
@@ -56,7 +56,7 @@ impl Send {
 }
 
 impl Descriptor for Send {
-    tessera_ops::describe!(
+    tessera_operator::describe!(
         "mpi_send",
         "Sends tuples to the ranks that own their partitions.",
         ["keys", "bits", "shift", "split", "rounds", "gather", "broadcast", "position"],
@@ -389,9 +389,9 @@ mod tests {
     use std::time::Duration;
 
     use arrow::array::{ArrayRef, Int64Array};
-    use tessera_exec::{Governor, Query, Settings};
-    use tessera_ops::Context;
-    use tessera_ops::rows::heap_words;
+    use tessera_context::Context;
+    use tessera_engine::{Governor, Query, Settings};
+    use tessera_rows::heap_words;
 
     use super::*;
     use crate::link::Arrived;

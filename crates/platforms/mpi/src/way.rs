@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tessera_ops::Share;
+use tessera_context::Share;
 use tessera_types::Error;
 
 use crate::roles::Roles;

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
-use tessera_encodings::{Chunk, Column, Handle};
-use tessera_ops::orchestration::{Heavy, heavy_partitions};
-use tessera_ops::rows::{RowLayout, range_of};
-use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SubOperator, describe,
+use tessera_context::{Reservation, Run};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe,
+    platform::{Heavy, heavy_partitions},
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role, Value};
+use tessera_rows::{Collected, RowLayout, range_of};
 use tessera_types::{Error, Field, Result, Tuple};
+use tessera_vector::{Chunk, Column, Handle};
 
 use crate::answer::{Held, answer, in_order};
 use crate::histogram::FIELDS;
@@ -54,7 +55,7 @@ pub(crate) fn missing() -> Error {
 }
 
 impl Descriptor for Window {
-    tessera_ops::describe!(
+    tessera_operator::describe!(
         "mpi_window",
         "Makes room for what other ranks will put.",
         ["columns", "heavy"],

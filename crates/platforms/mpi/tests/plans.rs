@@ -1,6 +1,6 @@
 //! What the pass makes of plans: where tuples cross, and that what it makes verifies.
 
-use tessera_exec::Platform;
+use tessera_engine::Platform;
 use tessera_plan::{Plan, Rules, text, verify};
 use tessera_platform_mpi::{Link, Mpi, Way};
 
@@ -18,7 +18,7 @@ fn distributed(nodes: &str) -> Plan {
 
 fn distributed_by(way: Way, nodes: &str) -> Plan {
     let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     let mpi = Mpi::default();
     mpi.set(tessera_platform_mpi::EXCHANGE, way.name()).unwrap();
     mpi.register(&mut registry);
@@ -292,7 +292,7 @@ fn sends_of_all_tuples_go_in_rounds() {
         let plan = format!(
             "plan {{{TABLES} %3 = mpi_send(%0){{{params}}} %4 = mpi_receive(%3){{rounds = true}} %5 = rows_scan(%4){{field = data}} return %5}}"
         );
-        let mut registry = tessera_ops::standard_registry();
+        let mut registry = tessera_testing::standard_registry();
         Mpi::default().register(&mut registry);
         let verified = text::parse(&plan).and_then(|plan| verify(&plan, registry.catalogue()).map(drop));
         match (verified, error) {
@@ -306,7 +306,7 @@ fn sends_of_all_tuples_go_in_rounds() {
 /// What a platform makes of a plan by default, and where it has run out of memory.
 fn by_default(mpi: &Mpi, nodes: &str) -> (Plan, Option<Plan>) {
     let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     mpi.register(&mut registry);
     let frugal = mpi.frugal_pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
     (mpi.pass(&plan, registry.catalogue(), Rules::ALL).unwrap(), frugal)
@@ -314,7 +314,7 @@ fn by_default(mpi: &Mpi, nodes: &str) -> (Plan, Option<Plan>) {
 
 /// The plan of ranks that lack memory, verified.
 fn frugal(nodes: &str) -> Plan {
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     let mpi = Mpi::new(Link::new(0, 4, false));
     mpi.register(&mut registry);
     let plan = by_default(&mpi, nodes).1.unwrap();
@@ -364,7 +364,7 @@ fn both_ends_of_an_exchange_go_in_rounds() {
              %5 = rows_scan(%4){{field = data}}
              return %5}}"
         );
-        let mut registry = tessera_ops::standard_registry();
+        let mut registry = tessera_testing::standard_registry();
         Mpi::default().register(&mut registry);
         let verified = text::parse(&plan).and_then(|plan| verify(&plan, registry.catalogue()));
         assert_eq!(verified.is_ok(), fits, "{sending}, {receiving}: {verified:?}");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{Error as StoreError, GetOptions, GetRange};
-use tessera_ops::{Reservation, lock};
+use tessera_context::{Reservation, lock};
 use tessera_types::{Code, Error, Result};
 
 use crate::invoke::pause;

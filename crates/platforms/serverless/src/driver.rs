@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use tessera_ops::orchestration::{Runtime, to_send};
-use tessera_ops::stream_util::ChunksReader;
-use tessera_ops::{
-    Collected, Lowering, NestedPlan, Operator, Reader, Reservation, Run, Source, SourceRun, Step, Token, lock,
+use tessera_context::{Reservation, Run, Token, lock};
+use tessera_operator::{
+    Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step,
+    platform::{Runtime, to_send},
+    stream_util::ChunksReader,
 };
 use tessera_plan::{Functions, Node, Plan, Value, pass, text};
+use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
 use tokio::task::AbortHandle;
 

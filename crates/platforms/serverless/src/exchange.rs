@@ -2,17 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use tessera_encodings::{Chunk, Column, Handle};
-use tessera_ops::data::Partitioning;
-use tessera_ops::operator::downcast_workers;
-use tessera_ops::rows::{Outgoing, Packet, RowLayout};
-use tessera_ops::stream_util::Later;
-use tessera_ops::{
-    Collected, Finish, Lowering, Operator, Reservation, Run, Sink, SinkRun, SinkWorker, SubOperator, Token,
-    describe, lock,
+use tessera_context::{Reservation, Run, Token, lock};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe, downcast_workers,
+    partitions::Partitioning, stream_util::Later,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role as PlanRole, Traits};
+use tessera_rows::{Collected, Outgoing, Packet, RowLayout};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_vector::{Chunk, Column, Handle};
 
 use crate::Role;
 use crate::crossing::{Crossed, Crossing};
@@ -50,7 +48,7 @@ impl ObjectExchange {
 }
 
 impl Descriptor for ObjectExchange {
-    tessera_ops::describe!(
+    tessera_operator::describe!(
         "object_exchange",
         "Sends tuples between workers as objects in a store.",
         ["keys", "bits", "shift", "gather", "first", "heavy", "meets", "pieces", "position"],

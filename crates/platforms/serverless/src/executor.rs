@@ -6,14 +6,13 @@ use arrow::array::RecordBatch;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
-use tessera_encodings::{Chunk, own_strings};
-use tessera_exec::InShare;
-use tessera_ops::orchestration::Runtime;
-use tessera_ops::{
-    Collected, Lowering, NestedPlan, Operator, Reader, Run, Share, Source, SourceRun, Step, Token, lock,
-};
+use tessera_context::{Run, Share, Token, lock};
+use tessera_engine::InShare;
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, platform::Runtime};
 use tessera_plan::Node;
+use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple};
+use tessera_vector::{Chunk, own_strings};
 
 use crate::task::Task;
 use crate::worker::Worker;

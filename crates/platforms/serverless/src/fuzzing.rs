@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tessera_exec::{Governor, Query, Settings};
-use tessera_ops::Context;
-use tessera_ops::hash::word_of_bytes;
-use tessera_ops::rows::RowLayout;
+use tessera_context::Context;
+use tessera_engine::{Governor, Query, Settings};
+use tessera_rows::RowLayout;
+use tessera_vector::hash::word_of_bytes;
 
 use crate::object::{Came, Content, Index, decode};
 use crate::pieces::Head;

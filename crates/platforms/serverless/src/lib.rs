@@ -14,11 +14,11 @@
 //! Platforms know no storage: the program hands in a [`Cloud`].
 //!
 //! ```
-//! use tessera_exec::Platform;
+//! use tessera_engine::Platform;
 //! use tessera_plan::Rules;
 //! use tessera_serverless::Serverless;
 //!
-//! let mut registry = tessera_ops::standard_registry();
+//! let mut registry = tessera_testing::standard_registry();
 //! Serverless::default().register(&mut registry);
 //! let text = "plan { %0 = parquet_scan() {paths = ['s3://b/t.parquet'], columns = <k: int64, v: int64>} \
 //!     %1 = reduce_by_key(%0) {keys = [k], aggregates = {s = {function = :sum, args = [v]}}} return %1 }";
@@ -49,9 +49,11 @@ mod worker;
 
 use std::sync::Arc;
 
-use tessera_exec::{Platform, Sent};
-use tessera_ops::Registry;
-use tessera_ops::orchestration::{Executor, OnPlatform};
+use tessera_engine::{Platform, Sent};
+use tessera_operator::{
+    Registry,
+    platform::{Executor, OnPlatform},
+};
 use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::Result;
 

@@ -7,8 +7,8 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use tessera_ops::lock;
-use tessera_ops::orchestration::{Heavy, heavy_partitions};
+use tessera_context::lock;
+use tessera_operator::platform::{Heavy, heavy_partitions};
 use tessera_plan::{Node, Plan};
 use tessera_types::{Error, Result};
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::PutPayload;
-use tessera_ops::hash::word_of_bytes;
-use tessera_ops::rows::{Packet, Region, RowLayout, Rows};
-use tessera_ops::{Context, Reservation};
+use tessera_context::{Context, Reservation};
+use tessera_rows::{Packet, Region, RowLayout, Rows};
 use tessera_types::{Error, Result};
+use tessera_vector::hash::word_of_bytes;
 
 const HEADER_BYTES: usize = 24;
 const CONTENT_WORDS: usize = 3;
@@ -313,7 +313,7 @@ fn put_together(pieces: Vec<Piece<'_>>, layout: &Arc<RowLayout>, context: &Arc<d
     let (row_bytes, heap_bytes) = (bytes(|piece| piece.rows.len()), bytes(|piece| piece.heap.len()));
     let mut memory = Reservation::new(context.clone());
     memory.grow(row_bytes + heap_bytes)?;
-    let heap_words = tessera_ops::rows::heap_words(layout)?;
+    let heap_words = tessera_rows::heap_words(layout)?;
     let mut all = Vec::with_capacity(row_bytes / 8);
     let mut heap: Vec<u8> = Vec::with_capacity(heap_bytes);
     for piece in pieces {
@@ -330,7 +330,7 @@ fn put_together(pieces: Vec<Piece<'_>>, layout: &Arc<RowLayout>, context: &Arc<d
 
 #[cfg(test)]
 mod tests {
-    use tessera_exec::{Governor, Query, Settings};
+    use tessera_engine::{Governor, Query, Settings};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tessera_ops::orchestration::Heavy;
+use tessera_operator::platform::Heavy;
 
 /// To whom tuples go.
 #[derive(Debug, Clone)]

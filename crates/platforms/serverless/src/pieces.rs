@@ -18,11 +18,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use object_store::PutPayload;
-use tessera_encodings::Chunk;
-use tessera_ops::rows::{Outgoing, Packet, RowLayout};
-use tessera_ops::stream_util::SourcePositions;
-use tessera_ops::{Finish, Reservation, Run, SinkRun, SinkWorker, Token, lock};
+use tessera_context::{Reservation, Run, Token, lock};
+use tessera_operator::{Finish, SinkRun, SinkWorker, stream_util::SourcePositions};
+use tessera_rows::{Outgoing, Packet, RowLayout};
 use tessera_types::{Error, Result};
+use tessera_vector::Chunk;
 use tokio::task::JoinHandle;
 
 use crate::crossing::Crossing;

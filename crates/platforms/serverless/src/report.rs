@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value as Json};
-use tessera_ops::Counters;
+use tessera_context::Counters;
 use tessera_types::{Error, Result};
 
 use crate::cloud::{Space, Spent};

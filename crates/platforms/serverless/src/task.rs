@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use object_store::PutPayload;
 use serde_json::{Map, Value as Json, json};
-use tessera_ops::lock;
+use tessera_context::lock;
 use tessera_types::{Code, Error, Result, SqlState};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;

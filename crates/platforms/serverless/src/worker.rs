@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tessera_exec::Sent;
-use tessera_ops::lock;
+use tessera_context::lock;
+use tessera_engine::Sent;
 use tessera_plan::text;
 use tessera_types::{Code, Error, Result};
 

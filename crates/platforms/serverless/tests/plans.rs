@@ -1,7 +1,7 @@
 //! What the pass makes of plans. Where tuples cross is decided once for all platforms whose workers share no memory; here it is
 //! how.
 
-use tessera_exec::Platform;
+use tessera_engine::Platform;
 use tessera_plan::{Plan, Rules, Value, text, verify};
 use tessera_serverless::Serverless;
 
@@ -15,7 +15,7 @@ fn planned(nodes: &str, is_frugal: bool) -> Plan {
     let table =
         "%0 = parquet_scan() {paths = ['s3://b/t'], columns = <k: int64, g: int32, x: decimal(12,2)>}";
     let plan = text::parse(&format!("plan {{\n{table}\n{nodes}\n}}")).unwrap();
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     let platform = Serverless::default();
     platform.register(&mut registry);
     let plan = match is_frugal {
@@ -110,7 +110,7 @@ fn where_memory_is_lacking_all_crosses_in_pieces() {
 
 #[test]
 fn what_goes_in_pieces_has_no_heavy_partitions_and_no_order() {
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     Serverless::default().register(&mut registry);
     for (params, why) in [
         ("gather = true, pieces = true, position = :p", None),
@@ -139,7 +139,7 @@ fn what_goes_in_pieces_has_no_heavy_partitions_and_no_order() {
 
 #[test]
 fn what_meets_has_partitions() {
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     Serverless::default().register(&mut registry);
     for (params, why) in [
         ("keys = [k], bits = 5, shift = 40, heavy = :split", "heavy and meets together"),
@@ -156,11 +156,11 @@ fn what_meets_has_partitions() {
 
 #[test]
 fn it_cannot_run_where_nobody_works() {
-    let mut registry = tessera_ops::standard_registry();
+    let mut registry = tessera_testing::standard_registry();
     Serverless::default().register(&mut registry);
     let text = "plan {\n%0 = values() {columns = <k: int64>, rows = [[1::int64]]}\nreturn %0\n}";
     let plan =
         Serverless::default().pass(&text::parse(text).unwrap(), registry.catalogue(), Rules::ALL).unwrap();
-    let error = tessera_exec::Program::lower(&plan, &registry).unwrap_err();
+    let error = tessera_engine::Program::lower(&plan, &registry).unwrap_err();
     assert!(error.message().contains("explained, not run"), "{error}");
 }

@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
-use tessera_encodings::{Chunk, own_strings};
-use tessera_exec::{Governor, Query};
+use tessera_context::{Counters, Run, lock};
+use tessera_engine::{Governor, Query};
 use tessera_objects::is_object;
-use tessera_ops::hash::{MULTIPLIER, SEED, fold};
-use tessera_ops::operator::{Lowering, Operator, SourceRun, Step};
-use tessera_ops::{Counters, Registry, Run, lock};
+use tessera_operator::{Lowering, Operator, Registry, SourceRun, Step};
 use tessera_plan::{Edge, Inputs, Node, Order, Traits, Value};
 use tessera_sql::{Draw, Drawn, Sample, Table};
 use tessera_types::{Error, Result, Tuple};
+use tessera_vector::{
+    Chunk,
+    hash::{MULTIPLIER, SEED, fold},
+    own_strings,
+};
 
 use super::Stamps;
 use super::kept::{Columns, Kept};
@@ -223,7 +226,7 @@ impl ScanDraw {
 
     fn run(&self) -> Run {
         let (opener, creator) = (self.sampler.storage.opener(), self.sampler.storage.creator());
-        let settings = tessera_exec::Settings { opener, creator, ..Default::default() };
+        let settings = tessera_engine::Settings { opener, creator, ..Default::default() };
         Run {
             context: Query::new(settings, &Governor::new(MEMORY_BYTES_MAX)),
             parameter_tuple: Tuple::empty(),
@@ -360,7 +363,7 @@ mod tests {
             let table =
                 Source::at(&storage, "t", path.to_str().unwrap()).unwrap().describe(&storage).unwrap();
             let stamps = Stamps::of(&storage, &[path.to_str().unwrap().to_string()]);
-            let sampler = Sampler::new(Arc::new(tessera_ops::standard_registry()), storage, None);
+            let sampler = Sampler::new(Arc::new(tessera_testing::standard_registry()), storage, None);
             let draw = sampler.draws(&table, &stamps).unwrap();
             let source = draw.source(&draw.tuple, &draw.run()).unwrap();
             let places = draw.places(source.morsels());

@@ -1,7 +1,7 @@
 //! Options of file formats, as SQL writes them.
 
 use tessera_files::FileFormat;
-use tessera_ops::scan::{csv, json, parquet};
+use tessera_formats::{csv, json, parquet};
 use tessera_plan::{Params, Value};
 use tessera_sql::{FileOption, OptionValue, type_called};
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name};

@@ -1,7 +1,9 @@
 //! Parquet: columns and statistics from the files' footers.
 
-use tessera_ops::scan::file::merge_tuples;
-use tessera_ops::scan::parquet::{Discovered, DiscoveredColumn, discover};
+use tessera_formats::{
+    file::merge_tuples,
+    parquet::{Discovered, DiscoveredColumn, discover},
+};
 use tessera_plan::Scalar;
 use tessera_sql::{ColumnStatistics, Statistics};
 use tessera_types::{Atom, Field, Result, Tuple};

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use tessera_context::RangeReader;
 use tessera_files::FileFormat;
-use tessera_ops::RangeReader;
-use tessera_ops::scan::file::merge_tuples;
-use tessera_ops::scan::{csv, ipc, json};
+use tessera_formats::{csv, file::merge_tuples, ipc, json};
 use tessera_plan::{Params, Value};
 use tessera_sql::Statistics;
 use tessera_types::{Error, Result, Tuple};

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
-use tessera_ops::scan::display::Texts;
+use tessera_formats::display::Texts;
 use tessera_session::QueryResult;
 
 /// How the values of a column are compared.

@@ -26,7 +26,7 @@ impl Binder<'_> {
         {
             return Ok(key);
         }
-        tessera_ops::interrupt::point();
+        tessera_context::interrupt::point();
         with_stack(|| self.written(expr, place)).map_err(|error| placed(error, expr))
     }
 

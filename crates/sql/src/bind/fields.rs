@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tessera_ops::expression::Library;
+use tessera_functions::Library;
 use tessera_plan::{Expr, Rules, Scope, type_of};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 

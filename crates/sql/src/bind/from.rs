@@ -71,7 +71,7 @@ impl Binder<'_> {
 
     /// A table, or what stands for one.
     pub(super) fn factor(&mut self, factor: &TableFactor, around: Around<'_, '_>) -> Result<Tables> {
-        tessera_ops::interrupt::point();
+        tessera_context::interrupt::point();
         self.table_factor(factor, around)
     }
 }

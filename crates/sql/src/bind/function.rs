@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use sqlparser::ast::{
     DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
 };
-use tessera_ops::expression::{Library, WHOLE_QUOTIENT, common_type, is_offered, moments_and_texts};
+use tessera_functions::{Library, WHOLE_QUOTIENT, common_type, is_offered, moments_and_texts};
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, edit_distance};
 

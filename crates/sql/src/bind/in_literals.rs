@@ -43,7 +43,7 @@ impl Binder<'_> {
         let mut items = Vec::with_capacity(count);
         for (at, item) in list.enumerate() {
             if at % INTERRUPT_EVERY == 0 {
-                tessera_ops::interrupt::point();
+                tessera_context::interrupt::point();
             }
             match self.item(&item, &value.atom)? {
                 Item::Value(value) => items.push(value),

@@ -54,7 +54,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Ident, Query, Spanned};
 use sqlparser::tokenizer::Span as Tokens;
-use tessera_ops::expression::{Library, Simplifier};
+use tessera_functions::{Library, Simplifier};
 use tessera_plan::{Expr, Rules};
 use tessera_types::{Error, Result, Span};
 

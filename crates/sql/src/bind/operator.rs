@@ -102,7 +102,7 @@ impl Binder<'_> {
             O::Modulo => self.arithmetic("mod", left, right)?,
             O::PGExp => self.call("power", self.operands_typed("^", vec![left, right])?)?,
             O::DuckIntegerDivide | O::MyIntegerDivide => {
-                self.call(tessera_ops::expression::WHOLE_QUOTIENT, vec![left, right])?
+                self.call(tessera_functions::WHOLE_QUOTIENT, vec![left, right])?
             }
             O::StringConcat => self.concatenated(left, right)?,
             O::BitwiseAnd => self.bits("bit_and", left, right)?,

@@ -1,7 +1,7 @@
 //! LIKE and its like.
 
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Value, ValueWithSpan};
-use tessera_ops::expression::bytes::BYTES_TEXT;
+use tessera_functions::bytes::BYTES_TEXT;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 

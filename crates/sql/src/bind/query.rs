@@ -17,7 +17,7 @@ impl Binder<'_> {
     }
 
     fn whole_query(&mut self, query: &Query, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
-        tessera_ops::interrupt::point();
+        tessera_context::interrupt::point();
         check(query)?;
         let Query { with, body, order_by, limit_clause, fetch, .. } = query;
         let env = match with {

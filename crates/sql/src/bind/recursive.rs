@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{Query, SetExpr, SetQuantifier};
-use tessera_ops::expression::common_type;
+use tessera_functions::common_type;
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::{Definition, Meaning, Work};

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use sqlparser::ast::{Distinct, Expr as Ast, GroupByExpr, OrderBy, Select, SelectFlavor};
-use tessera_ops::interrupt;
+use tessera_context::interrupt;
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
 

@@ -239,9 +239,7 @@ fn holds(atom: &Atom, others: [&Atom; 2]) -> bool {
     let whole = i16::from(*precision) - i16::from(*scale);
     others.iter().all(|other| match other {
         Atom::Decimal(precision, scale) => i16::from(*precision) - i16::from(*scale) <= whole,
-        other => {
-            tessera_ops::expression::cast::whole_digits(other).is_none_or(|digits| i16::from(digits) <= whole)
-        }
+        other => tessera_functions::cast::whole_digits(other).is_none_or(|digits| i16::from(digits) <= whole),
     })
 }
 

@@ -55,7 +55,7 @@ impl Binder<'_> {
         let mut steps = Vec::with_capacity(rows.len());
         for (at, row) in rows.iter().enumerate() {
             if at % 1024 == 0 {
-                tessera_ops::interrupt::point();
+                tessera_context::interrupt::point();
             }
             if row.len() != width {
                 let message = format!(

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::ArrayRef;
-use tessera_ops::hash::{SEED, combine};
 use tessera_plan::Expr;
 use tessera_types::Field;
+use tessera_vector::hash::{SEED, combine};
 
 use crate::relation::{Kind, Name};
 use crate::sample::{NO_ROW, NO_WORD, Sample, distinct, numbers, select};

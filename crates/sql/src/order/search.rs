@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use tessera_ops::interrupt;
+use tessera_context::interrupt;
 
 use super::{Candidate, Region, Set, Unit};
 use crate::estimate::Profile;
@@ -347,7 +347,7 @@ mod tests {
         hanging: &[(usize, usize)],
         check: &dyn Fn(&mut Region<'_>),
     ) {
-        let registry = tessera_ops::standard_registry();
+        let registry = tessera_testing::standard_registry();
         let atoms = HashMap::new();
         let types = Types { library: registry.library(), atoms: &atoms, rules: Rules::ALL };
         let estimates = Estimates::default();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Gid, OFlags, Uid, fchown, flock};
 use tempfile::{NamedTempFile, TempPath};
-use tessera_ops::Output;
+use tessera_context::Output;
 use tessera_types::{Error, Result};
 
 use crate::io_error;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tessera_ops::{RangeReader, Read, ReadBuffer};
+use tessera_context::{RangeReader, Read, ReadBuffer};
 use tessera_types::{Error, Result, io_cause};
 
 use crate::reader::FileReader;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 
 use rustix::fs::OFlags;
-use tessera_ops::{RangeReader, Read, ReadBuffer, file_changed};
+use tessera_context::{RangeReader, Read, ReadBuffer, file_changed};
 use tessera_types::{Error, Result};
 
 use crate::io_error;

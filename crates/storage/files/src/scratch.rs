@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tessera_ops::Scratch;
+use tessera_context::Scratch;
 use tessera_types::{Error, Result, io_cause};
 
 /// A file without a name: nothing is left of it when it is closed, also by the end of the process, however that comes.

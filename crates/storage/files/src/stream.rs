@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
-use tessera_ops::{Interrupt, Output, RangeReader};
+use tessera_context::{Interrupt, Output, RangeReader};
 use tessera_types::{Error, Result, io_cause};
 
 use crate::atomic::AtomicFile;
@@ -314,7 +314,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use rustix::io::FdFlags;
-    use tessera_ops::{Read, ReadBuffer};
+    use tessera_context::{Read, ReadBuffer};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use object_store::Error as StoreError;
-use tessera_ops::file_changed;
+use tessera_context::file_changed;
 use tessera_types::Error;
 
 use crate::location::{Kind, kind_of};

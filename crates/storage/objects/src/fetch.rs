@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use object_store::{Error as StoreError, GetOptions, GetRange};
-use tessera_ops::{Token, Traffic, lock};
+use tessera_context::{Token, Traffic, lock};
 use tessera_types::{Error, Result};
 use tokio::task::AbortHandle;
 

@@ -11,7 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use tessera_ops::{Interrupt, lock};
+use tessera_context::{Interrupt, lock};
 use tessera_types::{Error, Result, io_cause};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::AbortHandle;

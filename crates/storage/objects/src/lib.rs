@@ -1,7 +1,7 @@
 //! Objects of S3, Google Cloud Storage, Azure and web servers: looking, listing, reading by ranges, writing.
 //!
 //! [`Objects`] is what a session knows of stores. [`Objects::expand`] turns an address, a pattern or a prefix into a sorted list of
-//! addresses; [`Objects::open`] gives a [`RangeReader`](tessera_ops::RangeReader) that never waits: it answers
+//! addresses; [`Objects::open`] gives a [`RangeReader`](tessera_context::RangeReader) that never waits: it answers
 //! `Blocked` until the bytes have come; [`Objects::create`] writes an object whole or not at all. Credentials, region and
 //! endpoint come from the environment, as each cloud's own tools read it.
 //!

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
-use tessera_ops::{file_changed, lock};
+use tessera_context::{file_changed, lock};
 use tessera_types::Error;
 
 /// Bytes at the start and at the end of an object that are read at once: headers and footers are mostly shorter.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
-use tessera_ops::{Interrupt, Output, RangeReader, lock};
+use tessera_context::{Interrupt, Output, RangeReader, lock};
 use tessera_types::{Code, Error, Result};
 
 use crate::error::store_error;

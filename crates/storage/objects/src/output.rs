@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, select};
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt};
-use tessera_ops::{Interrupt, Output, lock};
+use tessera_context::{Interrupt, Output, lock};
 use tessera_types::{Error, Result};
 use tokio::task::JoinHandle;
 

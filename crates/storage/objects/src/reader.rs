@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use tessera_ops::{Interrupt, RangeReader, Read, ReadBuffer, Traffic, lock};
+use tessera_context::{Interrupt, RangeReader, Read, ReadBuffer, Traffic, lock};
 use tessera_types::{Error, Result};
 
 use crate::fetch::{Cost, Fetch};

@@ -10,7 +10,7 @@ use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, Ht
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider};
-use tessera_ops::lock;
+use tessera_context::lock;
 use tessera_types::{Error, Result};
 
 use crate::io::TOTALS;

@@ -13,7 +13,7 @@ use object_store::ClientOptions;
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
 };
-use tessera_ops::lock;
+use tessera_context::lock;
 use tessera_types::{Error, Result};
 use tokio::time::{Instant, Sleep};
 

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use crate::server::{Fault, Server};
+use tessera_context::{Read, ReadBuffer};
 use tessera_objects::{Edges, Objects};
-use tessera_ops::{Read, ReadBuffer};
 
 fn objects(server: &Server) -> Objects {
     let objects = Objects::new(server.settings());

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::server::{Fault, Server, Tags};
+use tessera_context::{RangeReader, Read, ReadBuffer};
 use tessera_objects::{Edges, Objects};
-use tessera_ops::{RangeReader, Read, ReadBuffer};
 use tessera_types::{Code, Result};
 
 fn bytes(len: usize) -> Vec<u8> {

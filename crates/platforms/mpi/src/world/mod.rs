@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tessera_exec::Sent;
+use tessera_engine::Sent;
 use tessera_plan::text;
 use tessera_types::{Code, Error, Result, SqlState};
 

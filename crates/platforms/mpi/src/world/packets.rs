@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use tessera_ops::{Context, Reservation};
+use tessera_context::{Context, Reservation};
 use tessera_types::Result;
 
 use super::raw::Sending;

@@ -3,10 +3,10 @@ use futures_util::future::join_all;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use tessera_exec::{Governor, Query, Settings};
-use tessera_ops::Context;
-use tessera_ops::orchestration::Heavy;
-use tessera_ops::rows::{Packet, RowLayout};
+use tessera_context::Context;
+use tessera_engine::{Governor, Query, Settings};
+use tessera_operator::platform::Heavy;
+use tessera_rows::{Packet, RowLayout};
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;

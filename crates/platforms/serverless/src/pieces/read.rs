@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
-use tessera_encodings::{Chunk, Column, Handle};
-use tessera_ops::{Reader, Reservation, SourceRun, Step, Token, lock};
+use tessera_context::{Reservation, Token, lock};
+use tessera_operator::{Reader, SourceRun, Step};
 use tessera_types::{Error, Result};
+use tessera_vector::{Chunk, Column, Handle};
 
 use super::head::Head;
 use super::{Plan, Shared, part_name};

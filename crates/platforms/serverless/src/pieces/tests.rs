@@ -7,9 +7,10 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use object_store::{ObjectStore, ObjectStoreExt};
-use tessera_exec::{Governor, Query, Settings};
-use tessera_ops::rows::Rows;
-use tessera_ops::{Context, SourceRun, Step};
+use tessera_context::Context;
+use tessera_engine::{Governor, Query, Settings};
+use tessera_operator::{SourceRun, Step};
+use tessera_rows::Rows;
 use tessera_types::Tuple;
 use tokio::runtime::{Builder, Handle as Io};
 

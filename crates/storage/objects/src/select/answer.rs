@@ -18,7 +18,7 @@ use futures_util::StreamExt;
 use futures_util::task::AtomicWaker;
 use object_store::ObjectStoreExt;
 use object_store::client::HttpResponse;
-use tessera_ops::{Token, lock};
+use tessera_context::{Token, lock};
 use tessera_types::{Error, Result};
 use tokio::task::AbortHandle;
 

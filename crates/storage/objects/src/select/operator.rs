@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::{Chunk, Column};
-use tessera_ops::describe::{edge, passes};
-use tessera_ops::scan::ArrowTable;
-use tessera_ops::{
-    Collected, Lowering, Operator, Reader, RecordDecoder, RecordFormat, Reservation, Run, Source, SourceRun,
-    Step, SubOperator,
+use tessera_context::{Reservation, Run};
+use tessera_formats::{ArrowTable, RecordDecoder, RecordFormat};
+use tessera_operator::{
+    Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator,
+    describe::{edge, passes},
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Params, Role, Value};
+use tessera_rows::Collected;
 use tessera_types::{Error, Field, Item, Result, Tuple};
+use tessera_vector::{Chunk, Column};
 
 use super::answer::{Answer, Piece};
 use super::request::{self, Input};
@@ -39,7 +40,7 @@ impl SelectRequest {
 }
 
 impl Descriptor for SelectRequest {
-    tessera_ops::describe!(
+    tessera_operator::describe!(
         "select_request",
         "Asks the store for the tuples of objects that satisfy a predicate.",
         ["paths", "sql", "columns", "input", "output", "header", "delimiter", "quote"],

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use tessera_ops::RecordFormat;
-use tessera_ops::scan::csv::field_positions;
-use tessera_ops::scan::json;
-use tessera_ops::scan::parquet::{Discovered, discover};
-use tessera_plan::pass::map_nodes;
-use tessera_plan::{Builder, Catalogue, Expr, Node, NodeId, Params, Plan, Scalar, Value};
+use tessera_formats::{
+    RecordFormat,
+    csv::field_positions,
+    json,
+    parquet::{Discovered, discover},
+};
+use tessera_plan::{Builder, Catalogue, Expr, Node, NodeId, Params, Plan, Scalar, Value, pass::map_nodes};
 use tessera_types::{Atom, Field, Result, Tuple};
 
 use super::SmartStorage;

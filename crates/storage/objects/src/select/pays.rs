@@ -1,6 +1,6 @@
 //! Whether a store is believed to send less than would be read.
 
-use tessera_ops::scan::parquet::Discovered;
+use tessera_formats::parquet::Discovered;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Field};
 

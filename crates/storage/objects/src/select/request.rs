@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tessera_ops::RecordFormat;
+use tessera_formats::RecordFormat;
 
 /// The form of the objects.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 //! floats, decimals and dates in text are taken as *supersets*, and the engine tests their tuples again. NULL and the empty
 //! string are the same in its CSV, so that strings that may be NULL come as JSON.
 
-use tessera_ops::RecordFormat;
+use tessera_formats::RecordFormat;
 use tessera_types::{Atom, Field};
 
 use super::request::Input;

@@ -1,0 +1,327 @@
+//! One query's limits: memory, cancellation, deadline, chunk size.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tessera_codegen::Compiler;
+use tessera_context::{Context, Interrupt, Output, Place, RangeReader, Scratch};
+use tessera_types::{Code, Error, Result};
+use tessera_vector::{CHUNK_ROWS, CHUNK_ROWS_MAX};
+
+use crate::admission::Admitted;
+
+/// Opens files and objects by path.
+pub type FileOpener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeReader>> + Send + Sync>;
+
+/// Starts files and objects by path; they appear when they are committed.
+pub type FileCreator = Arc<dyn Fn(&str) -> Result<Box<dyn Output>> + Send + Sync>;
+
+/// Makes files for what leaves memory.
+pub type ScratchMaker = Arc<dyn Fn() -> Result<Arc<dyn Scratch>> + Send + Sync>;
+
+/// State that can leave memory holds at most this part of the budget, in quarters; the rest is for what passes through.
+const STATE_QUARTERS: usize = 3;
+/// What states may hold of so many bytes.
+fn for_states(bytes: usize) -> usize {
+    bytes / 4 * STATE_QUARTERS
+}
+
+/// Of the budget divided by the number of states, each may always hold one part in so many.
+const FLOOR_SHARE: usize = 4;
+
+/// A query's memory budget, within that of the process where it was let into one ([`crate::Memory`]).
+#[derive(Debug)]
+pub struct Governor {
+    limit_bytes: usize,
+    used_bytes: AtomicUsize,
+    peak_bytes: AtomicUsize,
+    /// On devices, which no budget limits.
+    device_bytes: AtomicUsize,
+    device_peak_bytes: AtomicUsize,
+    admitted: Option<Admitted>,
+}
+
+impl Governor {
+    /// A budget of this many bytes.
+    pub fn new(limit_bytes: usize) -> Arc<Self> {
+        Governor::with(limit_bytes, None)
+    }
+
+    /// A budget of this many bytes for a query that was let in.
+    pub fn within(limit_bytes: usize, admitted: Admitted) -> Arc<Self> {
+        Governor::with(limit_bytes, Some(admitted))
+    }
+
+    fn with(limit_bytes: usize, admitted: Option<Admitted>) -> Arc<Self> {
+        let zero = || AtomicUsize::new(0);
+        Arc::new(Governor {
+            limit_bytes,
+            used_bytes: zero(),
+            peak_bytes: zero(),
+            device_bytes: zero(),
+            device_peak_bytes: zero(),
+            admitted,
+        })
+    }
+
+    /// No limit.
+    pub fn unlimited() -> Arc<Self> {
+        Governor::new(usize::MAX)
+    }
+
+    /// Bytes in use now.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that were in use at once.
+    pub fn peak_bytes(&self) -> usize {
+        self.peak_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that were in use on devices at once.
+    pub fn device_peak_bytes(&self) -> usize {
+        self.device_peak_bytes.load(Ordering::Relaxed)
+    }
+
+    fn grow_on_device(&self, bytes: usize) {
+        let before = self.device_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.device_peak_bytes.fetch_max(before.saturating_add(bytes), Ordering::Relaxed);
+    }
+
+    /// Counts bytes of the host's memory.
+    ///
+    /// # Errors
+    /// The budget is exhausted; nothing was counted.
+    pub fn grow(&self, bytes: usize) -> Result<()> {
+        // What can never fit is not counted: the sums would leave their type, and would never come down again.
+        if bytes > self.limit_bytes.min(isize::MAX as usize) {
+            return Err(self.too_much(self.used_bytes(), bytes));
+        }
+        let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let now = before.saturating_add(bytes);
+        // Counted in any case: what others grow by meanwhile is counted from here on.
+        let fits = self.admitted.as_ref().is_none_or(|admitted| admitted.grew(before, now));
+        if now > self.limit_bytes {
+            self.shrink(bytes);
+            return Err(self.too_much(before, bytes));
+        }
+        if let (false, Some(admitted)) = (fits, &self.admitted) {
+            self.shrink(bytes);
+            return Err(Error::new(
+                Code::Limit,
+                format!(
+                    "the memory of this process is spoken for: the query holds {}, {} more asked for, it and the other queries may \
+                     hold {}; run it again when they have ended, or give them smaller budgets (SET memory)",
+                    ByteCount(before),
+                    ByteCount(bytes),
+                    ByteCount(admitted.memory().limit_bytes())
+                ),
+            ));
+        }
+        self.peak_bytes.fetch_max(now, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn too_much(&self, before: usize, bytes: usize) -> Error {
+        let (used, more, limit) = (ByteCount(before), ByteCount(bytes), ByteCount(self.limit_bytes));
+        Error::new(
+            Code::Limit,
+            format!(
+                "the query needs more memory than allowed: {used} in use, {more} more asked for, the limit is {limit}; \
+                 raise it with --memory SIZE (or SET memory), or read less"
+            ),
+        )
+    }
+
+    /// Counts bytes no longer.
+    pub fn shrink(&self, bytes: usize) {
+        let before = self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(admitted) = &self.admitted {
+            admitted.shrank(before, before - bytes);
+        }
+    }
+}
+
+impl Drop for Governor {
+    /// Gives back what a panic has left: later queries would wait for it in vain.
+    fn drop(&mut self) {
+        let left = *self.used_bytes.get_mut();
+        if let (1.., Some(admitted)) = (left, &self.admitted) {
+            admitted.shrank(left, 0);
+        }
+    }
+}
+
+/// A number of bytes as people read it.
+pub(crate) struct ByteCount(pub(crate) usize);
+
+impl fmt::Display for ByteCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("GiB", 1usize << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        match units.iter().find(|(_, size)| self.0 >= *size) {
+            Some((unit, size)) => write!(f, "{:.1} {unit}", self.0 as f64 / *size as f64),
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}
+
+/// How a query runs.
+#[derive(Clone)]
+pub struct Settings {
+    /// The most tuples in a chunk: 1 to [`CHUNK_ROWS_MAX`].
+    pub chunk_rows: usize,
+    /// Ends the query at the next chunk; a session's is that of all its waits.
+    pub interrupt: Arc<Interrupt>,
+    /// Opens the files that scans name.
+    pub opener: FileOpener,
+    /// Starts the files that materialise sub-operators write.
+    pub creator: FileCreator,
+    /// Where state goes that does not fit into memory; nowhere when there is none: the query then fails.
+    pub scratch: Option<ScratchMaker>,
+    /// Who compiles; nobody in the vectorised tier.
+    pub compiler: Option<Arc<dyn Compiler>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let no_opener =
+            |path: &str| Err(Error::io(format!("cannot open {path}: this query was given no storage")));
+        let no_creator =
+            |path: &str| Err(Error::io(format!("cannot write {path}: this query was given no storage")));
+        Settings {
+            chunk_rows: CHUNK_ROWS,
+            interrupt: Arc::default(),
+            opener: Arc::new(no_opener),
+            creator: Arc::new(no_creator),
+            scratch: None,
+            compiler: None,
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("chunk_rows", &self.chunk_rows)
+            .field("interrupt", &self.interrupt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One query as its sub-operators see it. Cancel it from any thread.
+#[derive(Debug)]
+pub struct Query {
+    settings: Settings,
+    governor: Arc<Governor>,
+    pub(crate) workers: AtomicUsize,
+    /// States that can leave memory, in all, and those that have not begun.
+    states: AtomicUsize,
+    states_to_come: AtomicUsize,
+}
+
+impl Query {
+    /// A query under these settings, counted by this governor.
+    pub fn new(settings: Settings, governor: &Arc<Governor>) -> Arc<Self> {
+        Arc::new(Query {
+            settings,
+            governor: governor.clone(),
+            workers: AtomicUsize::new(1),
+            states: AtomicUsize::new(0),
+            states_to_come: AtomicUsize::new(0),
+        })
+    }
+
+    /// So many states that can leave memory are to be expected.
+    pub(crate) fn expect_states(&self, states: usize) {
+        self.states.store(states, Ordering::Relaxed);
+        self.states_to_come.store(states, Ordering::Relaxed);
+    }
+
+    /// Ends the query at the next chunk.
+    pub fn cancel(&self) {
+        self.settings.interrupt.cancel();
+    }
+}
+
+impl Context for Query {
+    fn grow(&self, place: Place, bytes: usize) -> Result<()> {
+        match place {
+            Place::Host => self.governor.grow(bytes),
+            Place::Device => {
+                self.governor.grow_on_device(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn shrink(&self, place: Place, bytes: usize) {
+        match place {
+            Place::Host => self.governor.shrink(bytes),
+            Place::Device => {
+                self.governor.device_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.settings.interrupt.check()
+    }
+
+    fn chunk_rows(&self) -> usize {
+        self.settings.chunk_rows.clamp(1, CHUNK_ROWS_MAX)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.governor.limit_bytes
+    }
+
+    fn workers(&self) -> usize {
+        self.workers.load(Ordering::Relaxed)
+    }
+
+    /// Every state may hold its floor, whoever holds the rest; beyond it, as long as those to come find theirs free. Where the
+    /// queries side by side hold all but what passes through, the floor is that of what the query was let in with.
+    fn may_hold(&self, held: usize, more: usize) -> bool {
+        if self.settings.scratch.is_none() || self.governor.limit_bytes == usize::MAX {
+            return true;
+        }
+        let states = self.states.load(Ordering::Relaxed).max(1);
+        let floor = |bytes: usize| for_states(bytes) / FLOOR_SHARE / states;
+        if let Some(admitted) = &self.governor.admitted {
+            let memory = admitted.memory();
+            if memory.used_bytes().saturating_add(more) > for_states(memory.limit_bytes()) {
+                return held + more <= floor(admitted.least_bytes());
+            }
+        }
+        let (limit, to_come) = (self.governor.limit_bytes, self.states_to_come.load(Ordering::Relaxed));
+        held + more <= floor(limit)
+            || self.governor.used_bytes() + more + to_come * floor(limit) <= for_states(limit)
+    }
+
+    fn state_begins(&self) {
+        // Nested plans begin theirs again and again: none are left to come then.
+        let one_less = |left: usize| left.checked_sub(1);
+        let _ = self.states_to_come.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+    }
+
+    fn scratch(&self) -> Result<Arc<dyn Scratch>> {
+        match &self.settings.scratch {
+            Some(scratch) => scratch(),
+            None => Err(Error::unsupported("this query has no scratch directory")),
+        }
+    }
+
+    fn compiler(&self) -> Option<&Arc<dyn Compiler>> {
+        self.settings.compiler.as_ref()
+    }
+
+    fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        (self.settings.opener)(path)
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn Output>> {
+        (self.settings.creator)(path)
+    }
+}

@@ -1,0 +1,118 @@
+//! `batch_materialize`: tuples kept as Arrow batches.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+
+use tessera_context::{Reservation, Run};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator,
+    describe::{edge, gives_one, wants_all},
+    downcast_workers,
+    stream_util::chunks_source,
+};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_rows::Collected;
+use tessera_types::{Field, Result, Tuple};
+use tessera_vector::{Chunk, Column};
+
+use crate::Batch;
+
+/// Keeps all tuples in one collection of Arrow batches, and yields it as the only field of one tuple
+/// (Modularis §2.3.2).
+///
+/// `<a>` = `1, 2` gives one `<data: batch<a>>`. Holds the tuples; ends its pipeline; the tuples inside are in the order of the
+/// source. Errors: a field that holds a collection, which Arrow has no form for.
+#[derive(Debug)]
+pub struct BatchMaterialize;
+
+impl Descriptor for BatchMaterialize {
+    tessera_operator::describe!(
+        "batch_materialize",
+        "Keeps all tuples in one collection of Arrow batches.",
+        [],
+        1,
+        1
+    );
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = edge(inputs)?;
+        wants_all(edge, 0)?;
+        edge.tuple.arrow_schema()?;
+        let data = Field::collection("data", "batch", edge.tuple.clone());
+        Ok(gives_one(edge, Tuple::new(vec![data]), Order::Source))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for BatchMaterialize {
+    fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let tuple = lowering.inputs[0].tuple.clone();
+        Ok(Operator::Sink(Arc::new(Lowered { tuple })))
+    }
+}
+
+#[derive(Debug)]
+struct Lowered {
+    tuple: Tuple,
+}
+
+impl Sink for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        Ok(Arc::new(MaterializeRun { tuple: self.tuple.clone(), run: run.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct MaterializeRun {
+    tuple: Tuple,
+    run: Run,
+}
+
+/// Batches by the position of their morsel.
+struct MaterializeWorker {
+    tuple: Tuple,
+    run: Run,
+    position: u64,
+    batches: Vec<(u64, RecordBatch)>,
+    memory: Reservation,
+}
+
+impl SinkRun for MaterializeRun {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        let (tuple, run) = (self.tuple.clone(), self.run.clone());
+        let memory = Reservation::new(run.context.clone());
+        Ok(Box::new(MaterializeWorker { tuple, run, position: 0, batches: Vec::new(), memory }))
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        let (mut batches, mut reservations) = (Vec::new(), Vec::new());
+        for worker in downcast_workers::<MaterializeWorker>(workers)? {
+            batches.extend(worker.batches);
+            reservations.push(worker.memory);
+        }
+        // Stable: the batches of a morsel stay as they came.
+        batches.sort_by_key(|(position, _)| *position);
+        let batch = Batch::new(batches.into_iter().map(|(_, batch)| batch).collect(), reservations);
+        let chunk = Chunk::new(vec![Column::handle(batch)], 1);
+        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+    }
+}
+
+impl SinkWorker for MaterializeWorker {
+    fn begin(&mut self, position: u64) -> Result<()> {
+        self.position = position;
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.run.context.check()?;
+        let chunk = chunk.compact()?;
+        self.memory.grow(chunk.value_bytes())?;
+        self.batches.push((self.position, chunk.to_batch(&self.tuple)?));
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! `batch_scan`: the tuples in Arrow batches.
+
+use tessera_operator::{Lowering, Operator, SubOperator};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_types::Result;
+use tessera_vector::{Chunk, Column};
+
+use super::collection_scan::{Scanned, derive, lower};
+use crate::Batch;
+
+/// Yields the tuples in the `batch` collections of field `field`, one collection after the other (Modularis §2.3.2).
+///
+/// `<partition, data: batch<a>>` = `(0, batch of 1 and 2), (1, batch of 3)` with `field = data` gives `1, 2, 3`. Holds a tuple of its
+/// input at a time, never blocks, keeps the order.
+#[derive(Debug)]
+pub struct BatchScan;
+
+impl Descriptor for BatchScan {
+    tessera_operator::describe!(
+        "batch_scan",
+        "Yields the tuples in collections of Arrow batches.",
+        ["field"],
+        1,
+        1
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        derive::<Batch>(node, inputs)
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Stream(0)
+    }
+}
+
+impl SubOperator for BatchScan {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        lower::<Batch>(node, lowering)
+    }
+}
+
+impl Scanned for Batch {
+    const FORMAT: &'static str = "batch";
+
+    /// A batch, and a row of it.
+    type Place = (usize, usize);
+
+    fn next(&self, (batch, row): &mut (usize, usize), rows: usize) -> Result<Option<Chunk>> {
+        while let Some(current) = self.batches().get(*batch) {
+            let (start, len) = (*row, rows.min(current.num_rows() - *row));
+            if len == 0 {
+                (*batch, *row) = (*batch + 1, 0);
+                continue;
+            }
+            *row += len;
+            let columns = current.columns().iter().map(|array| Column::new(array.slice(start, len)));
+            return Ok(Some(Chunk::new(columns.collect(), len)));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,292 @@
+//! `block_scan`: the tuples of a table in memory.
+
+use std::sync::Arc;
+
+use tessera_context::Run;
+use tessera_operator::{
+    Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator,
+    stream_util::{chunks_source, long_chunk_rows},
+};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_rows::Collected;
+use tessera_state::{
+    join::select_positions,
+    sideways::{FilterOf, Heard},
+};
+use tessera_types::{Error, Result, quote_name};
+use tessera_vector::{Chunk, Column, Positions, Selection};
+
+use super::{Block, Blocks, Table, Tables};
+use crate::file::{self, Conjunct, FileScan, RunConjunct, joined_conjuncts, start_conjuncts};
+use crate::prune::{Bounds, may_be_true};
+
+/// Yields the tuples of the table in memory that is called `table`.
+///
+/// Parameters as of scans of files: `columns` that the `filter` sees, of these the `fields` that are yielded, and `filters` of keys
+/// that a `semi_join_filter` tells. A block is a morsel, and left out where its least and greatest values show that none of its tuples
+/// is wanted; of the others, columns are decoded for the tuples alone that those before them have left. Keeps the order.
+#[derive(Debug, Default)]
+pub struct BlockScan {
+    tables: Tables,
+}
+
+impl BlockScan {
+    /// The scan of these tables.
+    pub fn new(tables: Tables) -> BlockScan {
+        BlockScan { tables }
+    }
+}
+
+impl Descriptor for BlockScan {
+    tessera_operator::describe!(
+        "block_scan",
+        "Yields the tuples of a table in memory.",
+        ["table", "columns", "fields", "filter", "filters"],
+        0,
+        0
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        node.params.string("table")?;
+        let scan = FileScan::of(node, Vec::new())?;
+        FilterOf::list(node, &scan.columns)?;
+        file::derive_scan(&scan, inputs)
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Source
+    }
+}
+
+impl SubOperator for BlockScan {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let name = node.params.string("table")?;
+        let Table { tuple, blocks } = self.tables.get(name)?;
+        let scan = FileScan::of(node, Vec::new())?;
+        let filters = FilterOf::list(node, &scan.columns)?;
+        let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?;
+        let position = |field: &tessera_types::Field| match tuple.index_of(&field.name) {
+            Some(at)
+                if tuple.fields()[at].item == field.item
+                    && (field.nullable || !tuple.fields()[at].nullable) =>
+            {
+                Ok(at)
+            }
+            _ => Err(Error::semantic(format!(
+                "table '{name}' has no column {} of type {}; it is {tuple}",
+                quote_name(&field.name),
+                field.item
+            ))),
+        };
+        let columns = scan.columns.fields().iter().map(position).collect::<Result<_>>()?;
+        let can_raise = conjuncts.iter().any(|conjunct| conjunct.bound.can_raise());
+        Ok(Operator::Source(Arc::new(Lowered(Arc::new(Scan {
+            what: scan,
+            blocks,
+            columns,
+            conjuncts,
+            can_raise,
+            filters,
+        })))))
+    }
+}
+
+#[derive(Debug)]
+struct Scan {
+    what: FileScan,
+    blocks: Arc<Blocks>,
+    /// Positions in the table of the columns that are listed.
+    columns: Vec<usize>,
+    conjuncts: Vec<Conjunct>,
+    /// Whether a conjunct can fail.
+    can_raise: bool,
+    filters: Vec<FilterOf>,
+}
+
+#[derive(Debug)]
+struct Lowered(Arc<Scan>);
+
+#[derive(Debug)]
+struct ScanRun {
+    scan: Arc<Scan>,
+    conjuncts: Arc<[RunConjunct]>,
+    run: Run,
+}
+
+impl Source for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
+        let conjuncts = start_conjuncts(&self.0.conjuncts, run);
+        Ok(Arc::new(ScanRun { scan: self.0.clone(), conjuncts, run: run.clone() }))
+    }
+}
+
+impl SourceRun for ScanRun {
+    fn morsels(&self) -> usize {
+        self.scan.blocks.blocks.len()
+    }
+
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        self.reader(morsel, false)
+    }
+
+    fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        self.reader(morsel, true)
+    }
+}
+
+impl ScanRun {
+    /// Reads a block, in `long` chunks unless conditions are tested: each goes over what others have left in the cache.
+    fn reader(&self, morsel: usize, long: bool) -> Result<Box<dyn Reader>> {
+        let block = self.scan.block(morsel)?;
+        let filters = Heard::now(&self.scan.filters, &self.scan.what.columns, &self.run);
+        let unmatched = filters.iter().filter_map(|heard| heard.filter.wanted(&heard.names));
+        let filter = self.scan.what.filter.iter().map(|filter| ("rows_skipped", filter.clone()));
+        let all = filter.chain(unmatched.map(|wanted| ("rows_skipped_without_match", wanted)));
+        for (counter, wanted) in all {
+            if !may_be_true(&wanted, &|name| self.scan.bounds(block, name)) {
+                self.run.counters.add(counter, block.rows as u64);
+                return chunks_source(Vec::new(), 1).open(0);
+            }
+        }
+        let (scan, conjuncts, run) = (self.scan.clone(), self.conjuncts.clone(), self.run.clone());
+        let chunk_rows = match long && conjuncts.is_empty() && filters.is_empty() {
+            true => long_chunk_rows(run.context.chunk_rows()),
+            false => run.context.chunk_rows(),
+        };
+        Ok(Box::new(BlockReader {
+            scan,
+            conjuncts,
+            filters,
+            run,
+            block: morsel,
+            chunk_rows,
+            row: 0,
+            hashes: Vec::new(),
+            dropped: 0,
+        }))
+    }
+}
+
+impl Scan {
+    fn block(&self, number: usize) -> Result<&Block> {
+        self.blocks.blocks.get(number).ok_or_else(|| Error::internal("a morsel that does not exist"))
+    }
+
+    /// What is known of a column's values in a block.
+    fn bounds(&self, block: &Block, name: &str) -> Option<Bounds> {
+        let at = self.what.columns.index_of(name)?;
+        let known = block.known.get(self.columns[at])?;
+        let atom = self.what.columns.fields()[at].atom()?.clone();
+        let (min, max) = known.ends.clone().unzip();
+        Some(Bounds { atom, min, max, some_null: known.nulls > 0, some_value: known.nulls < block.rows })
+    }
+}
+
+struct BlockReader {
+    scan: Arc<Scan>,
+    conjuncts: Arc<[RunConjunct]>,
+    filters: Vec<Heard>,
+    run: Run,
+    block: usize,
+    chunk_rows: usize,
+    row: usize,
+    hashes: Vec<u64>,
+    /// Tuples that filters have dropped.
+    dropped: u64,
+}
+
+/// Some tuples of a block, as their columns are decoded.
+struct Piece<'a> {
+    scan: &'a Scan,
+    block: &'a Block,
+    positions: Positions,
+    decoded: Vec<Option<Column>>,
+    /// Those that are still wanted, among the positions.
+    selection: Option<Arc<Selection>>,
+}
+
+impl Piece<'_> {
+    fn column(&mut self, at: usize) -> Result<Column> {
+        if let Some(column) = &self.decoded[at] {
+            return Ok(column.clone());
+        }
+        let column = self.block.columns[self.scan.columns[at]].decode(&self.positions)?;
+        Ok(self.decoded[at].insert(column).clone())
+    }
+
+    /// The tuples of these columns that are still wanted.
+    fn chunk(&mut self, columns: &[usize]) -> Result<Chunk> {
+        let columns = columns.iter().map(|at| self.column(*at)).collect::<Result<_>>()?;
+        let chunk = Chunk::new(columns, self.positions.len());
+        Ok(match &self.selection {
+            Some(selection) => chunk.select(selection.clone()),
+            None => chunk,
+        })
+    }
+
+    /// Keeps some of the tuples that are wanted. Where few are left, the others are forgotten, and so is what is not yielded: what is yet to
+    /// be decoded is decoded for these alone.
+    fn keep(&mut self, selection: Option<Arc<Selection>>) -> Result<()> {
+        self.selection = selection;
+        let few = self.selection.take_if(|selection| selection.len() * 2 <= self.positions.len());
+        if let Some(few) = few {
+            for (at, decoded) in self.decoded.iter_mut().enumerate() {
+                *decoded = match decoded.take_if(|_| self.scan.what.fields.contains(&at)) {
+                    Some(column) => Some(column.take(&few)?),
+                    None => None,
+                };
+            }
+            self.positions = self.positions.at(&few);
+        }
+        Ok(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.positions.is_empty()
+    }
+}
+
+/// Keeps the tuples whose keys are in these filters; how many are not.
+fn drop_unmatched(piece: &mut Piece<'_>, filters: &[&Heard], hashes: &mut Vec<u64>) -> Result<usize> {
+    let mut dropped = 0;
+    for heard in filters.iter().filter(|heard| heard.filter.is_on()) {
+        let chunk = piece.chunk(&heard.keys)?;
+        let keys = (0..chunk.width()).map(|key| chunk.column(key)).collect::<Result<Vec<_>>>()?;
+        let passed = heard.filter.select(&keys, chunk.rows(), hashes)?;
+        dropped += chunk.rows() - passed.len();
+        piece.keep(select_positions(&chunk, &passed).selection().cloned())?;
+    }
+    Ok(dropped)
+}
+
+impl Reader for BlockReader {
+    fn step(&mut self) -> Result<Step> {
+        let (scan, block) = (&*self.scan, self.scan.block(self.block)?);
+        let rows = self.chunk_rows.min(block.rows - self.row);
+        if rows == 0 {
+            if self.dropped > 0 {
+                self.run.counters.add("rows_dropped_without_match", std::mem::take(&mut self.dropped));
+            }
+            return Ok(Step::Done);
+        }
+        let (positions, decoded) = (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
+        let mut piece = Piece { scan, block, positions, decoded, selection: None };
+        self.row += rows;
+        // What drops most tuples comes first, unless it would hide an error.
+        let is_first = |heard: &&Heard| !scan.can_raise && heard.filter.passes_few();
+        let (first, last): (Vec<&Heard>, Vec<&Heard>) = self.filters.iter().partition(is_first);
+        let mut dropped = drop_unmatched(&mut piece, &first, &mut self.hashes)?;
+        for conjunct in self.conjuncts.iter() {
+            if !piece.is_empty() {
+                let left = conjunct.predicate.select(piece.chunk(&conjunct.columns)?)?;
+                piece.keep(left.selection().cloned())?;
+            }
+        }
+        dropped += drop_unmatched(&mut piece, &last, &mut self.hashes)?;
+        self.dropped += dropped as u64;
+        if piece.is_empty() {
+            return Ok(Step::Again);
+        }
+        piece.chunk(&scan.what.fields).map(Step::HasOutput)
+    }
+}

@@ -1,0 +1,312 @@
+//! `csv_materialize`: tuples as a CSV file.
+//!
+//! A header line; NULL is nothing, the empty string `""`; dates ISO, decimals exact; nested values are JSON.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::Schema;
+
+use tessera_context::Run;
+use tessera_operator::{Lowering, Operator, SubOperator};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_types::{Error, Result};
+
+use super::CsvOptions;
+use crate::display::Texts;
+use crate::json::json_texts;
+use crate::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, Watched};
+use crate::text::cells::shown;
+
+/// The sub-operator.
+#[derive(Debug)]
+pub struct CsvMaterialize;
+
+impl Descriptor for CsvMaterialize {
+    tessera_operator::describe!(
+        "csv_materialize",
+        "Writes tuples to a CSV file.",
+        ["path", "header", "delimiter", "quote", "escape", "null"],
+        1,
+        1
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        CsvOptions::new(&node.params)?;
+        output::derive(node, inputs)
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for CsvMaterialize {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let tuple = lowering.inputs[0].tuple.clone();
+        let encoder =
+            CsvEncoder { options: CsvOptions::new(&node.params)?, schema: Arc::new(tuple.arrow_schema()?) };
+        let path = node.params.string("path")?.clone();
+        Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct CsvEncoder {
+    options: CsvOptions,
+    schema: Arc<Schema>,
+}
+
+impl Encoder for CsvEncoder {
+    fn part(&self, batch: RecordBatch) -> Result<Part> {
+        let mut text = Vec::new();
+        write_rows(&batch, &self.options, Nested::Json, &mut text)?;
+        Ok(Part::Text(text))
+    }
+
+    fn begin(&self, out: Watched, _run: &Run) -> Result<Box<dyn FileWriter>> {
+        let mut head = Vec::new();
+        if self.options.header != Some(false) {
+            write_names(&self.schema, &self.options, &mut head)?;
+        }
+        TextFile::begin(out, &head)
+    }
+}
+
+/// Appends the header line of a CSV file in the default form.
+///
+/// # Errors
+/// None in this form.
+pub fn write_header(schema: &Schema, out: &mut Vec<u8>) -> Result<()> {
+    write_names(schema, &default_options(), out)
+}
+
+/// Appends the rows of a batch (in plain forms) as CSV in the default form, without a header; nested values as people
+/// read them.
+///
+/// # Errors
+/// A value has no text form.
+pub fn write_batch(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
+    write_rows(batch, &default_options(), Nested::Shown, out)
+}
+
+/// What lists, structs and maps are written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nested {
+    /// JSON, for programs; not every map has such a form.
+    Json,
+    /// As every other value is shown to people.
+    Shown,
+}
+
+fn default_options() -> CsvOptions {
+    CsvOptions {
+        header: None,
+        delimiter: b',',
+        quote: Some(b'"'),
+        escape: Some(b'"'),
+        nulls: Vec::new(),
+        skip: 0,
+        comment: None,
+        names: Vec::new(),
+    }
+}
+
+fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) -> Result<()> {
+    let special = Specials::new(options);
+    for (position, field) in schema.fields().iter().enumerate() {
+        if position > 0 {
+            out.push(options.delimiter);
+        }
+        let name = field.name();
+        // Else the name could be taken for several, or lose spaces.
+        let sniffed = name.bytes().any(|byte| super::sniff::DELIMITERS.contains(&byte));
+        match options.quote {
+            Some(quote) if sniffed || name.trim() != name => write_quoted(name, quote, options, out),
+            _ => write_field(name, options, &special, out)?,
+        }
+    }
+    out.push(b'\n');
+    Ok(())
+}
+
+/// A column on its way to text.
+struct Column<'a> {
+    values: Values<'a>,
+    nulls: Option<NullBuffer>,
+}
+
+enum Values<'a> {
+    Strings(&'a StringViewArray),
+    /// None of them needs quotes.
+    Plain(Texts<'a>),
+    Texts(Texts<'a>),
+    Json(Vec<Option<String>>),
+}
+
+impl<'a> Column<'a> {
+    fn new(array: &'a ArrayRef, nested: Nested, plain_are_special: bool) -> Result<Self> {
+        let values = match array.as_string_view_opt() {
+            Some(strings) => Values::Strings(strings),
+            None if nested == Nested::Json && array.data_type().is_nested() => {
+                Values::Json(json_texts(array)?)
+            }
+            None => {
+                let texts = Texts::new(array)?;
+                match texts.is_plain() && !plain_are_special {
+                    true => Values::Plain(texts),
+                    false => Values::Texts(texts),
+                }
+            }
+        };
+        Ok(Column { values, nulls: array.logical_nulls() })
+    }
+}
+
+fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &mut Vec<u8>) -> Result<()> {
+    let special = Specials::new(options);
+    let plain_are_special = options.nulls.iter().any(|null| !null.is_empty()) || special.any_plain();
+    let columns = batch.columns().iter().map(|array| Column::new(array, nested, plain_are_special));
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let null = options.nulls.first().map(AsRef::as_ref).unwrap_or_default().as_bytes();
+    let mut text = String::new();
+    for row in 0..batch.num_rows() {
+        for (position, column) in columns.iter().enumerate() {
+            if position > 0 {
+                out.push(options.delimiter);
+            }
+            if column.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                out.extend_from_slice(null);
+                continue;
+            }
+            match &column.values {
+                Values::Strings(strings) => write_field(strings.value(row), options, &special, out)?,
+                Values::Plain(texts) => {
+                    texts.append_plain(row, out);
+                }
+                Values::Texts(texts) => {
+                    text.clear();
+                    texts.append(row, &mut text)?;
+                    write_field(&text, options, &special, out)?;
+                }
+                Values::Json(texts) => {
+                    let text = texts.get(row).and_then(Option::as_deref).unwrap_or_default();
+                    write_field(text, options, &special, out)?;
+                }
+            }
+        }
+        out.push(b'\n');
+    }
+    Ok(())
+}
+
+/// The bytes that make quotes needed.
+#[derive(Debug)]
+struct Specials([u8; 4]);
+
+impl Specials {
+    fn new(options: &CsvOptions) -> Self {
+        Specials([b'\n', b'\r', options.delimiter, options.quote.unwrap_or(options.delimiter)])
+    }
+
+    /// Whether one stands in the text.
+    fn are_in(&self, text: &[u8]) -> bool {
+        let [a, b, c, d] = self.0;
+        let is_special = |byte: u8| (byte == a) | (byte == b) | (byte == c) | (byte == d);
+        // Without a branch for each byte, so that the compiler compares sixteen at once.
+        let (blocks, rest) = text.as_chunks::<16>();
+        let in_block = |block: &[u8; 16]| block.iter().fold(false, |found, byte| found | is_special(*byte));
+        blocks.iter().any(in_block) || rest.iter().any(|byte| is_special(*byte))
+    }
+
+    /// Whether numbers and dates may be written with one.
+    fn any_plain(&self) -> bool {
+        self.0.iter().any(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b' '))
+    }
+}
+
+/// Quotes where the text would otherwise read as something else.
+fn write_field(text: &str, options: &CsvOptions, special: &Specials, out: &mut Vec<u8>) -> Result<()> {
+    match options.quote {
+        _ if !options.is_null(text.as_bytes()) && !special.are_in(text.as_bytes()) => {
+            out.extend_from_slice(text.as_bytes());
+        }
+        Some(quote) => write_quoted(text, quote, options, out),
+        None => {
+            let text = shown(text);
+            return Err(Error::data(format!(
+                "{text} cannot be written to a CSV file without quotes: it would be read as something else; leave the \
+                 option quote out"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn write_quoted(text: &str, quote: u8, options: &CsvOptions, out: &mut Vec<u8>) {
+    let escape = options.escape.unwrap_or(quote);
+    out.push(quote);
+    for byte in text.bytes() {
+        if byte == quote || byte == escape {
+            out.push(escape);
+        }
+        out.push(byte);
+    }
+    out.push(quote);
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, ListArray};
+    use arrow::datatypes::Int64Type;
+
+    use super::*;
+
+    #[test]
+    fn quotes_only_where_needed() {
+        let written = |text: &str| {
+            let mut out = Vec::new();
+            write_field(text, &default_options(), &Specials::new(&default_options()), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written("a b"), "a b");
+        assert_eq!(written(""), "\"\"");
+        assert_eq!(written("a\"b,c"), "\"a\"\"b,c\"");
+    }
+
+    #[test]
+    fn names_read_as_they_are() {
+        let names = ["a", "b;c", " d", "e,f", "g\"h"];
+        let fields =
+            names.map(|name| arrow::datatypes::Field::new(name, arrow::datatypes::DataType::Int64, true));
+        let mut out = Vec::new();
+        write_header(&Schema::new(fields.to_vec()), &mut out).unwrap();
+        assert_eq!(String::from_utf8_lossy(&out), "a,\"b;c\",\" d\",\"e,f\",\"g\"\"h\"\n");
+        assert_eq!(super::super::header_names(&default_options(), out.trim_ascii_end()).unwrap(), names);
+    }
+
+    #[test]
+    fn without_quotes_some_texts_cannot_be_written() {
+        let options = CsvOptions { quote: None, escape: None, ..default_options() };
+        for text in ["a,b", "a\nb", "a\rb", ""] {
+            let error = write_field(text, &options, &Specials::new(&options), &mut Vec::new()).unwrap_err();
+            assert!(error.message().contains("without quotes"), "{error}");
+        }
+        assert!(write_field("5\" pipe", &options, &Specials::new(&options), &mut Vec::new()).is_ok());
+    }
+
+    #[test]
+    fn lists_for_programs_and_for_people() {
+        let lists = [Some(vec![Some(1), None]), None];
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists));
+        let batch = RecordBatch::try_from_iter([("l", lists)]).unwrap();
+        let written = |nested| {
+            let mut out = Vec::new();
+            write_rows(&batch, &default_options(), nested, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(Nested::Json), "\"[1,null]\"\n\n");
+        assert_eq!(written(Nested::Shown), "\"[1, NULL]\"\n\n");
+    }
+}

@@ -1,0 +1,100 @@
+//! The keys that the records of a scan may have.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::text::cells::shown;
+
+/// Keys up to this number are told apart without memory of their own.
+const INLINE_KEYS: usize = 128;
+
+/// All keys that inference found.
+#[derive(Debug)]
+pub(super) struct Keys {
+    names: Vec<Arc<str>>,
+    positions: HashMap<Arc<str>, usize>,
+}
+
+impl Keys {
+    /// Those of `names`, some of which may repeat.
+    pub(super) fn new(names: impl Iterator<Item = Arc<str>>) -> Keys {
+        let mut keys = Keys { names: Vec::new(), positions: HashMap::new() };
+        for name in names {
+            if !keys.positions.contains_key(&name) {
+                keys.positions.insert(name.clone(), keys.names.len());
+                keys.names.push(name);
+            }
+        }
+        keys
+    }
+
+    /// Nothing seen of a record yet.
+    pub(super) fn seen(&self) -> Seen<'_> {
+        let more = if self.names.len() > INLINE_KEYS { vec![false; self.names.len()] } else { Vec::new() };
+        Seen { keys: self, expected: 0, bits: 0, more }
+    }
+}
+
+/// The keys that a record had so far.
+pub(super) struct Seen<'a> {
+    keys: &'a Keys,
+    expected: usize,
+    bits: u128,
+    more: Vec<bool>,
+}
+
+impl Seen<'_> {
+    /// Takes a key.
+    ///
+    /// # Errors
+    /// It is not known, or was there before.
+    pub(super) fn add(&mut self, key: &[u8]) -> Result<(), String> {
+        // Records mostly have the same keys in the same order.
+        let position = match self.keys.names.get(self.expected) {
+            Some(name) if name.as_bytes() == key => Some(self.expected),
+            _ => std::str::from_utf8(key).ok().and_then(|key| self.keys.positions.get(key).copied()),
+        };
+        let Some(position) = position else {
+            return Err(format!(
+                "the key {} was not in the rows that the columns were inferred from; set the option \
+                 sample to all, or declare the columns that are wanted",
+                shown(&String::from_utf8_lossy(key))
+            ));
+        };
+        self.expected = position + 1;
+        let before = match self.more.get_mut(position) {
+            Some(seen) => std::mem::replace(seen, true),
+            None => {
+                let bit = 1_u128 << (position % INLINE_KEYS);
+                let before = self.bits & bit != 0;
+                self.bits |= bit;
+                before
+            }
+        };
+        if before { Err(twice(key)) } else { Ok(()) }
+    }
+}
+
+/// The error of a key that an object has more than once.
+pub(super) fn twice(key: &[u8]) -> String {
+    format!("the key {} stands twice", shown(&String::from_utf8_lossy(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_stands_once_in_a_record() {
+        for count in [3, 200] {
+            let keys = Keys::new((0..count).map(|number| Arc::from(format!("k{number}"))));
+            let mut seen = keys.seen();
+            for key in ["k1", "k0", "k2"] {
+                assert!(seen.add(key.as_bytes()).is_ok(), "{key} of {count}");
+            }
+            assert!(seen.add(b"k0").unwrap_err().contains("twice"));
+            assert!(seen.add(b"x").unwrap_err().contains("sample"));
+            assert!(keys.seen().add(b"k0").is_ok());
+        }
+    }
+}

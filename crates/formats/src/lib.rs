@@ -1,0 +1,51 @@
+//! Sub-operators that read and write physical formats, one pair per format (rule R2).
+
+mod arrow_table;
+mod arrow_to_collection;
+mod batch;
+mod batch_materialize;
+mod batch_scan;
+pub mod block;
+mod collection_scan;
+pub mod csv;
+pub mod display;
+pub mod file;
+pub mod ipc;
+pub mod json;
+mod output;
+pub mod parquet;
+pub(crate) mod prune;
+mod records;
+mod rows_materialize;
+mod rows_scan;
+mod text;
+
+pub use arrow_table::ArrowTable;
+pub use arrow_to_collection::ArrowToCollection;
+pub use batch::Batch;
+pub use batch_materialize::BatchMaterialize;
+pub use batch_scan::BatchScan;
+pub use records::{RecordDecoder, RecordFormat};
+pub use rows_materialize::RowsMaterialize;
+pub use rows_scan::RowsScan;
+
+use tessera_operator::Registry;
+
+/// Registers the sub-operators of this folder.
+pub fn register(registry: &mut Registry) {
+    registry.register(BatchMaterialize);
+    registry.register(BatchScan);
+    registry.register(block::BlockMaterialize);
+    registry.register(block::BlockScan::default());
+    registry.register(ArrowToCollection);
+    registry.register(RowsMaterialize);
+    registry.register(RowsScan);
+    registry.register(parquet::ParquetScan);
+    registry.register(parquet::ParquetMaterialize);
+    registry.register(csv::CsvScan);
+    registry.register(csv::CsvMaterialize);
+    registry.register(json::JsonScan);
+    registry.register(json::JsonMaterialize);
+    registry.register(ipc::IpcScan);
+    registry.register(ipc::IpcMaterialize);
+}

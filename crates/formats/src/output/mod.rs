@@ -1,0 +1,377 @@
+//! What materialise sub-operators of file formats have in common: chunks arrive in any order, and are written as soon as all
+//! before them are, in the source's order. A file appears whole or not at all, a stream as it is written.
+//!
+//! Memory: what waits for its turn, counted; who is too far ahead waits.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
+
+use tessera_context::{Output, Reservation, Run, Token, lock};
+use tessera_operator::{
+    Finish, InOrder, Sink, SinkRun, SinkWorker, Task, describe, downcast_workers, stream_util::DeferredSource,
+};
+use tessera_plan::{Edge, Inputs, Node};
+use tessera_rows::Collected;
+use tessera_types::{Atom, Code, Error, Field, Result, Tuple, io_cause};
+use tessera_vector::Chunk;
+
+/// Of the budget, one part in so many may wait for its turn.
+const WAITING_SHARE: usize = 16;
+
+/// How tuples become a file of one format.
+pub(crate) trait Encoder: Send + Sync + std::fmt::Debug {
+    /// What can be done with a batch before its turn has come, by any worker.
+    fn part(&self, batch: RecordBatch) -> Result<Part>;
+
+    /// Begins a file.
+    fn begin(&self, out: Watched, run: &Run) -> Result<Box<dyn FileWriter>>;
+}
+
+/// A batch on its way into a file.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Text(Vec<u8>),
+    Batch(RecordBatch),
+}
+
+/// A part, and the memory it takes.
+pub(crate) type Held = (Part, Reservation);
+
+/// A file that is being written.
+pub(crate) trait FileWriter: Send + Sync + std::fmt::Debug {
+    /// Takes the next parts, in the source's order; never called twice at once. What it gives is left to do at the same time as more
+    /// parts are taken.
+    fn take(&self, parts: Vec<Held>) -> Result<Vec<Group>>;
+
+    /// Does what [`FileWriter::take`] has left to do.
+    fn write(&self, _group: Group) -> Result<()> {
+        Ok(())
+    }
+
+    /// All parts have been taken, and all groups written.
+    fn close(&self) -> Result<()>;
+}
+
+/// Batches that are encoded and written together.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// Of all groups of the file, from 0.
+    pub(crate) number: u64,
+    pub(crate) batches: Vec<(RecordBatch, Reservation)>,
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Group {
+    /// Adds a batch.
+    pub(crate) fn push(&mut self, part: Held) -> Result<()> {
+        let (Part::Batch(batch), memory) = part else { return Err(Error::internal("text among batches")) };
+        self.rows += batch.num_rows();
+        self.bytes += memory.bytes();
+        self.batches.push((batch, memory));
+        Ok(())
+    }
+
+    /// The group, where there is anything in it; the next one begins.
+    pub(crate) fn take(&mut self) -> Option<Group> {
+        let number = self.number + 1;
+        (self.rows > 0).then(|| std::mem::replace(self, Group { number, ..Group::default() }))
+    }
+}
+
+/// A lowered materialise sub-operator of a file format.
+#[derive(Debug)]
+pub(crate) struct FileSink {
+    pub(crate) path: Arc<str>,
+    pub(crate) tuple: Tuple,
+    pub(crate) encoder: Arc<dyn Encoder>,
+}
+
+#[derive(Debug)]
+struct FileSinkRun {
+    file: Arc<WrittenFile>,
+}
+
+/// The file, as all workers know it.
+#[derive(Debug)]
+struct WrittenFile {
+    path: Arc<str>,
+    tuple: Tuple,
+    encoder: Arc<dyn Encoder>,
+    run: Run,
+    output: Watched,
+    writer: Box<dyn FileWriter>,
+    /// By the position of their morsel.
+    parts: InOrder<Held>,
+    rows: AtomicUsize,
+}
+
+struct FileSinkWorker {
+    file: Arc<WrittenFile>,
+    position: u64,
+}
+
+/// The edge out of a materialise sub-operator of a file format.
+///
+/// # Errors
+/// No path is given, the input is split among workers, or a field holds a collection.
+pub(crate) fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+    let edge = describe::edge(inputs)?;
+    describe::wants_all(edge, 0)?;
+    node.params.string("path")?;
+    edge.tuple.arrow_schema()?;
+    if edge.tuple.is_empty() {
+        return Err(Error::semantic(
+            "a file of tuples without fields cannot be written; yield at least one field",
+        ));
+    }
+    let tuple = Tuple::new(vec![Field::new("path", Atom::String), Field::new("rows", Atom::Int64)]);
+    Ok(describe::gives_one(edge, tuple, tessera_plan::Order::Source))
+}
+
+impl Sink for FileSink {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        // Made at once, so that a place that cannot be written is known before the work is done.
+        let output = Watched::new(run.context.create(&self.path)?);
+        let writer = self.encoder.begin(output.clone(), run);
+        let writer = output.explain(&self.path, writer)?;
+        let file = WrittenFile {
+            path: self.path.clone(),
+            tuple: self.tuple.clone(),
+            encoder: self.encoder.clone(),
+            run: run.clone(),
+            output,
+            writer,
+            parts: InOrder::default(),
+            rows: AtomicUsize::new(0),
+        };
+        Ok(Arc::new(FileSinkRun { file: Arc::new(file) }))
+    }
+}
+
+impl WrittenFile {
+    /// Writes what can be written.
+    fn write(&self) -> Result<()> {
+        let written = self.write_next();
+        self.output.explain(&self.path, written)
+    }
+
+    fn write_next(&self) -> Result<()> {
+        while let Some(groups) = self.parts.next(|parts| self.writer.take(parts)) {
+            groups?.into_iter().try_for_each(|group| self.writer.write(group))?;
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> Result<()> {
+        if !self.parts.is_empty() {
+            return Err(Error::internal("a morsel of a file never came"));
+        }
+        self.output.explain(&self.path, self.writer.close())?;
+        self.output.commit()
+    }
+}
+
+impl SinkRun for FileSinkRun {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        Ok(Box::new(FileSinkWorker { file: self.file.clone(), position: 0 }))
+    }
+
+    fn in_order(&self) -> bool {
+        true
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        drop(downcast_workers::<FileSinkWorker>(workers)?);
+        let output = DeferredSource::new(1, self.file.run.context.chunk_rows());
+        let filled = output.clone();
+        let task: Task = Box::new(move || {
+            let file = &self.file;
+            file.complete()?;
+            let path: ArrayRef = Arc::new(StringViewArray::from(vec![&*file.path]));
+            let rows: ArrayRef = Arc::new(Int64Array::from(vec![file.rows.load(Ordering::Relaxed) as i64]));
+            filled.fill(0, vec![Chunk::from_arrays(vec![path, rows])])
+        });
+        Ok(Finish { tasks: vec![task], output })
+    }
+}
+
+impl SinkWorker for FileSinkWorker {
+    fn begin(&mut self, position: u64) -> Result<()> {
+        self.position = position;
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        let file = &self.file;
+        file.run.context.check()?;
+        let mut memory = Reservation::new(file.run.context.clone());
+        memory.grow(chunk.value_bytes())?;
+        let batch = chunk.to_batch(&file.tuple)?;
+        file.rows.fetch_add(batch.num_rows(), Ordering::Relaxed);
+        let part = file.encoder.part(batch)?;
+        if let Part::Text(text) = &part {
+            memory.resize(text.len())?;
+        }
+        let bytes = memory.bytes();
+        file.parts.put(self.position, (part, memory), bytes);
+        file.write()
+    }
+
+    fn blocked(&self) -> Option<Token> {
+        let bytes_max = self.file.run.context.memory_bytes() / WAITING_SHARE;
+        self.file.parts.blocked(self.position, bytes_max)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.file.parts.end(self.position);
+        self.file.write()
+    }
+}
+
+/// A file of text: what the head says, then all parts.
+#[derive(Debug)]
+pub(crate) struct TextFile(Mutex<Watched>);
+
+impl TextFile {
+    pub(crate) fn begin(mut out: Watched, head: &[u8]) -> Result<Box<dyn FileWriter>> {
+        out.write_all(head).map_err(unwritten)?;
+        Ok(Box::new(TextFile(Mutex::new(out))))
+    }
+}
+
+fn unwritten(error: std::io::Error) -> Error {
+    Error::io(format!("cannot write: {error}"))
+}
+
+impl FileWriter for TextFile {
+    fn take(&self, parts: Vec<Held>) -> Result<Vec<Group>> {
+        let mut out = lock(&self.0);
+        for (part, _memory) in parts {
+            let Part::Text(text) = part else { return Err(Error::internal("a batch among texts")) };
+            out.write_all(&text).map_err(unwritten)?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn close(&self) -> Result<()> {
+        lock(&self.0).flush().map_err(unwritten)
+    }
+}
+
+/// An output that remembers why it could not be written: formats wrap the reason in words of their own.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched(Arc<Mutex<Target>>);
+
+#[derive(Debug)]
+struct Target {
+    /// Until it is complete.
+    output: Option<Box<dyn Output>>,
+    /// Whether what has been written cannot be taken back.
+    is_stream: bool,
+    failure: Option<std::io::Error>,
+}
+
+impl Watched {
+    fn new(output: Box<dyn Output>) -> Watched {
+        let is_stream = output.is_stream();
+        Watched(Arc::new(Mutex::new(Target { output: Some(output), is_stream, failure: None })))
+    }
+
+    /// Whether what is written is seen at once.
+    pub(crate) fn is_stream(&self) -> bool {
+        lock(&self.0).is_stream
+    }
+
+    fn using<T>(&self, act: impl FnOnce(&mut dyn Output) -> std::io::Result<T>) -> std::io::Result<T> {
+        let mut target = lock(&self.0);
+        let Some(output) = &mut target.output else {
+            return Err(std::io::Error::other("the file is complete"));
+        };
+        act(&mut **output).map_err(|error| {
+            let kind = error.kind();
+            target.failure.get_or_insert(error);
+            kind.into()
+        })
+    }
+
+    /// An error that says which file, and what to do.
+    fn explain<T>(&self, path: &str, done: Result<T>) -> Result<T> {
+        let (failure, is_stream) = {
+            let mut target = lock(&self.0);
+            (target.failure.take(), target.is_stream)
+        };
+        match (failure, done) {
+            (Some(error), _) => {
+                // What ended the query while it waited for a store is no fault of the store's.
+                if let Some(ended) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
+                    && ended.code() == Code::Cancelled
+                {
+                    return Err(ended.clone());
+                }
+                let cause = io_cause(&error);
+                let kept = match is_stream {
+                    true => "Its reader has only a part",
+                    false => "Nothing was kept",
+                };
+                Err(Error::io(format!("cannot write '{path}': {cause}. {kept}")).caused_by(error))
+            }
+            (None, Err(error)) if matches!(error.code(), Code::Cancelled | Code::Limit) => Err(error),
+            (None, Err(error)) => Err(error.context(format!("writing '{path}'"))),
+            (None, Ok(done)) => Ok(done),
+        }
+    }
+
+    fn commit(&self) -> Result<()> {
+        let output = lock(&self.0).output.take();
+        output.ok_or_else(|| Error::internal("a file was written twice"))?.commit()
+    }
+}
+
+impl Write for Watched {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.using(|out| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.using(|out| out.flush())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk that is full from the first byte on.
+    #[derive(Debug)]
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _bytes: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Output for Full {
+        fn commit(self: Box<Self>) -> Result<()> {
+            panic!("what was not written must not appear")
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_with_the_path() {
+        let mut out = Watched::new(Box::new(Full));
+        // Hides the reason, as libraries do.
+        let written = out.write_all(b"x").map_err(|_| Error::io("it did not work"));
+        let error = out.explain("there/x.parquet", written).unwrap_err();
+        let expected = "cannot write 'there/x.parquet': the disk is full; free some space or name another place. Nothing was kept";
+        assert_eq!(error.message(), expected);
+    }
+}

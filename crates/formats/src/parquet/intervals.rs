@@ -1,0 +1,167 @@
+//! Intervals on their way into a Parquet file, which has them as months, days and milliseconds,
+//! none of them negative. Arrow's writer does not know them: it is told that they are bytes, and
+//! the file's schema says what these mean.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, ListArray, MapArray, RecordBatch, RecordBatchOptions,
+    StructArray,
+};
+use arrow::datatypes::{
+    DataType, FieldRef, Fields, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Schema,
+};
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+
+use tessera_functions::{plain::PARQUET_INTERVAL_BYTES, settled::settled};
+use tessera_types::{Error, Result, SqlState};
+
+use crate::file::with_types;
+
+const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
+
+/// How columns are written to a Parquet file.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// What Arrow's writer is told.
+    schema: Arc<Schema>,
+    /// As it is; nothing where that is what Arrow's writer is told.
+    meant: Option<Arc<Schema>>,
+}
+
+impl Written {
+    /// Columns of these types.
+    pub fn new(schema: Arc<Schema>) -> Written {
+        let told: Fields = schema.fields().iter().map(stored_field).collect();
+        match told == *schema.fields() {
+            true => Written { schema, meant: None },
+            false => Written { schema: Arc::new(Schema::new(told)), meant: Some(schema) },
+        }
+    }
+
+    /// The types that Arrow's writer is told.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Options of Arrow's writer for a file with these columns.
+    ///
+    /// # Errors
+    /// Parquet has no such type.
+    pub fn options(&self) -> Result<ArrowWriterOptions> {
+        let options = ArrowWriterOptions::new();
+        match &self.meant {
+            None => Ok(options),
+            Some(meant) => ArrowSchemaConverter::new()
+                .convert(meant)
+                .map(|types| options.with_parquet_schema(types))
+                .map_err(|error| Error::io(format!("cannot write Parquet: {error}"))),
+        }
+    }
+
+    /// The batch as Arrow's writer takes it.
+    ///
+    /// # Errors
+    /// Parquet cannot hold an interval.
+    pub fn batch(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        if self.meant.is_none() {
+            return Ok(batch);
+        }
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        let columns = columns.map(|(column, field)| match column.data_type() == field.data_type() {
+            true => Ok(column.clone()),
+            // What stands behind NULLs may be what Parquet cannot hold.
+            false => stored(&settled(column)?, field.data_type()),
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
+    }
+}
+
+fn stored_field(field: &FieldRef) -> FieldRef {
+    with_types(field, &|field| {
+        let is_interval = *field.data_type() == DataType::Interval(IntervalUnit::MonthDayNano);
+        is_interval.then_some(DataType::FixedSizeBinary(PARQUET_INTERVAL_BYTES))
+    })
+}
+
+fn stored(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    match to {
+        _ if array.data_type() == to => Ok(array.clone()),
+        DataType::List(item) => {
+            let (_, offsets, values, nulls) = array.as_list::<i32>().clone().into_parts();
+            let values = stored(&values, item.data_type())?;
+            Ok(Arc::new(ListArray::try_new(item.clone(), offsets, values, nulls)?))
+        }
+        DataType::Map(entries, ordered) => {
+            let (_, offsets, pairs, nulls, _) = array.as_map().clone().into_parts();
+            let pairs: ArrayRef = Arc::new(pairs);
+            let pairs = stored(&pairs, entries.data_type())?.as_struct().clone();
+            Ok(Arc::new(MapArray::try_new(entries.clone(), offsets, pairs, nulls, *ordered)?))
+        }
+        DataType::Struct(fields) => {
+            let (_, columns, nulls) = array.as_struct().clone().into_parts();
+            let columns = columns.iter().zip(fields).map(|(column, field)| stored(column, field.data_type()));
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, array.len())?))
+        }
+        _ => {
+            let intervals = array.as_primitive::<IntervalMonthDayNanoType>();
+            let mut bytes = FixedSizeBinaryBuilder::with_capacity(array.len(), PARQUET_INTERVAL_BYTES);
+            for interval in intervals {
+                match interval {
+                    Some(interval) => bytes.append_value(stored_interval(interval)?)?,
+                    None => bytes.append_null(),
+                }
+            }
+            Ok(Arc::new(bytes.finish()))
+        }
+    }
+}
+
+/// The interval as Parquet has it. Hours that are too many milliseconds become days.
+fn stored_interval(interval: IntervalMonthDayNano) -> Result<[u8; 12]> {
+    let fails = |why: &str| {
+        let what = format!("an interval {why} cannot be written to Parquet; cast it to varchar");
+        Error::data(what).with_state(SqlState::INTERVAL_FIELD_OVERFLOW)
+    };
+    let IntervalMonthDayNano { months, days, nanoseconds } = interval;
+    if nanoseconds % 1_000_000 != 0 {
+        return Err(fails("with parts of a millisecond"));
+    }
+    let mut days = i64::from(days);
+    let mut milliseconds = nanoseconds / 1_000_000;
+    if milliseconds > i64::from(u32::MAX) {
+        days += milliseconds / DAY_MILLISECONDS;
+        milliseconds %= DAY_MILLISECONDS;
+    }
+    let mut bytes = [0; 12];
+    for (part, bytes) in [i64::from(months), days, milliseconds].into_iter().zip(bytes.chunks_exact_mut(4)) {
+        let part = u32::try_from(part).map_err(|_| fails("with a negative part"))?;
+        bytes.copy_from_slice(&part.to_le_bytes());
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_parquet_can_hold() {
+        let hour = 3_600_000_000_000;
+        let parts = |months, days, nanoseconds| {
+            let bytes = stored_interval(IntervalMonthDayNano::new(months, days, nanoseconds))?;
+            let parts = bytes.chunks_exact(4).filter_map(|bytes| bytes.first_chunk::<4>());
+            Ok::<_, Error>(parts.map(|bytes| u32::from_le_bytes(*bytes)).collect::<Vec<_>>())
+        };
+        assert_eq!(parts(13, 2, 1_500_000_000).unwrap(), [13, 2, 1_500]);
+        assert_eq!(parts(0, 1, 30 * hour).unwrap(), [0, 1, 108_000_000]);
+        assert_eq!(parts(0, 1, 2_000 * hour).unwrap(), [0, 84, 28_800_000]);
+        for (months, days, nanoseconds) in [(-1, 0, 0), (0, -1, 0), (0, 0, -hour), (0, 0, 1_000)] {
+            assert!(parts(months, days, nanoseconds).is_err());
+        }
+    }
+}

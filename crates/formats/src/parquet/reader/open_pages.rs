@@ -1,0 +1,50 @@
+//! How many bytes of decompressed pages a reader holds. Each column has a page open; with a thousand
+//! columns that may be more than the budget. Pages that do not fit are closed after each batch and
+//! decompressed again for the next one.
+
+use std::sync::Arc;
+
+use tessera_context::{Context, Reservation};
+
+/// What all workers together hold without counting it: little would work without.
+const FREE_BYTES: usize = 32 << 20;
+/// The same, of one worker.
+const FREE_BYTES_MIN: usize = 2 << 20;
+/// The part of the budget that the pages of all workers take at most.
+const BUDGET_SHARE: usize = 8;
+
+/// The pages that a reader has open.
+#[derive(Debug)]
+pub(super) struct OpenPages {
+    free_bytes: usize,
+    counted_bytes_max: usize,
+    reservation: Reservation,
+    /// By column.
+    bytes: Vec<usize>,
+    total_bytes: usize,
+}
+
+impl OpenPages {
+    /// None of so many columns.
+    pub(super) fn new(context: Arc<dyn Context>, columns: usize) -> Self {
+        let workers = context.workers().max(1);
+        OpenPages {
+            free_bytes: (FREE_BYTES / workers).max(FREE_BYTES_MIN),
+            counted_bytes_max: context.memory_bytes() / BUDGET_SHARE / workers,
+            reservation: Reservation::new(context),
+            bytes: vec![0; columns],
+            total_bytes: 0,
+        }
+    }
+
+    /// Whether a column can keep so many bytes open. Where it cannot, the caller closes it.
+    pub(super) fn keep(&mut self, column: usize, bytes: usize) -> bool {
+        let others = self.total_bytes - self.bytes[column];
+        let counted = (others + bytes).saturating_sub(self.free_bytes);
+        let fits = counted <= self.reservation.bytes()
+            || counted <= self.counted_bytes_max && self.reservation.resize(counted).is_ok();
+        self.bytes[column] = if fits { bytes } else { 0 };
+        self.total_bytes = others + self.bytes[column];
+        fits
+    }
+}

@@ -1,0 +1,165 @@
+//! Rows that statistics of row groups and pages exclude, and which row groups to read first.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use tessera_functions::scalar::compare;
+use tessera_plan::{Expr, Scalar, SortKey};
+
+use super::{FileState, SourceColumn};
+use crate::file::FileScan;
+use crate::prune::{Bounds, may_be_true};
+
+/// A row group: the file's position among those of the scan, the file, the group's position in it.
+pub(super) type Place<'a> = (usize, &'a FileState, usize);
+
+/// All rows of a row group.
+pub(super) fn all_rows(file: &FileState, group: usize) -> Vec<Range<usize>> {
+    let rows = file.metadata.parquet.row_group(group).num_rows() as usize;
+    if rows > 0 { std::iter::once(0..rows).collect() } else { Vec::new() }
+}
+
+/// The rows of a row group on which statistics do not show a predicate to be false, ascending.
+pub(super) fn rows_to_read(scan: &FileScan, place: Place<'_>, predicate: &Expr) -> Vec<Range<usize>> {
+    let (_, file, group) = place;
+    let mut ranges = all_rows(file, group);
+    if ranges.is_empty() || !may_be_true(predicate, &|name| bounds(scan, place, name)) {
+        return Vec::new();
+    }
+    let conjuncts = match predicate {
+        Expr::And(list) => &list[..],
+        other => std::slice::from_ref(other),
+    };
+    for conjunct in conjuncts {
+        let [name] = &conjunct.fields()[..] else { continue };
+        if let Some(kept) = pages_to_read(scan, file, group, name, conjunct) {
+            ranges = intersect(&ranges, &kept);
+        }
+    }
+    ranges
+}
+
+/// What is known of a column of the scan in a row group.
+fn bounds(scan: &FileScan, (position, file, group): Place<'_>, name: &str) -> Option<Bounds> {
+    let column = scan.columns.index_of(name)?;
+    match &file.columns[column] {
+        SourceColumn::File { root, found } => {
+            // Bounds in another type than the declared one are of no use, unless both are integers.
+            let declared = scan.columns.fields()[column].atom()?;
+            let bounds = file.metadata.bounds(group, *root)?;
+            let usable = found == declared || (found.is_integer() && declared.is_integer());
+            usable.then(|| Bounds { atom: declared.clone(), ..bounds })
+        }
+        SourceColumn::Constant(_) => {
+            let (_, scalar, atom) = scan.partitions.get(position)?.iter().find(|(n, ..)| &**n == name)?;
+            let value = Some(scalar.clone()).filter(|scalar| !scalar.is_null());
+            Some(Bounds {
+                atom: atom.clone(),
+                some_null: value.is_none(),
+                some_value: value.is_some(),
+                min: value.clone(),
+                max: value,
+            })
+        }
+    }
+}
+
+/// The rows of the pages of a column on which the conjunct may be true; nothing where there is no page index.
+fn pages_to_read(
+    scan: &FileScan,
+    file: &FileState,
+    group: usize,
+    name: &str,
+    conjunct: &Expr,
+) -> Option<Vec<Range<usize>>> {
+    let column = scan.columns.index_of(name)?;
+    let SourceColumn::File { root, found } = &file.columns[column] else { return None };
+    let declared = scan.columns.fields()[column].atom()?;
+    if found != declared {
+        return None;
+    }
+    let leaf = file.metadata.flat_leaf(*root)?;
+    let rows = file.metadata.parquet.row_group(group).num_rows() as usize;
+    let locations = file.metadata.locations(group, leaf)?;
+    let mut kept: Vec<Range<usize>> = Vec::new();
+    for (page, location) in locations.iter().enumerate() {
+        let bounds = file.metadata.page_bounds(group, *root, page)?;
+        if may_be_true(conjunct, &|_| Some(bounds.clone())) {
+            let start = location.first_row_index as usize;
+            let end = locations.get(page + 1).map_or(rows, |next| next.first_row_index as usize);
+            match kept.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => kept.push(start..end),
+            }
+        }
+    }
+    Some(kept)
+}
+
+/// The numbers of some row groups, those first that may hold what sorts first; what nothing is known of, before them.
+pub(super) fn best_first<'a>(
+    scan: &FileScan,
+    key: &SortKey,
+    places: impl Iterator<Item = Place<'a>>,
+) -> Vec<usize> {
+    let best = |place| -> Option<(bool, Option<Scalar>)> {
+        let bounds = bounds(scan, place, &key.field)?;
+        let value = if key.descending { bounds.max } else { bounds.min };
+        // Without values there is none; of values without bounds nothing is known.
+        (value.is_some() || !bounds.some_value).then_some((bounds.some_null, value))
+    };
+    let best: Vec<_> = places.map(best).collect();
+    let directed = |order: Ordering| if key.descending { order.reverse() } else { order };
+    let mut order: Vec<usize> = (0..best.len()).collect();
+    order.sort_by(|a, b| match (&best[*a], &best[*b]) {
+        (Some((a_null, a)), Some((b_null, b))) => {
+            let nulls = if key.nulls_first { b_null.cmp(a_null) } else { Ordering::Equal };
+            let values = match (a, b) {
+                (Some(a), Some(b)) => directed(total(a, b)),
+                (a, b) => b.is_some().cmp(&a.is_some()),
+            };
+            nulls.then(values)
+        }
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    });
+    order
+}
+
+/// A total order of values of one type.
+fn total(a: &Scalar, b: &Scalar) -> Ordering {
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => a.total_cmp(b),
+        (a, b) => compare(a, b).unwrap_or(Ordering::Equal),
+    }
+}
+
+/// How many rows there are.
+pub(super) fn rows(ranges: &[Range<usize>]) -> usize {
+    ranges.iter().map(|range| range.end - range.start).sum()
+}
+
+/// The rows that are in both.
+pub(super) fn intersect(left: &[Range<usize>], right: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut out = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(a), Some(b)) = (left.get(i), right.get(j)) {
+        let both = a.start.max(b.start)..a.end.min(b.end);
+        if both.start < both.end {
+            out.push(both);
+        }
+        if a.end < b.end { i += 1 } else { j += 1 }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_intersect() {
+        let both = intersect(&[0..10, 20..30, 40..50], &[5..25, 29..41]);
+        assert_eq!(both, [5..10, 20..25, 29..30, 40..41]);
+        assert!(intersect(&[], &[0..1]).is_empty());
+    }
+}

@@ -1,0 +1,199 @@
+//! `parquet_materialize`: tuples as a Parquet file, with page index and statistics, compressed with Snappy.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+
+use tessera_context::{Reservation, Run, lock};
+use tessera_operator::{InOrder, Lowering, Operator, SubOperator};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_types::{Error, Result};
+
+use super::intervals::Written;
+use crate::output::{self, Encoder, FileSink, FileWriter, Group, Held, Part, Watched};
+
+/// A row group ends with the tuples that reach either: so many are usual, and more would have to be held by each worker.
+const GROUP_ROWS_MAX: usize = 1 << 20;
+const GROUP_BYTES_MAX: usize = 32 << 20;
+/// Of the budget, one part in so many is for the row groups that all workers hold.
+const GROUP_SHARE: usize = 8;
+
+/// The options of writing that SQL may set.
+pub const MATERIALIZE_OPTIONS: [&str; 1] = ["compression"];
+
+/// The sub-operator.
+#[derive(Debug)]
+pub struct ParquetMaterialize;
+
+impl Descriptor for ParquetMaterialize {
+    tessera_operator::describe!(
+        "parquet_materialize",
+        "Writes tuples to a Parquet file.",
+        ["path", "compression"],
+        1,
+        1
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        compression(node)?;
+        output::derive(node, inputs)
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for ParquetMaterialize {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
+        let written = Written::new(Arc::new(tuple.arrow_schema()?));
+        let encoder = ParquetEncoder { written, compression: compression(node)? };
+        Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
+    }
+}
+
+fn compression(node: &Node) -> Result<Compression> {
+    if node.params.get("compression").is_none() {
+        return Ok(Compression::SNAPPY);
+    }
+    match node.params.string("compression")?.to_ascii_lowercase().as_str() {
+        "none" | "uncompressed" => Ok(Compression::UNCOMPRESSED),
+        "snappy" => Ok(Compression::SNAPPY),
+        "zstd" => Ok(Compression::ZSTD(Default::default())),
+        "lz4" | "lz4_raw" => Ok(Compression::LZ4_RAW),
+        "gzip" => Ok(Compression::GZIP(Default::default())),
+        other => Err(Error::semantic(format!(
+            "option compression cannot be '{other}'; there are none, snappy, zstd, lz4 and gzip"
+        ))),
+    }
+}
+
+#[derive(Debug)]
+struct ParquetEncoder {
+    written: Written,
+    compression: Compression,
+}
+
+impl Encoder for ParquetEncoder {
+    fn part(&self, batch: RecordBatch) -> Result<Part> {
+        self.written.batch(batch).map(Part::Batch)
+    }
+
+    fn begin(&self, out: Watched, run: &Run) -> Result<Box<dyn FileWriter>> {
+        let properties = WriterProperties::builder().set_compression(self.compression).build();
+        let options = self.written.options()?.with_properties(properties);
+        let schema = self.written.schema();
+        let writer = ArrowWriter::try_new_with_options(out, schema.clone(), options).map_err(failed)?;
+        let (writer, columns) = writer.into_serialized_writer().map_err(failed)?;
+        let share = run.context.memory_bytes() / GROUP_SHARE / run.context.workers().max(1);
+        Ok(Box::new(ParquetFile {
+            schema: schema.clone(),
+            columns,
+            group_bytes_max: share.min(GROUP_BYTES_MAX),
+            run: run.clone(),
+            group: Mutex::default(),
+            encoded: InOrder::default(),
+            writer: Mutex::new(writer),
+        }))
+    }
+}
+
+fn failed(error: ParquetError) -> Error {
+    Error::io(format!("cannot write Parquet: {error}"))
+}
+
+/// Row groups are encoded by all workers at once, and written in order.
+struct ParquetFile {
+    schema: Arc<Schema>,
+    columns: ArrowRowGroupWriterFactory,
+    group_bytes_max: usize,
+    run: Run,
+    /// What will be the next row group.
+    group: Mutex<Group>,
+    /// Row groups by their numbers.
+    encoded: InOrder<(Vec<ArrowColumnChunk>, Reservation)>,
+    writer: Mutex<SerializedFileWriter<Watched>>,
+}
+
+impl fmt::Debug for ParquetFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParquetFile").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl FileWriter for ParquetFile {
+    fn take(&self, parts: Vec<Held>) -> Result<Vec<Group>> {
+        let (mut group, mut full) = (lock(&self.group), Vec::new());
+        for part in parts {
+            group.push(part)?;
+            if group.bytes >= self.group_bytes_max || group.rows >= GROUP_ROWS_MAX {
+                full.extend(group.take());
+            }
+        }
+        Ok(full)
+    }
+
+    fn write(&self, group: Group) -> Result<()> {
+        let number = group.number;
+        let (columns, memory) = self.encode(group)?;
+        let bytes = memory.bytes();
+        self.encoded.put(number, (columns, memory), bytes);
+        self.encoded.end(number);
+        let append = |encoded: Vec<(Vec<ArrowColumnChunk>, Reservation)>| {
+            encoded.into_iter().try_for_each(|(columns, _memory)| self.append(columns))
+        };
+        while let Some(written) = self.encoded.next(append) {
+            written?;
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        let last = lock(&self.group).take();
+        last.map_or(Ok(()), |group| self.write(group))?;
+        lock(&self.writer).finish().map(drop).map_err(failed)
+    }
+}
+
+impl ParquetFile {
+    fn encode(&self, group: Group) -> Result<(Vec<ArrowColumnChunk>, Reservation)> {
+        let mut writers = self.columns.create_column_writers(group.number as usize).map_err(failed)?;
+        let mut memory = Reservation::new(self.run.context.clone());
+        for (batch, _memory) in group.batches {
+            self.run.context.check()?;
+            let mut leaves = writers.iter_mut();
+            for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
+                for (leaf, writer) in compute_leaves(field, array).map_err(failed)?.iter().zip(&mut leaves) {
+                    writer.write(leaf).map_err(failed)?;
+                }
+            }
+            memory.resize(writers.iter().map(ArrowColumnWriter::memory_size).sum())?;
+        }
+        let columns: Vec<_> =
+            writers.into_iter().map(ArrowColumnWriter::close).collect::<Result<_, _>>().map_err(failed)?;
+        let bytes: u64 = columns.iter().map(|column| column.close().bytes_written).sum();
+        memory.resize(bytes as usize)?;
+        Ok((columns, memory))
+    }
+
+    fn append(&self, columns: Vec<ArrowColumnChunk>) -> Result<()> {
+        let mut writer = lock(&self.writer);
+        let mut row_group = writer.next_row_group().map_err(failed)?;
+        for column in columns {
+            self.run.context.check()?;
+            column.append_to_row_group(&mut row_group).map_err(failed)?;
+        }
+        row_group.close().map(drop).map_err(failed)
+    }
+}

@@ -1,0 +1,212 @@
+//! The start of a text file, and the numbers of its lines.
+
+use std::sync::Arc;
+
+use tessera_context::{Context, RangeReader, Reservation, interrupt};
+use tessera_types::{Error, Result};
+
+use super::{BEYOND_BYTES, BLOCK_BYTES, Layout, RECORD_BYTES_MAX, TextFormat};
+use crate::file::read_now;
+
+/// The start of a file, read as far as needed. What it holds counts for the budget of the query
+/// that it is read for.
+pub(crate) struct Head<'a> {
+    reader: &'a dyn RangeReader,
+    context: Option<Arc<dyn Context>>,
+    reservation: Option<Reservation>,
+    /// Bytes of the file from `base` on.
+    bytes: Vec<u8>,
+    base: u64,
+}
+
+impl<'a> Head<'a> {
+    /// For the query of this context, or for the one that the thread works for.
+    pub(crate) fn new(reader: &'a dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Self {
+        let context = context.cloned().or_else(interrupt::work);
+        let reservation = context.clone().map(Reservation::new);
+        Head { reader, context, reservation, bytes: Vec::new(), base: 0 }
+    }
+
+    /// The name of the file.
+    pub(crate) fn path(&self) -> &str {
+        self.reader.path()
+    }
+
+    /// What has been read and not dropped.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where in the file the byte at `position` stands.
+    pub(crate) fn offset(&self, position: usize) -> u64 {
+        self.base + position as u64
+    }
+
+    /// Whether all has been read.
+    pub(crate) fn at_end(&self) -> bool {
+        self.base + self.bytes.len() as u64 == self.reader.len()
+    }
+
+    /// Reads more, at least until there are `len` bytes or the file ends.
+    pub(crate) fn read_to(&mut self, len: usize) -> Result<()> {
+        let from = self.base + self.bytes.len() as u64;
+        let end = self.base.saturating_add(len as u64).min(self.reader.len());
+        if from >= end {
+            return Ok(());
+        }
+        interrupt::check_here()?;
+        let more = (end - from) as usize;
+        if let Some(reservation) = &mut self.reservation {
+            reservation.resize(copied_bytes(&self.bytes, more))?;
+        }
+        let more = read_now(self.reader, from..end, self.context.as_ref())?;
+        self.bytes.reserve_exact(more.len());
+        self.bytes.extend_from_slice(&more);
+        if let Some(reservation) = &mut self.reservation {
+            reservation.resize(self.bytes.capacity())?;
+        }
+        Ok(())
+    }
+
+    /// Drops the bytes before `position`, where there are enough of them; gives the position after
+    /// that.
+    pub(crate) fn passed(&mut self, position: usize) -> usize {
+        if position < BLOCK_BYTES as usize || position < self.bytes.len() / 2 {
+            return position;
+        }
+        self.bytes.drain(..position);
+        self.base += position as u64;
+        0
+    }
+
+    /// The first record at or after `start`: its end and the start of the next.
+    pub(crate) fn record(&mut self, format: &dyn TextFormat, start: usize) -> Result<Option<(usize, usize)>> {
+        loop {
+            if let Some(ends) = format.record_end(&Layout::default(), &self.bytes, start, self.at_end()) {
+                return Ok(Some(ends));
+            }
+            if self.at_end() {
+                return Ok(None);
+            }
+            if self.bytes.len() - start.min(self.bytes.len()) > RECORD_BYTES_MAX {
+                return Err(too_long(self.path(), self.offset(start)));
+            }
+            let len = (self.bytes.len() * 2).max(BEYOND_BYTES as usize);
+            self.read_to(len)?;
+        }
+    }
+
+    /// The start of the line behind the one at `start`, or the end of the file.
+    pub(crate) fn line_after(&mut self, start: usize) -> Result<usize> {
+        loop {
+            let rest = self.bytes.get(start..).unwrap_or_default();
+            match rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+                Some(at) if rest[at] == b'\r' && rest.get(at + 1) == Some(&b'\n') => {
+                    return Ok(start + at + 2);
+                }
+                Some(at) if self.at_end() || at + 1 < rest.len() => return Ok(start + at + 1),
+                None if self.at_end() => return Ok(self.bytes.len()),
+                _ => {}
+            }
+            if rest.len() > RECORD_BYTES_MAX {
+                return Err(too_long(self.path(), self.offset(start)));
+            }
+            self.read_to((self.bytes.len() * 2).max(BEYOND_BYTES as usize))?;
+        }
+    }
+
+    /// Bytes of a byte order mark at the start.
+    ///
+    /// # Errors
+    /// The mark is one of UTF-16 or UTF-32, or the bytes are those of a compressed file.
+    pub(crate) fn mark_bytes(&mut self) -> Result<usize> {
+        self.read_to(4)?;
+        let found = match self.bytes.as_slice() {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16; convert it to UTF-8 first",
+            [0x1f, 0x8b, ..] => "compressed with gzip; its name must end in .gz to be read so",
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+                "compressed with Zstandard; its name must end in .zst to be read so"
+            }
+            [0xef, 0xbb, 0xbf, ..] => return Ok(3),
+            _ => return Ok(0),
+        };
+        Err(Error::data(format!("'{}' is {found}", self.path())))
+    }
+}
+
+/// What counts while so many more bytes are copied behind others: long records are there twice,
+/// blocks pass too quickly to count.
+pub(super) fn copied_bytes(bytes: &Vec<u8>, more: usize) -> usize {
+    let together = bytes.len() + more;
+    if together > 2 * BLOCK_BYTES as usize { 2 * together } else { together.max(bytes.capacity()) }
+}
+
+/// How many lines end in `bytes`: at `\n`, `\r\n` or `\r`. `next` is the byte behind them.
+pub(crate) fn line_ends(bytes: &[u8], next: Option<u8>) -> usize {
+    let following = bytes.iter().skip(1).copied().map(Some).chain([next]);
+    let ends = |(byte, next): &(&u8, Option<u8>)| match **byte {
+        b'\n' => true,
+        b'\r' => *next != Some(b'\n'),
+        _ => false,
+    };
+    bytes.iter().zip(following).filter(ends).count()
+}
+
+/// The error of a record that starts at byte `offset`.
+pub(crate) fn too_long(path: &str, offset: u64) -> Error {
+    Error::new(
+        tessera_types::Code::Limit,
+        format!(
+            "the record of '{path}' that starts at byte {offset} is longer than {RECORD_BYTES_MAX} bytes \
+             (RECORD_BYTES_MAX); is a closing quote missing?"
+        ),
+    )
+}
+
+/// The line, from 1, that byte `offset` of a file lies on.
+pub(super) fn line_of(reader: Option<&dyn RangeReader>, offset: u64) -> Option<u64> {
+    let reader = reader?;
+    let mut line = 1;
+    let mut start = 0;
+    while start < offset {
+        let end = (start + BLOCK_BYTES).min(offset);
+        // With the byte behind, which tells whether a carriage return ends a line.
+        let bytes = read_now(reader, start..(end + 1).min(reader.len()), None).ok()?;
+        let (bytes, behind) = bytes.split_at((end - start) as usize);
+        line += line_ends(bytes, behind.first().copied()) as u64;
+        start = end;
+    }
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::csv::CsvOptions;
+    use crate::text::in_memory::InMemory;
+
+    #[test]
+    fn a_head_that_goes_through_a_file_holds_a_part_of_it() {
+        let line = b"a line of some length that is repeated\n";
+        let text = line.repeat(200_000);
+        let file = InMemory(text);
+        let options = CsvOptions::new(&tessera_plan::Params::new()).unwrap();
+        let (mut head, mut position, mut records) = (Head::new(&file, None), 0, 0);
+        while let Some((end, next)) = head.record(&options, position).unwrap() {
+            assert_eq!(head.offset(position), (records * line.len()) as u64);
+            assert_eq!(&head.bytes()[position..end], &line[..line.len() - 1]);
+            records += 1;
+            position = head.passed(next);
+            assert!(head.bytes().len() <= 4 * BLOCK_BYTES as usize);
+        }
+        assert!(head.at_end());
+        assert_eq!(records, 200_000);
+    }
+
+    #[test]
+    fn lines_end_in_three_ways() {
+        assert_eq!(line_ends(b"a\nb\r\nc\rd", None), 3);
+        assert_eq!((line_ends(b"a\r", Some(b'\n')), line_ends(b"a\r", Some(b'b'))), (0, 1));
+        assert_eq!((line_ends(b"\r\r\n\n", None), line_ends(b"", None)), (3, 0));
+    }
+}

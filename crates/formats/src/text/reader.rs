@@ -1,0 +1,308 @@
+//! Reads the records of one block of a text file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use tessera_context::{RangeReader, Read, ReadBuffer, Reservation, file_changed};
+use tessera_operator::{
+    Reader, Step,
+    stream_util::{Cutter, Packer},
+};
+use tessera_types::{Error, Result};
+
+use super::cells::Cells;
+use super::first_error::first_error;
+use super::head::{copied_bytes, line_of, too_long};
+use super::quotes::{Block, Counting};
+use super::{
+    BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, RECORD_BYTES_MAX, TextFile, TextRun,
+    Unfit, block_of,
+};
+use crate::file::filter_and_project;
+
+/// Reads one block.
+pub(super) struct TextReader {
+    run: Arc<TextRun>,
+    file: usize,
+    range: Range<u64>,
+    source: Option<Arc<dyn RangeReader>>,
+    /// Bytes of the file from `base` on.
+    bytes: Vec<u8>,
+    base: u64,
+    /// Where the next record starts in `bytes`; nothing before the first is found.
+    position: Option<usize>,
+    /// Where the records in `cells` start in the file.
+    starts: Vec<u64>,
+    cells: Vec<Cells>,
+    counting: Counting,
+    packer: Packer,
+    reservation: Reservation,
+    cutter: Cutter,
+    done: bool,
+}
+
+/// Why work stops before there is output.
+enum Stop {
+    Blocked(tessera_context::Token),
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Error(error)
+    }
+}
+
+impl TextReader {
+    /// Reads the records that begin in `range` of the file at position `file`.
+    pub(super) fn new(run: Arc<TextRun>, file: usize, range: Range<u64>) -> TextReader {
+        let TextFile { layout, quotes, .. } = &run.files[file];
+        let cells = vec![Cells::default(); layout.read.len()];
+        let mut counting = Counting::new(quotes.clone());
+        if run.format.has_states() && !layout.is_whole {
+            counting.claim(block_of(layout, &range));
+        }
+        TextReader {
+            source: None,
+            bytes: Vec::new(),
+            base: range.start,
+            position: None,
+            starts: Vec::new(),
+            cells,
+            counting,
+            packer: Packer::new(run.run.context.chunk_rows()),
+            reservation: Reservation::new(run.run.context.clone()),
+            cutter: Cutter::default(),
+            done: false,
+            run,
+            file,
+            range,
+        }
+    }
+
+    fn source(&mut self) -> Result<Arc<dyn RangeReader>> {
+        if let Some(source) = &self.source {
+            return Ok(source.clone());
+        }
+        let file = &self.run.files[self.file];
+        let source = self.run.run.open(&file.path)?;
+        if source.len() != file.len {
+            return Err(file_changed(&file.path));
+        }
+        self.source = Some(source.clone());
+        Ok(source)
+    }
+
+    fn fetch(&mut self, range: Range<u64>) -> Result<Bytes, Stop> {
+        match self.source()?.read_into(range, ReadBuffer::default())? {
+            Read::Ready(buffer) => Ok(buffer.into_bytes()),
+            Read::Blocked(token) => Err(Stop::Blocked(token)),
+        }
+    }
+
+    fn at_end(&self) -> bool {
+        self.base + self.bytes.len() as u64 == self.run.files[self.file].len
+    }
+
+    /// Reads more of the file, and says whether there was more.
+    fn extend(&mut self, bytes: u64) -> Result<bool, Stop> {
+        let start = self.base + self.bytes.len() as u64;
+        let end = start.saturating_add(bytes).min(self.run.files[self.file].len);
+        if start == end {
+            return Ok(false);
+        }
+        self.reservation.resize(copied_bytes(&self.bytes, (end - start) as usize))?;
+        let more = self.fetch(start..end)?;
+        self.bytes.reserve_exact(more.len());
+        self.bytes.extend_from_slice(&more);
+        drop(more);
+        self.reservation.resize(self.bytes.capacity())?;
+        Ok(true)
+    }
+
+    /// Finds the first record of the block.
+    fn find_start(&mut self) -> Result<usize, Stop> {
+        let file = &self.run.files[self.file];
+        let (len, is_whole) = (file.len, file.layout.is_whole);
+        let is_first = self.range.start == file.layout.header_bytes;
+        let block = block_of(&file.layout, &self.range);
+        if self.bytes.is_empty() {
+            // The byte before the block tells whether a record starts with the block.
+            self.base = self.range.start - u64::from(!is_first);
+            if is_whole {
+                self.extend(BLOCK_BYTES)?;
+            } else {
+                // With what completes the last record, in one request where that is dear.
+                let beyond = (self.range.end + BEYOND_BYTES).min(len);
+                self.source()?.prefetch(&[self.base..beyond])?;
+                self.extend(self.range.end - self.base)?;
+                // Before anything else is waited for: others may wait for this.
+                if self.run.format.has_states() {
+                    let transition = self.run.format.transition(&self.bytes[usize::from(!is_first)..]);
+                    self.counting.counted(block, transition);
+                }
+            }
+        }
+        if is_first {
+            return Ok(0);
+        }
+        let state = if self.run.format.has_states() { self.state_before(block)? } else { 0 };
+        let block_end = (self.range.end - self.base) as usize;
+        loop {
+            if let Some(start) = self.run.format.first_record(&self.bytes, state, self.at_end()) {
+                return Ok(start);
+            }
+            // A record that begins behind the block is another reader's.
+            if self.bytes.len() >= block_end || !self.extend(BEYOND_BYTES)? {
+                return Ok(self.bytes.len());
+            }
+        }
+    }
+
+    /// The state that a block starts in.
+    fn state_before(&mut self, blocks: usize) -> Result<u8, Stop> {
+        let first = self.run.files[self.file].layout.header_bytes;
+        let block_range = |block: usize| {
+            let start = first + block as u64 * BLOCK_BYTES;
+            start..start + BLOCK_BYTES
+        };
+        let (mut state, mut block) = (0, 0);
+        while block < blocks {
+            let remote = self.run.files[self.file].is_remote;
+            let mine = self.counting.counts(block);
+            match self.run.files[self.file].quotes.block(block) {
+                Block::Counted(transition) => {
+                    state = transition.get(usize::from(state)).copied().unwrap_or_default();
+                    block += 1;
+                    continue;
+                }
+                Block::Counting(token) if remote && !mine => return Err(Stop::Blocked(token)),
+                Block::Unknown if remote => {
+                    let mut claimed = (block..blocks).take(BLOCKS_AHEAD).collect::<Vec<_>>();
+                    claimed.retain(|ahead| self.counting.claim(*ahead));
+                    let ranges: Vec<_> = claimed.into_iter().map(block_range).collect();
+                    self.source()?.prefetch(&ranges)?;
+                    continue;
+                }
+                // To read a local file again is cheaper than to wait.
+                Block::Counting(_) | Block::Unknown => {}
+            }
+            self.run.run.context.check()?;
+            let bytes = self.fetch(block_range(block))?;
+            self.counting.counted(block, self.run.format.transition(&bytes));
+        }
+        Ok(state)
+    }
+
+    /// Collects records until there are enough for a batch, or the block ends.
+    fn collect(&mut self) -> Result<bool, Stop> {
+        let mut position = match self.position {
+            Some(position) => position,
+            None => {
+                let position = self.find_start()?;
+                self.position = Some(position);
+                position
+            }
+        };
+        while self.starts.len() < BATCH_ROWS {
+            if self.base + position as u64 >= self.range.end {
+                return Ok(true);
+            }
+            let run = self.run.clone();
+            let file = &run.files[self.file];
+            let ends = run.format.record_end(&file.layout, &self.bytes, position, self.at_end());
+            let Some((end, next)) = ends else {
+                if self.bytes.len() - position > RECORD_BYTES_MAX {
+                    return Err(too_long(&run.files[self.file].path, self.base + position as u64).into());
+                }
+                // What has been read is dropped before a file that is not cut grows the buffer.
+                if file.layout.is_whole && position > 0 {
+                    self.bytes.drain(..position);
+                    self.base += position as u64;
+                    position = 0;
+                    self.position = Some(0);
+                }
+                // As much again as there is: a long record is not searched once for each piece of
+                // it.
+                let more = if file.layout.is_whole { BLOCK_BYTES } else { BEYOND_BYTES };
+                if !self.extend(more.max((self.bytes.len() - position) as u64))? {
+                    return Ok(true);
+                }
+                continue;
+            };
+            let offset = self.base + position as u64;
+            match run.format.cells(&file.layout, &self.bytes[position..end], &mut self.cells) {
+                Ok(true) => self.starts.push(offset),
+                Ok(false) => {}
+                Err(BadRecord(what)) => return Err(self.at_line(offset, what).into()),
+            }
+            position = next;
+            self.position = Some(position);
+        }
+        Ok(false)
+    }
+
+    /// Converts, filters and packs what was collected.
+    fn emit(&mut self) -> Result<()> {
+        let rows = self.starts.len();
+        let run = self.run.clone();
+        let file = &run.files[self.file];
+        let columns = run.columns_of(file, &self.cells, rows).map_err(|unfit| match unfit {
+            Unfit::Cell(row, what) => self.at_line(self.starts.get(row).copied().unwrap_or(self.base), what),
+            Unfit::Other(error) => error,
+        })?;
+        let chunk = filter_and_project(&columns, rows, &run.conjuncts, &run.fields)?;
+        self.cells.iter_mut().for_each(Cells::clear);
+        self.starts.clear();
+        self.packer.push(chunk)
+    }
+
+    /// The error of the record at `offset`, with its line; or that of a record before it, which
+    /// another reader has not come to yet, or which is why this one does not start there.
+    fn at_line(&self, offset: u64, what: String) -> Error {
+        let file = &self.run.files[self.file];
+        let source = self.source.as_deref();
+        let first = source.and_then(|source| first_error(&self.run, file, source, offset));
+        let (offset, what) = first.unwrap_or((offset, what));
+        match line_of(source, offset) {
+            Some(line) => Error::data(format!("'{}', line {line}: {what}", file.path)),
+            None => Error::data(format!("'{}', byte {offset}: {what}", file.path)),
+        }
+    }
+
+    fn advance(&mut self) -> Result<Step, Stop> {
+        let limit = self.run.run.context.chunk_rows();
+        loop {
+            if let Some(piece) = self.cutter.pop(limit) {
+                return Ok(Step::HasOutput(piece));
+            }
+            if let Some(chunk) = self.packer.pop() {
+                self.cutter.put(chunk);
+                continue;
+            }
+            if self.done {
+                return Ok(Step::Done);
+            }
+            self.run.run.context.check()?;
+            self.done = self.collect()?;
+            if !self.starts.is_empty() {
+                self.emit()?;
+            }
+            if self.done {
+                self.packer.flush()?;
+            }
+        }
+    }
+}
+
+impl Reader for TextReader {
+    fn step(&mut self) -> Result<Step> {
+        match self.advance() {
+            Ok(step) => Ok(step),
+            Err(Stop::Blocked(token)) => Ok(Step::Blocked(token)),
+            Err(Stop::Error(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `cartesian_product`: every tuple with every tuple.
+
+use std::sync::Arc;
+
+use tessera_context::{Context, Run};
+use tessera_operator::{
+    Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator,
+    describe::{edges, passes, wants_all},
+    stream_util::pairs_with_row,
+};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_rows::{Collected, KeptChunk};
+use tessera_types::{Error, Result};
+use tessera_vector::Chunk;
+
+/// Every tuple of the first input (a side) joined to every tuple of the second (Modularis §2.3.2).
+///
+/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (1, y), (2, x), (2, y)` in some order. Of each pair of chunks the
+/// shorter one is repeated value by value, as constants, so that nothing is copied. Holds its side and a chunk, never
+/// blocks, promises no order.
+#[derive(Debug)]
+pub struct CartesianProduct;
+
+impl Descriptor for CartesianProduct {
+    tessera_operator::describe!(
+        "cartesian_product",
+        "Joins every tuple of a side to every tuple of a stream.",
+        [],
+        2,
+        2
+    );
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let [side, stream] = edges(inputs)? else { return Err(Error::internal("two inputs")) };
+        wants_all(side, 0)?;
+        Ok(passes(stream, side.tuple.concat(&stream.tuple), Order::None))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Stream(1)
+    }
+}
+
+impl SubOperator for CartesianProduct {
+    fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        Ok(Operator::Stream(Arc::new(Lowered)))
+    }
+}
+
+#[derive(Debug)]
+struct Lowered;
+
+impl Stream for Lowered {
+    fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
+        let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?;
+        let filled = side.kept().iter().filter(|kept| !kept.is_empty()).map(KeptChunk::compact);
+        Ok(Arc::new(ProductRun { side: filled.collect::<Result<_>>()?, context: run.context.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct ProductRun {
+    side: Arc<[KeptChunk]>,
+    context: Arc<dyn Context>,
+}
+
+impl StreamRun for ProductRun {
+    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        let (side, context) = (self.side.clone(), self.context.clone());
+        Ok(Box::new(ProductWorker { side, context, current: None, left: None, chunk: 0, row: 0 }))
+    }
+}
+
+struct ProductWorker {
+    side: Arc<[KeptChunk]>,
+    context: Arc<dyn Context>,
+    current: Option<Chunk>,
+    /// The chunk of the side that is being joined, once it was asked for.
+    left: Option<Chunk>,
+    /// Its number.
+    chunk: usize,
+    /// The next tuple of the shorter one of the two chunks.
+    row: usize,
+}
+
+impl StreamWorker for ProductWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.current = Some(chunk.compact()?);
+        self.go_to(0);
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        let Some(right) = &self.current else { return Ok(Step::NeedInput) };
+        let Some(kept) = self.side.get(self.chunk) else {
+            self.current = None;
+            return Ok(Step::NeedInput);
+        };
+        self.context.check()?;
+        let left = match self.left.take() {
+            Some(left) => left,
+            None => kept.chunk()?,
+        };
+        let repeat_left = left.rows() <= right.rows();
+        let output = pairs_with_row(&left, right, repeat_left, self.row)?;
+        self.row += 1;
+        match self.row == left.rows().min(right.rows()) {
+            true => self.go_to(self.chunk + 1),
+            false => self.left = Some(left),
+        }
+        Ok(Step::HasOutput(output))
+    }
+}
+
+impl ProductWorker {
+    /// Goes on with the first tuple of a chunk of the side.
+    fn go_to(&mut self, chunk: usize) {
+        (self.left, self.chunk, self.row) = (None, chunk, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_plan::Params;
+
+    use crate::testing::{SETTINGS, TestContext, batch, rows, test_plan};
+
+    #[test]
+    fn every_pair_comes_once() {
+        let text =
+            |n: i64, letter: &str| (0..n).map(|i| format!("{letter}{i}")).collect::<Vec<_>>().join("|");
+        for (left, right) in [(0, 3), (3, 0), (1, 1), (20, 3), (2, 30)] {
+            let mut plan = test_plan();
+            let l = plan.table(batch("<a: string?>", &text(left, "l")));
+            let r = plan.table(batch("<b: string>", &text(right, "r")));
+            let root = plan.add("cartesian_product", &[l, r], Params::new());
+            let mut expected: Vec<String> =
+                (0..left).flat_map(|a| (0..right).map(move |b| format!("l{a} r{b}"))).collect();
+            expected.sort();
+            for (chunk, workers) in SETTINGS {
+                let mut found = rows(&plan.run(root, chunk, workers).unwrap());
+                found.sort();
+                assert_eq!(found, expected);
+                let context = TestContext::with_state_budget(chunk, workers, 0);
+                let mut found = rows(&plan.run_in(root, context).unwrap());
+                found.sort();
+                assert_eq!(found, expected);
+            }
+        }
+    }
+}

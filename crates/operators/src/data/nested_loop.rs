@@ -1,0 +1,329 @@
+//! NestedLoop: joins on conditions without equality.
+
+use std::sync::Arc;
+
+use arrow::array::BooleanArray;
+
+use tessera_context::{Reservation, Run};
+use tessera_functions::Bound;
+use tessera_operator::{
+    Lowering, Operator, Reader, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator, describe,
+    stream_util::{Packer, pairs_with_row},
+};
+use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Order, Role};
+use tessera_rows::{Collected, KeptChunk};
+use tessera_state::join::{JoinKind, Matched, null_columns, select_positions};
+use tessera_types::{Error, Result, Tuple};
+use tessera_vector::{Chunk, Column};
+
+/// `nested_loop`: joins its stream `L` with a side `R` on any condition, by trying every pair.
+///
+/// * Inputs: the side `R`, and `L`. Output by `join` as in `docs/sub-operators.md`, traits those of `L`. Promises no order. Does not
+///   block; `right`, `full`, `build_semi` and `build_anti` yield tuples of `R` after the last of `L`.
+/// * `predicate`: a condition over the fields of `L` and `R`; every pair matches without one.
+/// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a pair of which the condition is
+///   NULL may be a match.
+/// * Of each pair of chunks the shorter one is repeated tuple by tuple, as constants: conditions run on whole chunks and nothing
+///   is copied before it matches.
+/// * Memory: one chunk of its side at a time (the executor keeps the side, perhaps in a scratch
+///   file); where build tuples are marked, one bit for each.
+/// * Errors: those of the condition; `single` with a second match.
+/// * Source: Modularis §2.3.2 (CartesianProduct and Filter, merged by rule R4).
+#[derive(Debug, Clone, Copy)]
+pub struct NestedLoop;
+
+#[derive(Debug)]
+struct LoopStream {
+    predicate: Option<Bound>,
+    /// Whether the condition is unknown, where that makes a difference.
+    unknown: Option<Bound>,
+    kind: JoinKind,
+    stream: Tuple,
+    build: Tuple,
+}
+
+#[derive(Debug)]
+struct LoopRun {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    predicate: Option<Bound>,
+    /// Whether the condition is unknown, where that makes a difference.
+    unknown: Option<Bound>,
+    kind: JoinKind,
+    stream: Tuple,
+    build: Tuple,
+    /// The side, and the number of the first tuple of each of its chunks.
+    side: Vec<(u64, KeptChunk)>,
+    matched: Matched,
+    run: Run,
+    _reservation: Reservation,
+}
+
+struct LoopWorker {
+    shared: Arc<Shared>,
+    input: Option<Chunk>,
+    found: Vec<bool>,
+    /// Tuples of the stream that may have a match.
+    possible: Vec<bool>,
+    /// The chunk of the side, and the next tuple of the shorter one of the two chunks.
+    chunk: usize,
+    row: usize,
+    /// That chunk, once it was asked for.
+    build: Option<Chunk>,
+    packer: Packer,
+}
+
+impl Descriptor for NestedLoop {
+    tessera_operator::describe!(
+        "nested_loop",
+        "Joins a stream with a side on any condition, by trying every pair.",
+        ["join", "predicate", "mark", "null_aware"],
+        2,
+        2
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let [side, stream] = describe::edges(inputs)? else {
+            return Err(Error::internal("a nested loop without two inputs"));
+        };
+        describe::wants_all(side, 0)?;
+        let kind = JoinKind::of(node, &[])?;
+        kind.check_null_aware(node)?;
+        let both = stream.tuple.concat(&side.tuple);
+        both.check()?;
+        if let Some(predicate) = node.params.expr_opt("predicate")? {
+            describe::predicate(predicate, &both, inputs)
+                .map_err(|error| error.context("parameter predicate"))?;
+        }
+        if kind.marks_build() {
+            describe::wants_all(stream, 1)?;
+        }
+        Ok(describe::passes(stream, kind.output(&stream.tuple, &side.tuple, node)?, Order::None))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Stream(1)
+    }
+}
+
+impl SubOperator for NestedLoop {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let (build, stream) = (lowering.inputs[0].tuple.clone(), lowering.inputs[1].tuple.clone());
+        let both = stream.concat(&build);
+        let bind = |expr: &Expr| Bound::new(expr, &both, lowering.parameters, lowering.library);
+        let asked = node.params.expr_opt("predicate")?;
+        let predicate = asked.map(bind).transpose()?;
+        let null_aware = node.params.flag("null_aware")?;
+        let unknown = asked.filter(|_| null_aware);
+        let unknown = unknown.map(|expr| bind(&Expr::IsNull(Box::new(expr.clone())))).transpose()?;
+        let kind = JoinKind::of(node, &[])?;
+        Ok(Operator::Stream(Arc::new(LoopStream { predicate, unknown, kind, stream, build })))
+    }
+}
+
+impl Stream for LoopStream {
+    fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
+        let collected = sides.first().ok_or_else(|| Error::internal("a nested loop without a side"))?;
+        let mut side = Vec::new();
+        let mut rows = 0;
+        for kept in collected.kept().iter().filter(|kept| !kept.is_empty()) {
+            side.push((rows, kept.compact()?));
+            rows += kept.rows() as u64;
+        }
+        let marked = if self.kind.marks_build() { rows as usize } else { 0 };
+        let mut reservation = Reservation::new(run.context.clone());
+        reservation.grow(Matched::bytes(marked))?;
+        let shared = Shared {
+            predicate: self.predicate.clone(),
+            unknown: self.unknown.clone(),
+            kind: self.kind,
+            stream: self.stream.clone(),
+            build: self.build.clone(),
+            side,
+            matched: Matched::new(marked),
+            run: run.clone(),
+            _reservation: reservation,
+        };
+        Ok(Arc::new(LoopRun { shared: Arc::new(shared) }))
+    }
+}
+
+impl StreamRun for LoopRun {
+    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        Ok(Box::new(LoopWorker {
+            shared: self.shared.clone(),
+            input: None,
+            found: Vec::new(),
+            possible: Vec::new(),
+            chunk: 0,
+            row: 0,
+            build: None,
+            packer: Packer::new(self.shared.run.context.chunk_rows()),
+        }))
+    }
+
+    fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
+        let marks = self.shared.kind.marks_build();
+        Ok(marks.then(|| Arc::new(LoopRest { shared: self.shared.clone() }) as Arc<dyn SourceRun>))
+    }
+}
+
+impl StreamWorker for LoopWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        for known in [&mut self.found, &mut self.possible] {
+            known.clear();
+            known.resize(chunk.rows(), false);
+        }
+        self.input = Some(chunk.compact()?);
+        (self.chunk, self.row, self.build) = (0, 0, None);
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        if let Some(chunk) = self.packer.pop() {
+            return Ok(Step::HasOutput(chunk));
+        }
+        let Some(input) = self.input.take() else { return Ok(Step::NeedInput) };
+        self.shared.run.context.check()?;
+        let shared = self.shared.clone();
+        match shared.side.get(self.chunk) {
+            Some((first, kept)) if !self.is_decided() => {
+                let build = self.build.take().map_or_else(|| kept.chunk(), Ok)?;
+                self.try_pairs(&input, *first, &build)?;
+                if self.row > 0 {
+                    self.build = Some(build);
+                }
+                self.input = Some(input);
+            }
+            _ => self.finish_input(&input)?,
+        }
+        Ok(self.packer.pop().map_or(Step::Again, Step::HasOutput))
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.packer.flush()
+    }
+}
+
+impl LoopWorker {
+    /// Whether more pairs cannot change anything.
+    fn is_decided(&self) -> bool {
+        matches!(self.shared.kind, JoinKind::Semi | JoinKind::Anti | JoinKind::Mark)
+            && self.found.iter().all(|found| *found)
+    }
+
+    /// One tuple of the shorter chunk with all of the longer one.
+    fn try_pairs(&mut self, input: &Chunk, first: u64, side: &Chunk) -> Result<()> {
+        let shared = self.shared.clone();
+        let repeat_stream = input.rows() < side.rows();
+        let row = self.row;
+        self.row += 1;
+        if self.row >= input.rows().min(side.rows()) {
+            (self.chunk, self.row) = (self.chunk + 1, 0);
+        }
+        let pairs = pairs_with_row(input, side, repeat_stream, row)?;
+        let stream_row = |place: usize| if repeat_stream { row } else { place };
+        if let Some(unknown) = &shared.unknown {
+            let possible = unknown.select(pairs.clone(), &shared.run)?;
+            each_place(&possible, |place| self.possible[stream_row(place)] = true);
+        }
+        let pairs = match &shared.predicate {
+            Some(predicate) => predicate.select(pairs, &shared.run)?,
+            None => pairs,
+        };
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let mut repeated = false;
+        let mut pair = |stream: usize, build: u64| {
+            repeated |= std::mem::replace(&mut self.found[stream], true);
+            if shared.kind.marks_build() {
+                shared.matched.set(build);
+            }
+        };
+        each_place(&pairs, |place| {
+            pair(stream_row(place), first + if repeat_stream { place } else { row } as u64);
+        });
+        shared.kind.check_repeated(repeated)?;
+        if shared.kind.yields_pairs() { self.packer.push(pairs) } else { Ok(()) }
+    }
+
+    /// All pairs with the input have been tried.
+    fn finish_input(&mut self, input: &Chunk) -> Result<()> {
+        let kind = self.shared.kind;
+        if kind == JoinKind::Mark {
+            let mut columns = input.stored().to_vec();
+            let known = self.found.iter().zip(&self.possible);
+            let marks = known.map(|(found, possible)| (*found || !possible).then_some(*found));
+            columns.push(Column::Plain(Arc::new(marks.collect::<BooleanArray>())));
+            return self.packer.push(input.with_stored(columns));
+        }
+        if !kind.keeps_stream() && !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+            return Ok(());
+        }
+        let wanted = kind == JoinKind::Semi;
+        let is_kept = |row: &usize| self.found[*row] == wanted && (wanted || !self.possible[*row]);
+        let positions: Vec<u32> = (0..input.rows()).filter(is_kept).map(|row| row as u32).collect();
+        if positions.is_empty() {
+            return Ok(());
+        }
+        let chunk = select_positions(input, &positions);
+        if !kind.keeps_stream() {
+            return self.packer.push(chunk);
+        }
+        let mut columns = chunk.stored().to_vec();
+        columns.extend(null_columns(&self.shared.build, chunk.rows_stored())?);
+        self.packer.push(chunk.with_stored(columns))
+    }
+}
+
+/// Calls `at` with the place of each tuple of a chunk among those that are stored.
+fn each_place(chunk: &Chunk, mut at: impl FnMut(usize)) {
+    match chunk.selection() {
+        None => (0..chunk.rows()).for_each(at),
+        Some(selection) => selection.values().iter().for_each(|place| at(*place as usize)),
+    }
+}
+
+/// Side tuples that were, or were not, matched; one morsel for each chunk of the side.
+#[derive(Debug)]
+struct LoopRest {
+    shared: Arc<Shared>,
+}
+
+struct LoopRestReader {
+    chunk: Option<Chunk>,
+}
+
+impl SourceRun for LoopRest {
+    fn morsels(&self) -> usize {
+        self.shared.side.len()
+    }
+
+    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
+        let Some((first, kept)) = self.shared.side.get(morsel) else {
+            return Err(Error::internal("a morsel that does not exist"));
+        };
+        let side = kept.chunk()?;
+        let wanted = self.shared.kind == JoinKind::BuildSemi;
+        let positions: Vec<u32> = (0..side.rows() as u32)
+            .filter(|position| self.shared.matched.get(first + u64::from(*position)) == wanted)
+            .collect();
+        let mut columns = Vec::new();
+        if self.shared.kind.yields_pairs() {
+            columns = null_columns(&self.shared.stream, side.rows_stored())?;
+        }
+        columns.extend(side.stored().iter().cloned());
+        let chunk = select_positions(&side.with_stored(columns), &positions);
+        Ok(Box::new(LoopRestReader { chunk: Some(chunk).filter(|chunk| !chunk.is_empty()) }))
+    }
+}
+
+impl Reader for LoopRestReader {
+    fn step(&mut self) -> Result<Step> {
+        Ok(self.chunk.take().map_or(Step::Done, Step::HasOutput))
+    }
+}

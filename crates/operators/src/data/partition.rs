@@ -1,0 +1,204 @@
+//! `partition`: tuples put into partitions that grow.
+
+use std::sync::Arc;
+
+use tessera_context::{Reservation, Run};
+use tessera_functions::key_hash::{AskedHash, KeyHasher};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator,
+    describe::{edge, gives_one, wants_all},
+    downcast_workers,
+    partitions::{Partitioning, partitions_chunk, partitions_tuple},
+    stream_util::chunks_source,
+};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_rows::{AskedWrite, Collected, RowLayout, RowWriter, Rows, RowsBuilder, partition_of};
+use tessera_types::Result;
+use tessera_vector::Chunk;
+
+/// Partitions tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the top, without knowing sizes.
+///
+/// Gives the same partitions as `local_partition`, without a histogram and so with one pass less over the input, but
+/// with partitions that grow in every worker and are scattered over memory. Holds the tuples, as rows; ends its
+/// pipeline; no order within a partition.
+#[derive(Debug)]
+pub struct Partition;
+
+impl Descriptor for Partition {
+    tessera_operator::describe!(
+        "partition",
+        "Partitions tuples by their keys' hashes.",
+        ["keys", "bits", "shift"],
+        1,
+        1
+    );
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = edge(inputs)?;
+        wants_all(edge, 0)?;
+        Partitioning::new(node, &edge.tuple)?;
+        Ok(gives_one(edge, partitions_tuple(&edge.tuple), Order::Source))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for Partition {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let tuple = &lowering.inputs[0].tuple;
+        let router = Router::Hash(Partitioning::new(node, tuple)?);
+        Ok(Operator::Sink(Arc::new(PartitionSink::new(router, RowLayout::new(tuple)?))))
+    }
+}
+
+/// How tuples find their partition.
+#[derive(Debug, Clone)]
+pub(crate) enum Router {
+    /// By the hash of keys.
+    Hash(Partitioning),
+    /// By turns.
+    Turns(usize),
+}
+
+/// The lowered form of `partition` and of `round_robin`.
+#[derive(Debug)]
+pub(crate) struct PartitionSink {
+    router: Router,
+    layout: Arc<RowLayout>,
+    hash: AskedHash,
+    write: AskedWrite,
+}
+
+impl PartitionSink {
+    /// Of tuples as rows of a layout.
+    pub(crate) fn new(router: Router, layout: Arc<RowLayout>) -> PartitionSink {
+        PartitionSink { router, layout, hash: AskedHash::new(), write: AskedWrite::new() }
+    }
+}
+
+impl Sink for PartitionSink {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
+        let (router, layout) = (self.router.clone(), self.layout.clone());
+        let hasher = match &router {
+            Router::Hash(partitioning) => {
+                Some(KeyHasher::start(&self.hash, layout.tuple(), &partitioning.keys, run))
+            }
+            Router::Turns(_) => None,
+        };
+        let writer = RowWriter::start(&self.write, &layout, hasher.is_some(), run);
+        Ok(Arc::new(PartitionRun { router, layout, hasher, writer, run: run.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct PartitionRun {
+    router: Router,
+    layout: Arc<RowLayout>,
+    /// Where partitions go by hashes.
+    hasher: Option<KeyHasher>,
+    writer: RowWriter,
+    run: Run,
+}
+
+impl PartitionRun {
+    fn partitions(&self) -> usize {
+        match &self.router {
+            Router::Hash(partitioning) => partitioning.count(),
+            Router::Turns(fan_out) => *fan_out,
+        }
+    }
+}
+
+struct PartitionWorker {
+    router: Router,
+    run: Run,
+    layout: Arc<RowLayout>,
+    hasher: Option<KeyHasher>,
+    writer: RowWriter,
+    /// Made when the first tuple comes: most of many partitions of few tuples stay empty.
+    partitions: Vec<Option<RowsBuilder>>,
+    hashes: Vec<u64>,
+    selections: Vec<Vec<u32>>,
+    turn: usize,
+}
+
+impl SinkRun for PartitionRun {
+    fn worker(&self) -> Result<Box<dyn SinkWorker>> {
+        Ok(Box::new(PartitionWorker {
+            router: self.router.clone(),
+            run: self.run.clone(),
+            layout: self.layout.clone(),
+            hasher: self.hasher.clone(),
+            writer: self.writer.clone(),
+            partitions: (0..self.partitions()).map(|_| None).collect(),
+            hashes: Vec::new(),
+            selections: vec![Vec::new(); self.partitions()],
+            turn: 0,
+        }))
+    }
+
+    fn reads_lying(&self) -> bool {
+        true
+    }
+
+    fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
+        let mut partitions: Vec<Vec<Rows>> = (0..self.partitions()).map(|_| Vec::new()).collect();
+        for worker in downcast_workers::<PartitionWorker>(workers)? {
+            for (rows, builder) in partitions.iter_mut().zip(worker.partitions) {
+                rows.extend(builder.map(RowsBuilder::seal));
+            }
+        }
+        let joined = partitions.into_iter().map(|rows| Rows::concat(self.layout.clone(), rows));
+        let chunk = partitions_chunk(joined.collect::<Result<_>>()?);
+        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+    }
+}
+
+impl SinkWorker for PartitionWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        self.run.context.check()?;
+        self.choose(&chunk)?;
+        let tuples = self.writer.tuples(&chunk)?;
+        for (selection, builder) in self.selections.iter_mut().zip(&mut self.partitions) {
+            if selection.is_empty() {
+                continue;
+            }
+            let new = || RowsBuilder::new(self.layout.clone(), Reservation::new(self.run.context.clone()));
+            let builder = builder.get_or_insert_with(new);
+            let hashes = self.hasher.as_ref().map(|_| &self.hashes[..]);
+            builder.append_tuples(&tuples, hashes, Some(selection))?;
+            selection.clear();
+        }
+        Ok(())
+    }
+}
+
+impl PartitionWorker {
+    /// Puts the position of each tuple into the selection of its partition.
+    fn choose(&mut self, chunk: &Chunk) -> Result<()> {
+        let rows = chunk.rows();
+        let position = |row: usize| match chunk.selection() {
+            None => row as u32,
+            Some(selection) => selection.value(row),
+        };
+        match &self.router {
+            Router::Hash(partitioning) => {
+                self.hasher.iter().try_for_each(|hasher| hasher.hashes(chunk, &mut self.hashes))?;
+                for row in 0..rows {
+                    let position = position(row);
+                    let hash = self.hashes[position as usize];
+                    self.selections[partition_of(hash, partitioning.bits, partitioning.shift)].push(position);
+                }
+            }
+            Router::Turns(fan_out) => {
+                for row in 0..rows {
+                    self.selections[self.turn].push(position(row));
+                    self.turn = if self.turn + 1 == *fan_out { 0 } else { self.turn + 1 };
+                }
+            }
+        }
+        Ok(())
+    }
+}

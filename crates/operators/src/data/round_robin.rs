@@ -1,0 +1,83 @@
+//! `round_robin`: tuples dealt out in turns.
+
+use std::sync::Arc;
+
+use tessera_operator::{
+    Lowering, Operator, SubOperator,
+    describe::{count, edge, gives_one, wants_all},
+    partitions::{PARTITION_BITS_MAX, partitions_tuple},
+};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_rows::RowLayout;
+use tessera_types::{Error, Result};
+
+use crate::data::partition::{PartitionSink, Router};
+
+/// Deals tuples out to `fan_out` partitions in turns, so that they get about the same number whatever the values are.
+///
+/// `1, 2, 3` with `fan_out = 2` gives `(0, rows of 1 and 3), (1, rows of 2)`: always `fan_out` tuples, in order. Each
+/// worker deals for itself. Holds the tuples, as rows; ends its pipeline; no order within a partition.
+#[derive(Debug)]
+pub struct RoundRobin;
+
+fn fan_out(node: &Node) -> Result<usize> {
+    let most = 1 << PARTITION_BITS_MAX;
+    match count(node, "fan_out")? {
+        Some(fan_out) if (1..=most).contains(&fan_out) => Ok(fan_out),
+        _ => Err(Error::semantic(format!("parameter fan_out must be given, and be between 1 and {most}"))),
+    }
+}
+
+impl Descriptor for RoundRobin {
+    tessera_operator::describe!("round_robin", "Deals tuples out to partitions in turns.", ["fan_out"], 1, 1);
+
+    fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = edge(inputs)?;
+        wants_all(edge, 0)?;
+        fan_out(node)?;
+        Ok(gives_one(edge, partitions_tuple(&edge.tuple), Order::Source))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Sink(0)
+    }
+}
+
+impl SubOperator for RoundRobin {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let layout = RowLayout::new(&lowering.inputs[0].tuple)?;
+        Ok(Operator::Sink(Arc::new(PartitionSink::new(Router::Turns(fan_out(node)?), layout))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_plan::{Params, Value};
+
+    use crate::testing::{SETTINGS, TestContext, batch, rows, test_plan};
+    use tessera_rows::Rows;
+
+    #[test]
+    fn partitions_are_even_and_complete() {
+        let mut plan = test_plan();
+        let numbers: Vec<String> = (0..1000).map(|i| format!("{i}")).collect();
+        let table = plan.table(batch("<a: int64?>", &numbers.join("|")));
+        let partitions = plan.add("round_robin", &[table], Params::new().with("fan_out", 3));
+        let root = plan.add("rows_scan", &[partitions], Params::new().with("field", Value::name("data")));
+        for (chunk, workers) in SETTINGS {
+            let collected = plan.collect(partitions, TestContext::new(chunk, workers)).unwrap();
+            assert_eq!(collected.rows(), 3);
+            for chunk in collected.chunks().map(Result::unwrap) {
+                for handle in chunk.column(1).unwrap().handles().unwrap() {
+                    let rows = handle.get::<Rows>().unwrap().len();
+                    assert!((333 - workers..=334 + workers).contains(&rows), "{rows} with {workers} workers");
+                }
+            }
+            let mut found = rows(&plan.run(root, chunk, workers).unwrap());
+            found.sort_by_key(|line| line.parse::<i64>().unwrap());
+            assert_eq!(found, numbers);
+        }
+        let root = plan.add("round_robin", &[table], Params::new().with("fan_out", 0));
+        assert!(plan.verify(root).unwrap_err().to_string().contains("between 1 and"));
+    }
+}

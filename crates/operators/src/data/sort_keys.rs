@@ -1,0 +1,94 @@
+//! Sort keys as bytes: what `sort`, `top_k` and `merge` compare.
+
+use arrow::array::ArrayRef;
+use arrow::compute::SortOptions;
+use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, Rows, SortField};
+
+use tessera_functions::one_nan::normalised;
+use tessera_operator::describe::sort_keys;
+use tessera_plan::{Node, SortKey};
+use tessera_types::{Atom, Error, Result, Tuple};
+use tessera_vector::Chunk;
+
+/// Makes bytes of sort keys that compare as SQL orders the keys: strings by their bytes, NaN above all numbers and equal
+/// to itself, -0 equal to 0, intervals by their length with months of 30 days, NULLs and directions as the keys say.
+#[derive(Debug)]
+pub(crate) struct KeyEncoder {
+    keys: Vec<(usize, SortKey)>,
+    converter: RowConverter,
+    /// The length of every key, where it is the same for all.
+    fixed_bytes: Option<usize>,
+}
+
+/// Checks that values of these keys can be ordered, and gives the keys.
+pub(crate) fn checked_keys(node: &Node, tuple: &Tuple) -> Result<Vec<SortKey>> {
+    let keys = sort_keys(node, tuple)?;
+    sort_fields(tuple, &keys)?;
+    Ok(keys.into_iter().map(|(_, key)| key).collect())
+}
+
+fn sort_fields(tuple: &Tuple, keys: &[(usize, SortKey)]) -> Result<Vec<SortField>> {
+    let field = |(index, key): &(usize, SortKey)| {
+        let field = &tuple.fields()[*index];
+        let atom = field.atom().ok_or_else(|| Error::internal("a sort key that is no value"))?;
+        let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
+        let form = match atom {
+            Atom::Interval => DataType::Decimal128(38, 0),
+            _ => atom.arrow(),
+        };
+        let sorted = SortField::new_with_options(form, options);
+        if matches!(atom, Atom::Map(..)) || !RowConverter::supports_fields(std::slice::from_ref(&sorted)) {
+            return Err(Error::semantic(format!(
+                "values of field {field} have no order; sort by another field"
+            )));
+        }
+        Ok(sorted)
+    };
+    keys.iter().map(field).collect()
+}
+
+impl KeyEncoder {
+    /// An encoder of the parameter `keys` of a node.
+    pub(crate) fn new(node: &Node, tuple: &Tuple) -> Result<Self> {
+        let keys = sort_keys(node, tuple)?;
+        let converter = RowConverter::new(sort_fields(tuple, &keys)?)?;
+        let mut fixed_bytes = Some(0);
+        for (index, _) in &keys {
+            let width = match tuple.fields()[*index].atom() {
+                Some(Atom::String | Atom::Bytes | Atom::Null) | None => None,
+                Some(Atom::Interval) => Some(16),
+                Some(atom) => atom.width_bytes(),
+            };
+            // A value is preceded by a byte that says whether it is there.
+            fixed_bytes = fixed_bytes.zip(width).map(|(sum, width)| sum + 1 + width);
+        }
+        Ok(KeyEncoder { keys, converter, fixed_bytes })
+    }
+
+    /// The length of every key, where it is the same for all.
+    pub(crate) fn fixed_bytes(&self) -> Option<usize> {
+        self.fixed_bytes
+    }
+
+    /// The first key's field.
+    pub(crate) fn first_field(&self) -> usize {
+        self.keys[0].0
+    }
+
+    /// The first key's direction and where it puts NULLs.
+    pub(crate) fn first(&self) -> &SortKey {
+        &self.keys[0].1
+    }
+
+    /// The first key's values, in the form that is encoded.
+    pub(crate) fn first_values(&self, chunk: &Chunk) -> Result<ArrayRef> {
+        normalised(chunk.column(self.keys[0].0)?.plain()?)
+    }
+
+    /// The keys of the tuples that count.
+    pub(crate) fn encode(&self, chunk: &Chunk) -> Result<Rows> {
+        let columns = self.keys.iter().map(|(index, _)| normalised(chunk.column(*index)?.plain()?));
+        Ok(self.converter.convert_columns(&columns.collect::<Result<Vec<_>>>()?)?)
+    }
+}

@@ -1,0 +1,301 @@
+//! `nested_map`: a plan for every tuple.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::row::{RowConverter, Rows, SortField};
+
+use tessera_context::{Context, Run};
+use tessera_operator::{
+    Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator,
+    describe::{edge, passes},
+};
+use tessera_plan::{Descriptor, Edge, Expr, Functions, Inputs, Node, Order, Plan, Role, Traits, Value};
+use tessera_rows::Collected;
+use tessera_types::{Error, Item, Result, Tuple};
+use tessera_vector::{Chunk, concat_chunks};
+
+/// The most results a worker remembers; when there are more, it forgets all and starts anew.
+const REMEMBERED_MAX: usize = 4_096;
+/// And so many bytes of the budget, but not more than this.
+const REMEMBERED_SHARE: usize = 128;
+const REMEMBERED_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a remembered result beside its values, about.
+const ENTRY_BYTES: usize = 256;
+
+/// Results that are passed on together take this part of the budget, about.
+const OUTPUT_SHARE: usize = 64;
+
+/// Runs its nested plan for every tuple and yields the one tuple of each run (Modularis §2.3.2).
+///
+/// With a nested plan that counts the tuples of the collection it is given, `(a, rows of 3), (b, rows of 5)` becomes
+/// `3, 5`. A run whose tuple consists of values is remembered: equal tuples run once in a while, not each time.
+/// Holds a chunk and what it remembers; never blocks; keeps the order. Errors: a run that does not yield exactly
+/// one tuple, and those of the nested plan.
+#[derive(Debug)]
+pub struct NestedMap;
+
+impl Descriptor for NestedMap {
+    tessera_operator::describe!("nested_map", "Runs its nested plan for every tuple.", [], 1, 1);
+
+    fn nested(&self) -> usize {
+        1
+    }
+
+    fn nested_input(&self, _node: &Node, inputs: &[Edge], _index: usize) -> Result<Edge> {
+        nested_input(inputs)
+    }
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        let edge = edge(inputs)?;
+        let result = inputs.nested.first().ok_or_else(|| Error::internal("no nested plan"))?;
+        let order = if edge.order == Order::None { Order::None } else { Order::Source };
+        Ok(passes(edge, result.tuple.clone(), order))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Stream(0)
+    }
+}
+
+/// What a nested plan that runs for each tuple of the input starts with: the tuple, seen by one worker whole.
+pub(crate) fn nested_input(inputs: &[Edge]) -> Result<Edge> {
+    let input = inputs.first().ok_or_else(|| Error::internal("no input"))?;
+    let traits = Traits { device: input.traits.device, ..Traits::DRIVER };
+    Ok(Edge { tuple: input.tuple.clone(), traits, order: Order::Source })
+}
+
+impl SubOperator for NestedMap {
+    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+        let plan = lowering.nested.first().cloned().ok_or_else(|| Error::internal("no nested plan"))?;
+        let values = |tuple: &Tuple| tuple.fields().iter().all(|field| matches!(field.item, Item::Atom(_)));
+        let input = &lowering.inputs[0].tuple;
+        let repeatable = !node.nested.iter().any(|plan| is_volatile(plan, &**lowering.library));
+        let remembers = values(input) && values(&lowering.output.tuple) && !input.is_empty() && repeatable;
+        let key = remembers.then(|| input.clone());
+        Ok(Operator::Stream(Arc::new(Lowered { plan, key })))
+    }
+}
+
+/// Whether a run can give another result than the one before it for the same tuple.
+fn is_volatile(plan: &Plan, functions: &dyn Functions) -> bool {
+    let node = |node: &Node| {
+        node.params.iter().any(|(_, value)| value_is_volatile(value, functions))
+            || node.nested.iter().any(|plan| is_volatile(plan, functions))
+    };
+    plan.nodes.iter().any(node)
+}
+
+fn value_is_volatile(value: &Value, functions: &dyn Functions) -> bool {
+    match value {
+        Value::List(values) => values.iter().any(|value| value_is_volatile(value, functions)),
+        Value::Record(entries) => entries.iter().any(|(_, value)| value_is_volatile(value, functions)),
+        Value::Expr(expr) => {
+            let mut volatile = false;
+            expr.walk(&mut |expr| {
+                volatile |= matches!(expr, Expr::Call { function, .. } if functions.is_volatile(function));
+            });
+            volatile
+        }
+        _ => false,
+    }
+}
+
+#[derive(Debug)]
+struct Lowered {
+    plan: Arc<dyn NestedPlan>,
+    /// The input's type, where results are remembered.
+    key: Option<Tuple>,
+}
+
+impl Stream for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
+        let (plan, key) = (self.plan.clone(), self.key.clone());
+        Ok(Arc::new(NestedMapRun { plan, key, context: run.context.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct NestedMapRun {
+    plan: Arc<dyn NestedPlan>,
+    key: Option<Tuple>,
+    context: Arc<dyn Context>,
+}
+
+impl StreamRun for NestedMapRun {
+    fn worker(&self) -> Result<Box<dyn StreamWorker>> {
+        let memory = match &self.key {
+            None => None,
+            Some(tuple) => {
+                let fields = tuple.fields().iter().filter_map(|field| field.atom());
+                let fields: Vec<_> = fields.map(|atom| SortField::new(atom.arrow())).collect();
+                let supported = RowConverter::supports_fields(&fields);
+                let bytes_max = (self.context.memory_bytes() / REMEMBERED_SHARE).min(REMEMBERED_BYTES_MAX);
+                let converter = supported.then(|| RowConverter::new(fields)).transpose()?;
+                converter.map(|converter| Memory { converter, results: HashMap::new(), bytes: 0, bytes_max })
+            }
+        };
+        let (plan, context) = (self.plan.clone(), self.context.clone());
+        Ok(Box::new(NestedMapWorker { plan, context, memory, input: None }))
+    }
+}
+
+/// Results of earlier runs, by the bytes of their tuples.
+struct Memory {
+    converter: RowConverter,
+    results: HashMap<Box<[u8]>, Chunk>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Memory {
+    fn get(&self, key: &[u8]) -> Option<Chunk> {
+        self.results.get(key).cloned()
+    }
+
+    /// Remembers a result, and forgets the others when there are too many.
+    fn insert(&mut self, key: &[u8], result: &Chunk) {
+        let bytes = ENTRY_BYTES + key.len() + result.value_bytes();
+        if self.results.len() >= REMEMBERED_MAX || self.bytes + bytes > self.bytes_max {
+            self.results.clear();
+            self.bytes = 0;
+        }
+        if bytes <= self.bytes_max {
+            self.bytes += bytes;
+            self.results.insert(key.into(), result.with_own_strings());
+        }
+    }
+}
+
+struct NestedMapWorker {
+    plan: Arc<dyn NestedPlan>,
+    context: Arc<dyn Context>,
+    memory: Option<Memory>,
+    input: Option<Input>,
+}
+
+/// Tuples that the nested plan runs for.
+struct Input {
+    chunk: Chunk,
+    keys: Option<Rows>,
+    /// The first that it has not run for.
+    next: usize,
+}
+
+impl NestedMapWorker {
+    fn run(&self, tuple: Chunk) -> Result<Chunk> {
+        self.context.check()?;
+        run_once(&*self.plan, tuple, &self.context, "nested_map")
+    }
+}
+
+/// Runs a nested plan that must yield exactly one tuple.
+pub(crate) fn run_once(
+    plan: &dyn NestedPlan,
+    tuple: Chunk,
+    context: &Arc<dyn Context>,
+    operator: &str,
+) -> Result<Chunk> {
+    let result = plan.run(tuple, context)?;
+    result.single().map_err(|_| {
+        Error::data(format!(
+            "the nested plan of {operator} must yield exactly one tuple for each that it is run for, but yielded {}",
+            result.rows()
+        ))
+    })
+}
+
+impl StreamWorker for NestedMapWorker {
+    fn push(&mut self, chunk: Chunk) -> Result<()> {
+        let chunk = chunk.compact()?;
+        let keys = match &self.memory {
+            None => None,
+            Some(memory) => {
+                let arrays = chunk.stored().iter().map(|c| c.plain()).collect::<Result<Vec<_>>>()?;
+                Some(memory.converter.convert_columns(&arrays)?)
+            }
+        };
+        self.input = Some(Input { chunk, keys, next: 0 });
+        Ok(())
+    }
+
+    /// Results of the next tuples: as many as are not too long together.
+    fn step(&mut self) -> Result<Step> {
+        let Some(mut input) = self.input.take() else { return Ok(Step::NeedInput) };
+        let limit = self.context.memory_bytes() / OUTPUT_SHARE;
+        let (mut results, mut bytes) = (Vec::new(), 0);
+        while input.next < input.chunk.rows() && bytes <= limit {
+            let key = input.keys.as_ref().map(|keys| keys.row(input.next));
+            let known = key.zip(self.memory.as_ref()).and_then(|(key, memory)| memory.get(key.as_ref()));
+            let result = match known {
+                Some(result) => result,
+                None => {
+                    let result = self.run(input.chunk.slice(input.next, 1))?;
+                    if let Some((key, memory)) = key.zip(self.memory.as_mut()) {
+                        memory.insert(key.as_ref(), &result);
+                    }
+                    result
+                }
+            };
+            bytes += result.value_bytes();
+            results.push(result);
+            input.next += 1;
+        }
+        if results.is_empty() {
+            return Ok(Step::NeedInput);
+        }
+        self.input = Some(input);
+        Ok(Step::HasOutput(concat_chunks(&results)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_plan::{Builder, Params};
+
+    use super::*;
+    use crate::testing::{SETTINGS, TestPlan, batch, same, test_plan};
+
+    /// A nested plan that filters `1, 2, 3` down to what exceeds `$x`, and keeps the first `limit` of them.
+    fn nested(plan: &TestPlan, limit: i64) -> Plan {
+        let mut builder = Builder::new("<x: int64?>".parse().unwrap());
+        let table = builder.add("given", &[], plan.given(batch("<a: int64>", "1|2|3")));
+        let more = Expr::call("gt", vec![Expr::field("a"), Expr::Parameter("x".into())]);
+        let filter = builder.add("filter", &[table], Params::new().with("predicate", more));
+        let root = builder.add("limit", &[filter], Params::new().with("limit", limit));
+        builder.finish(root)
+    }
+
+    #[test]
+    fn every_tuple_gets_its_result_in_order() {
+        let mut plan = test_plan();
+        let inner = nested(&plan, 1);
+        let table = plan.table(batch("<x: int64?>", "2|0|1|1|0|0|2|1|1"));
+        let root = plan.add_nested("nested_map", &[table], Params::new(), inner);
+        for (chunk, workers) in SETTINGS {
+            same(&plan.run(root, chunk, workers).unwrap(), "<a: int64>", "3|1|2|2|1|1|3|2|2");
+        }
+    }
+
+    #[test]
+    fn a_run_yields_exactly_one_tuple() {
+        for (limit, x) in [(1, "1|NULL"), (2, "1")] {
+            let mut plan = test_plan();
+            let inner = nested(&plan, limit);
+            let table = plan.table(batch("<x: int64?>", x));
+            let root = plan.add_nested("nested_map", &[table], Params::new(), inner);
+            let message = plan.run(root, 7, 1).unwrap_err().to_string();
+            assert!(message.contains("exactly one tuple"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_plan_for_other_tuples_is_rejected() {
+        let mut plan = test_plan();
+        let inner = nested(&plan, 1);
+        let table = plan.table(batch("<x: string>", ""));
+        let root = plan.add_nested("nested_map", &[table], Params::new(), inner);
+        let message = plan.verify(root).unwrap_err().to_string();
+        assert!(message.contains("<x: string>") && message.contains("<x: int64?>"), "{message}");
+    }
+}

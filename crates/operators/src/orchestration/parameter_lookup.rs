@@ -1,0 +1,47 @@
+//! `parameter_lookup`: the tuple a nested plan is run for.
+
+use std::sync::Arc;
+
+use tessera_context::Run;
+use tessera_operator::{
+    Lowering, Operator, Source, SourceRun, SubOperator,
+    describe::{edge, passes},
+    stream_util::chunks_source,
+};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_rows::Collected;
+use tessera_types::Result;
+
+/// Yields the parameter tuple of the plan it stands in, once (Modularis §2.3.2).
+///
+/// In a nested plan that is run for `(1, rows)` it yields `(1, rows)`. At the top of a plan it yields the tuple without
+/// fields. Holds nothing, never blocks.
+#[derive(Debug)]
+pub struct ParameterLookup;
+
+impl Descriptor for ParameterLookup {
+    tessera_operator::describe!("parameter_lookup", "Yields the tuple its plan is run for.", [], 0, 0);
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        Ok(passes(edge(inputs)?, inputs.parameters.clone(), Order::Source))
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Source
+    }
+}
+
+impl SubOperator for ParameterLookup {
+    fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        Ok(Operator::Source(Arc::new(Lowered)))
+    }
+}
+
+#[derive(Debug)]
+struct Lowered;
+
+impl Source for Lowered {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
+        Ok(chunks_source(vec![run.parameters.clone()], run.context.chunk_rows()))
+    }
+}

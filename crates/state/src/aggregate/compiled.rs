@@ -1,0 +1,197 @@
+//! Aggregates in the compiled tier: which states compiled code updates, and the chunks it is given.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use tessera_codegen::{
+    Compiler, InputCode, Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update, UpdateCode,
+    ValueCode,
+};
+use tessera_context::Run;
+use tessera_functions::{Coder, Figures, Origin, Variants, positions_from};
+use tessera_types::Result;
+use tessera_vector::Chunk;
+
+use super::area::Area;
+use super::extreme::Keep;
+use super::groups::{Groups, Shape};
+use super::program::{Program, State};
+use super::{Function, sum};
+
+/// What was asked of a compiler for a program. All runs share it: a nested plan has many.
+#[derive(Debug)]
+pub(super) struct Asked {
+    code: UpdateCode,
+    origins: Vec<Origin>,
+    /// For each state of the program, whether code updates it.
+    states: Vec<bool>,
+    variants: Variants<dyn Update>,
+}
+
+impl Asked {
+    /// The code for some inputs.
+    fn ask(&self, compiler: &dyn Compiler, inputs: &[InputCode]) -> Arc<dyn Promise<dyn Update>> {
+        compiler.update(UpdateCode { inputs: inputs.to_vec(), ..self.code.clone() })
+    }
+}
+
+/// The compiled code of a program in one run.
+#[derive(Debug)]
+pub struct Compiled {
+    asked: Arc<Asked>,
+    figures: Figures,
+}
+
+impl Compiled {
+    /// Asks the run's compiler for the updates of a program over tuples of so many fields; none where there is no compiler, or no
+    /// state for it.
+    pub fn start(program: &Program, fields: usize, grouped: bool, run: &Run) -> Option<Arc<Compiled>> {
+        run.context.compiler()?;
+        let asked = program.asked.get_or_init(|| asked(program, fields, grouped).map(Arc::new)).clone();
+        let left = match &asked {
+            Some(asked) => asked.states.iter().filter(|covered| !**covered).count(),
+            None => program.len(),
+        };
+        if left > 0 {
+            run.counters.add("not_compiled_aggregates", left as u64);
+        }
+        Some(Arc::new(Compiled { asked: asked?, figures: Figures::new(run) }))
+    }
+
+    /// Whether there is code.
+    pub fn is_ready(&self) -> bool {
+        let Some(compiler) = self.figures.run().context.compiler() else { return false };
+        let ask = |inputs: &[InputCode]| Some(self.asked.ask(&**compiler, inputs));
+        self.asked.variants.is_ready(&self.asked.code.inputs, ask)
+    }
+
+    /// Whether there is code for all states, and of fields only: then tuples need not be columns.
+    pub fn reads_lying(&self) -> bool {
+        let reads_lists =
+            self.figures.run().context.compiler().is_some_and(|compiler| compiler.reads_lists());
+        reads_lists && self.is_all()
+    }
+
+    /// Whether all that is done with a tuple is done by code, which is there.
+    pub fn is_all(&self) -> bool {
+        let Asked { states, origins, .. } = &*self.asked;
+        let are_fields = origins.iter().all(|origin| matches!(origin, Origin::Field(_)));
+        are_fields && states.iter().all(|state| *state) && self.is_ready()
+    }
+
+    /// Whether each state of the program is one that code updates.
+    pub(super) fn states(&self) -> &[bool] {
+        &self.asked.states
+    }
+
+    /// Updates the states of a chunk's tuples, from the first on; gives how many. Fewer than all where the code is not there yet, or
+    /// a tuple perhaps raises an error, which the vectorised tier is to tell.
+    pub(super) fn update(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
+        let done = self.run_code(area, chunk, groups)?;
+        self.figures.count(groups.rows, done);
+        Ok(done)
+    }
+
+    fn run_code(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
+        let Some(compiler) = self.figures.run().context.compiler() else { return Ok(0) };
+        // What is evaluated for a whole chunk must not see tuples that do not count.
+        let is_part = |origin: &Origin| matches!(origin, Origin::Part(..));
+        let chunk = match chunk.selection().is_some() && self.asked.origins.iter().any(is_part) {
+            true => &chunk.clone().compact()?,
+            false => chunk,
+        };
+        let ask = |inputs: &[InputCode]| Some(self.asked.ask(&**compiler, inputs));
+        let of = (&self.asked.origins[..], &self.asked.code.inputs[..]);
+        let found = self.asked.variants.find(of, (chunk, groups.rows), self.figures.run(), ask)?;
+        let Some((promise, inputs)) = found else { return Ok(0) };
+        let Some(code) = promise.get(0)? else { return Ok(0) };
+        let (list, record) = match groups.shape {
+            Shape::One(group) => (std::ptr::null(), group),
+            Shape::Each(list) | Shape::Clustered { groups: list, .. } => (list.as_ptr(), 0),
+        };
+        let positions = match (chunk.selection(), list.is_null()) {
+            (Some(selection), _) => selection.values().as_ptr(),
+            (None, false) => positions_from(0).as_ptr(),
+            (None, true) => std::ptr::null(),
+        };
+        let states = area.record_mut(record as usize).as_mut_ptr();
+        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their
+        // own or for as many as a chunk can store; the positions are of those tuples. The groups were
+        // assigned in this area, whose stride is the program's; the area is borrowed for as long as the call takes.
+        let done = unsafe { code.run(inputs.raw(), positions, groups.rows, list, states) };
+        done.ok_or_else(sum::overflow)
+    }
+}
+
+/// Asks for the code of those states that can have some.
+fn asked(program: &Program, fields: usize, grouped: bool) -> Option<Asked> {
+    let mut coder = Coder::new(fields);
+    let mut shared: Vec<Option<ValueCode>> = Vec::new();
+    for bound in &program.shared {
+        let code = coder.value(bound, true).filter(|code| uses_only(code, &shared));
+        shared.push(code);
+    }
+    let mut size: usize = shared.iter().flatten().map(ValueCode::size).sum();
+    let mut states = vec![false; program.states.len()];
+    let mut stages = Vec::new();
+    for (number, stage) in program.stages.iter().enumerate() {
+        let filter = match &stage.filter {
+            None => None,
+            Some(filter) => match coder.value(filter, true).filter(|code| uses_only(code, &shared)) {
+                Some(code) => Some(code),
+                None => continue,
+            },
+        };
+        size += filter.as_ref().map_or(0, ValueCode::size);
+        let mut codes = Vec::new();
+        for (at, state) in program.states.iter().enumerate().filter(|(_, state)| state.stage == number) {
+            let mut arg = |&arg: &usize| coder.value(&stage.args[arg], filter.is_none());
+            let args = state.args.iter().map(&mut arg).collect::<Option<Vec<_>>>();
+            let code = args.and_then(|args| state_code(state, args));
+            size += code.iter().flat_map(|code| &code.args).map(ValueCode::size).sum::<usize>();
+            if let Some(code) = code.filter(|code| code.args.iter().all(|arg| uses_only(arg, &shared))) {
+                states[at] = true;
+                codes.push(code);
+            }
+        }
+        if !codes.is_empty() {
+            stages.push(StageCode { filter, states: codes });
+        }
+    }
+    // Nobody reads a shared value without code.
+    let nothing = || ValueCode { op: Op::Null, machine: Machine::Boolean, nullable: true };
+    let shared = shared.into_iter().map(|code| code.unwrap_or_else(nothing)).collect();
+    let update = UpdateCode { inputs: coder.inputs, shared, stages, stride: program.stride(), grouped };
+    let worth = states.contains(&true) && size <= SIZE_MAX;
+    worth.then(|| Asked { code: update, origins: coder.origins, states, variants: Variants::default() })
+}
+
+/// Whether all shared values that code reads have code.
+fn uses_only(code: &ValueCode, shared: &[Option<ValueCode>]) -> bool {
+    let own = !matches!(code.op, Op::Shared(number) if shared.get(number).is_none_or(Option::is_none));
+    let mut below = true;
+    code.each_operand(&mut |operand| below &= uses_only(operand, shared));
+    own && below
+}
+
+fn state_code(state: &State, args: Vec<ValueCode>) -> Option<StateCode> {
+    let step = match &state.function {
+        Function::Count { merged: false } => StepCode::Count,
+        Function::Sum(_) if args.len() != 1 => return None,
+        Function::Sum(DataType::Float32 | DataType::Float64) => StepCode::FloatSum,
+        Function::Sum(data_type) => Machine::of_arrow(data_type).map(|_| StepCode::ExactSum)?,
+        Function::Extreme(keep, data_type) => {
+            let is_number = matches!(
+                Machine::of_arrow(data_type),
+                Some(Machine::Integer { .. } | Machine::Float32 | Machine::Float64)
+            );
+            match keep {
+                Keep::Min if is_number => StepCode::Min,
+                Keep::Max if is_number => StepCode::Max,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(StateCode { offset: state.offset, step, args })
+}

@@ -1,0 +1,459 @@
+//! `percentile_cont`, `percentile_disc` and `mode`: values of a group in their order, of which some are the result.
+//!
+//! All values of a group are kept, in Arrow arrays, or in sorted runs that have left memory; NULLs
+//! are left out. Floats have one zero and one NaN, the greatest value.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, ListArray, UInt32Array, make_comparator, new_empty_array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{self, SortOptions, concat, sort_to_indices, take};
+use arrow::datatypes::{DataType, Float64Type};
+use arrow::row::{RowConverter, SortField};
+use tessera_context::interrupt::Every;
+use tessera_functions::{one_nan::one_nan, plain::to_form};
+use tessera_rows::spill::SpillFile;
+use tessera_types::{Code, Error, Result};
+use tessera_vector::Column;
+
+use super::area::Area;
+use super::groups::{Groups, Pairs};
+use super::left::{Entry, LeftValues, Merge, RunWriter};
+use super::{Aggregate, Output, plain};
+
+/// What is taken of a group's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantile {
+    /// Between the two values next to the fraction.
+    Continuous,
+    /// The first value that the fraction reaches.
+    Discrete,
+    /// The most frequent value, the first of those in the order.
+    Mode,
+}
+
+/// Which values, and their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuantileSpec {
+    /// What is taken.
+    pub kind: Quantile,
+    /// Whether the greatest come first.
+    pub descending: bool,
+    /// The values' type.
+    pub values: DataType,
+}
+
+/// What values take while results are made of them, in times their bytes: put together, ordered,
+/// the order.
+const FINISH_MEMORY: usize = 3;
+
+/// Bytes of values that leave memory as one run, about: they are copied for it.
+const RUN_BYTES: usize = 4 << 20;
+
+/// The fractions of a group: those of its first row; none where they are NULL.
+type Fractions = Option<Arc<[Option<f64>]>>;
+
+/// The values of all groups.
+#[derive(Debug)]
+pub(super) struct Quantiles {
+    spec: Arc<QuantileSpec>,
+    values: Vec<ArrayRef>,
+    /// The group of each value.
+    groups: Vec<u32>,
+    fractions: Vec<Option<Fractions>>,
+    bytes: usize,
+    /// When sealed: there is one array, in the order of groups; here each group's start.
+    starts: Option<Vec<u32>>,
+    left: LeftValues,
+    /// How many values of each group have left memory.
+    left_counts: Vec<usize>,
+}
+
+impl Quantiles {
+    /// No values yet.
+    pub(super) fn new(spec: Arc<QuantileSpec>) -> Self {
+        Quantiles {
+            spec,
+            values: Vec::new(),
+            groups: Vec::new(),
+            fractions: Vec::new(),
+            bytes: 0,
+            starts: None,
+            left: LeftValues::default(),
+            left_counts: Vec::new(),
+        }
+    }
+
+    fn keep(&mut self, values: ArrayRef) -> Result<()> {
+        // Of strings, nothing else that is in the buffers they refer to.
+        let values = Column::Plain(values).with_own_strings().plain()?;
+        self.bytes += values.get_array_memory_size();
+        self.values.push(values);
+        if self.groups.len() >= u32::MAX as usize {
+            return Err(Error::data("a percentile or mode over more than 2^32 values"));
+        }
+        Ok(())
+    }
+
+    /// The fractions of one group as its first row gives them.
+    fn note(&mut self, group: u32, row: usize, fractions: &ArrayRef) -> Result<()> {
+        let group = group as usize;
+        if self.fractions.len() <= group {
+            self.fractions.resize(group + 1, None);
+        }
+        let known = &mut self.fractions[group];
+        if known.is_some() {
+            return Ok(());
+        }
+        let list = match fractions.as_list_opt::<i32>() {
+            Some(lists) => lists.is_valid(row).then(|| lists.value(row)),
+            None => fractions.is_valid(row).then(|| fractions.slice(row, 1)),
+        };
+        let list = list.map(|list| {
+            let list = list.as_primitive_opt::<Float64Type>();
+            let list = list.ok_or_else(|| Error::internal("fractions that are no doubles"))?;
+            list.iter().map(checked).collect::<Result<Arc<[_]>>>()
+        });
+        *known = Some(list.transpose()?);
+        Ok(())
+    }
+
+    /// All values of a group, in the order asked for.
+    fn sorted(&self, values: &ArrayRef, range: std::ops::Range<u32>) -> Result<ArrayRef> {
+        let slice = values.slice(range.start as usize, (range.end - range.start) as usize);
+        let options = SortOptions { descending: self.spec.descending, nulls_first: false };
+        let order = sort_to_indices(&slice, Some(options), None)?;
+        Ok(take(&slice, &order, None)?)
+    }
+
+    /// The places of the values that are wanted of a group with so many.
+    fn places(&self, group: usize, count: usize) -> Vec<usize> {
+        let fractions = self.fractions.get(group).cloned().flatten().flatten();
+        let mut places = Vec::new();
+        for fraction in fractions.iter().flat_map(|fractions| fractions.iter().flatten()) {
+            let place = *fraction * (count - 1) as f64;
+            match self.spec.kind {
+                Quantile::Continuous => places.extend([place.floor() as usize, place.ceil() as usize]),
+                Quantile::Discrete => places.push(reached(*fraction, count)),
+                Quantile::Mode => {}
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// The values that are wanted of a group in memory.
+    fn pick(&self, values: &ArrayRef, range: std::ops::Range<u32>, group: usize) -> Result<Option<Picked>> {
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let sorted = self.sorted(values, range)?;
+        let places = match self.spec.kind {
+            Quantile::Mode => vec![Self::mode(&sorted)?],
+            _ => self.places(group, sorted.len()),
+        };
+        let rows: UInt32Array = places.iter().map(|place| Some(*place as u32)).collect();
+        Ok(Some(Picked { count: sorted.len(), values: take(&sorted, &rows, None)?, places }))
+    }
+
+    /// The values that are wanted of the next group of those that have left memory.
+    fn pick_left(&self, merge: &mut Merge, group: usize, converter: &RowConverter) -> Result<Option<Picked>> {
+        let count = self.left_counts.get(group).copied().unwrap_or_default();
+        if count == 0 {
+            return Ok(None);
+        }
+        let places = self.places(group, count);
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        // Of the mode: the value that is counted, and how often the one in `found` has come.
+        let (mut current, mut length, mut longest) = (Vec::new(), 0, 0);
+        for place in 0..count {
+            let entry = merge.peek().filter(|entry| entry.group as usize == group);
+            let entry = entry.ok_or_else(|| Error::internal("fewer values came back than had left"))?;
+            if self.spec.kind == Quantile::Mode {
+                if place == 0 || entry.key != current {
+                    current.clear();
+                    current.extend(entry.key);
+                    length = 0;
+                }
+                length += 1;
+                if length > longest {
+                    if length == 1 || found.first() != Some(&current) {
+                        found = vec![current.clone()];
+                    }
+                    longest = length;
+                }
+            } else if places.get(found.len()) == Some(&place) {
+                found.push(entry.key.to_vec());
+            }
+            merge.advance()?;
+        }
+        let parser = converter.parser();
+        let values = converter.convert_rows(found.iter().map(|bytes| parser.parse(bytes)))?;
+        let values = values.into_iter().next().ok_or_else(|| Error::internal("no column of values"))?;
+        let places = if self.spec.kind == Quantile::Mode { vec![0] } else { places };
+        Ok(Some(Picked { count, places, values }))
+    }
+
+    /// How values are written, such that they sort as asked for.
+    fn converter(&self) -> Result<RowConverter> {
+        let options = SortOptions { descending: self.spec.descending, nulls_first: false };
+        Ok(RowConverter::new(vec![SortField::new_with_options(self.spec.values.clone(), options)])?)
+    }
+
+    /// The positions, among the sorted values of a group, of its most frequent one.
+    fn mode(values: &ArrayRef) -> Result<usize> {
+        let compare = make_comparator(values, values, SortOptions::default())?;
+        let (mut best, mut longest, mut start) = (0, 0, 0);
+        for end in 1..=values.len() {
+            if end == values.len() || compare(start, end).is_ne() {
+                if end - start > longest {
+                    (best, longest) = (start, end - start);
+                }
+                start = end;
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// A fraction within its bounds.
+fn checked(fraction: Option<f64>) -> Result<Option<f64>> {
+    match fraction {
+        Some(fraction) if !(0.0..=1.0).contains(&fraction) => {
+            Err(Error::new(Code::Overflow, format!("the percentile {fraction} is not between 0 and 1")))
+        }
+        fraction => Ok(fraction),
+    }
+}
+
+/// The value at a fraction of so many sorted doubles, between its two neighbors.
+fn between(count: usize, fraction: f64, at: impl Fn(usize) -> f64) -> f64 {
+    let place = fraction * (count - 1) as f64;
+    let (low, high) = (at(place.floor() as usize), at(place.ceil() as usize));
+    if place.floor() == place.ceil() { low } else { low + (place - place.floor()) * (high - low) }
+}
+
+/// Some of the sorted values of a group.
+struct Picked {
+    /// How many values the group has.
+    count: usize,
+    /// The places of the values, ascending.
+    places: Vec<usize>,
+    values: ArrayRef,
+}
+
+impl Picked {
+    fn index(&self, place: usize) -> Result<usize> {
+        self.places.binary_search(&place).map_err(|_| Error::internal("a value that was not picked"))
+    }
+
+    /// The value at a fraction.
+    fn value(&self, kind: Quantile, fraction: f64) -> Result<ArrayRef> {
+        if kind == Quantile::Discrete {
+            return Ok(self.values.slice(self.index(reached(fraction, self.count))?, 1));
+        }
+        let doubles = self.values.as_primitive_opt::<Float64Type>();
+        let doubles =
+            doubles.ok_or_else(|| Error::internal("a continuous percentile of what are no doubles"))?;
+        let at = |place: usize| self.index(place).map_or(f64::NAN, |index| doubles.value(index));
+        Ok(Arc::new(Float64Array::from_value(between(self.count, fraction, at), 1)))
+    }
+}
+
+/// The place of the first value that a fraction reaches.
+fn reached(fraction: f64, values: usize) -> usize {
+    ((fraction * values as f64).ceil() as usize).clamp(1, values) - 1
+}
+
+impl Aggregate for Quantiles {
+    fn update(&mut self, _: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
+        let values = one_nan(&plain(args, 0)?)?;
+        // Behind the arguments stands what the order is by, which is the value.
+        if self.spec.kind != Quantile::Mode {
+            let fractions = plain(args, 1)?;
+            for row in 0..groups.rows {
+                self.note(groups.group(row), row, &fractions)?;
+            }
+        }
+        match values.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => {
+                self.groups.extend((0..groups.rows).map(|row| groups.group(row)));
+                self.keep(values)
+            }
+            Some(nulls) => {
+                self.groups.extend(nulls.valid_indices().map(|row| groups.group(row)));
+                let valid = compute::is_not_null(&values)?;
+                self.keep(compute::filter(&values, &valid)?)
+            }
+        }
+    }
+
+    fn seal(&mut self, area: &Area) -> Result<()> {
+        if self.starts.is_some() {
+            return Ok(());
+        }
+        let parts: Vec<&dyn Array> = self.values.iter().map(|values| &**values).collect();
+        let all = if parts.is_empty() { new_empty_array(&self.spec.values) } else { concat(&parts)? };
+        let mut starts = vec![0u32; area.groups() + 1];
+        self.groups.iter().for_each(|group| starts[*group as usize + 1] += 1);
+        (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
+        let all = match area.groups() {
+            0 | 1 => all,
+            _ => {
+                let (mut order, mut next) = (vec![0u32; self.groups.len()], starts.clone());
+                for (value, group) in self.groups.iter().enumerate() {
+                    order[next[*group as usize] as usize] = value as u32;
+                    next[*group as usize] += 1;
+                }
+                take(&all, &UInt32Array::from(order), None)?
+            }
+        };
+        self.groups = Vec::new();
+        self.values = vec![all];
+        self.fractions.resize(area.groups(), None);
+        self.starts = Some(starts);
+        Ok(())
+    }
+
+    fn merge(&mut self, _: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()> {
+        let unsealed = || Error::internal("merge of states that are not sealed");
+        let other = other.downcast_mut::<Quantiles>().ok_or_else(unsealed)?;
+        if !other.left.is_empty() && !pairs.is_identity() {
+            return Err(Error::internal("merge of values that have left memory"));
+        }
+        self.left.append(&mut other.left);
+        for (group, count) in other.left_counts.iter().enumerate() {
+            self.left_counts.resize(self.left_counts.len().max(group + 1), 0);
+            self.left_counts[group] += count;
+        }
+        let sealed = other.starts.as_ref().zip(other.values.first());
+        let (starts, values) = sealed.ok_or_else(unsealed)?;
+        let every = Every::default();
+        let mut order: Vec<u32> = Vec::new();
+        for (group, row) in pairs.iter() {
+            every.pass();
+            let range = starts[row as usize]..starts[row as usize + 1];
+            self.groups.extend(range.clone().map(|_| group));
+            order.extend(range);
+            if let Some(fractions) = &other.fractions[row as usize] {
+                if self.fractions.len() <= group as usize {
+                    self.fractions.resize(group as usize + 1, None);
+                }
+                self.fractions[group as usize].get_or_insert_with(|| fractions.clone());
+            }
+        }
+        self.keep(take(values, &UInt32Array::from(order), None)?)
+    }
+
+    fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
+        let mut merge = None;
+        if let Some(file) = self.left.file() {
+            self.leave(&file)?;
+            merge = Some((self.left.merge()?, self.converter()?));
+        }
+        self.seal(area)?;
+        let (Some(starts), Some(values)) = (&self.starts, self.values.first()) else {
+            return Err(Error::internal("percentiles of values that are not sealed"));
+        };
+        let every = Every::default();
+        let mut results = Vec::with_capacity(area.groups());
+        let (mut lengths, mut valid) = (Vec::new(), Vec::new());
+        let empty = new_empty_array(values.data_type());
+        let nothing = arrow::array::new_null_array(values.data_type(), 1);
+        for group in 0..area.groups() {
+            every.pass();
+            let picked = match &mut merge {
+                Some((merge, converter)) => self.pick_left(merge, group, converter)?,
+                None => self.pick(values, starts[group]..starts[group + 1], group)?,
+            };
+            let one = |fraction: Option<f64>| match (fraction, &picked) {
+                (Some(fraction), Some(picked)) => picked.value(self.spec.kind, fraction),
+                _ => Ok(nothing.clone()),
+            };
+            let fractions = self.fractions.get(group).cloned().flatten().flatten();
+            match (self.spec.kind, &output.data_type, fractions) {
+                (Quantile::Mode, ..) => results.push(match &picked {
+                    Some(picked) => picked.values.slice(0, 1),
+                    None => nothing.clone(),
+                }),
+                (_, DataType::List(_), Some(fractions)) if picked.is_some() => {
+                    lengths.push(fractions.len());
+                    valid.push(true);
+                    for fraction in fractions.iter() {
+                        results.push(one(*fraction)?);
+                    }
+                }
+                (_, DataType::List(_), _) => {
+                    lengths.push(0);
+                    valid.push(false);
+                }
+                (_, _, fractions) => results.push(one(fractions.and_then(|f| f.first().copied().flatten()))?),
+            }
+        }
+        let parts: Vec<&dyn Array> = results.iter().map(|result| &**result).collect();
+        let all = if parts.is_empty() { empty } else { concat(&parts)? };
+        match &output.data_type {
+            DataType::List(item) if self.spec.kind != Quantile::Mode => {
+                let all = to_form(all, item.data_type())?;
+                let offsets = OffsetBuffer::from_lengths(lengths);
+                Ok(Arc::new(ListArray::try_new(item.clone(), offsets, all, Some(NullBuffer::from(valid)))?))
+            }
+            other => to_form(all, other),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        FINISH_MEMORY * self.bytes
+            + self.groups.capacity() * size_of::<u32>()
+            + self.fractions.capacity() * size_of::<Option<Fractions>>()
+    }
+
+    fn leave(&mut self, file: &Arc<SpillFile>) -> Result<()> {
+        let (values, groups) = (std::mem::take(&mut self.values), std::mem::take(&mut self.groups));
+        let converter = self.converter()?;
+        (self.bytes, self.starts) = (0, None);
+        let (mut first, every) = (0, Every::default());
+        let mut arrays = values.iter().filter(|values| !values.is_empty()).peekable();
+        while arrays.peek().is_some() {
+            let (mut run, mut bytes) = (Vec::new(), 0);
+            while let Some(array) = arrays.next_if(|_| bytes < RUN_BYTES) {
+                bytes += array.get_array_memory_size();
+                run.push(converter.convert_columns(std::slice::from_ref(array))?);
+            }
+            let rows = run.iter().flat_map(|rows| rows.iter());
+            let mut entries: Vec<(u32, _)> = groups[first..].iter().copied().zip(rows).collect();
+            first += entries.len();
+            entries.sort_unstable_by(|a, b| {
+                every.pass();
+                a.cmp(b)
+            });
+            let mut writer = RunWriter::new(file);
+            for (group, key) in &entries {
+                let places = self.left_counts.len().max(*group as usize + 1);
+                self.left_counts.resize(places, 0);
+                self.left_counts[*group as usize] += 1;
+                writer.push(&Entry { group: *group, key: key.as_ref(), rest: &[] })?;
+            }
+            self.left.add(writer)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_reach_values() {
+        assert_eq!([0.0, 0.25, 0.26, 0.5, 1.0].map(|fraction| reached(fraction, 4)), [0, 0, 1, 1, 3]);
+        let values = [0.0, 1e9];
+        assert_eq!(between(2, 0.123456789, |place| values[place]), 123456789.0);
+        assert_eq!(between(3, 0.5, |place| [1.0, 2.0, 4.0][place]), 2.0);
+        assert!(checked(Some(1.5)).is_err() && checked(Some(f64::NAN)).is_err());
+    }
+}

@@ -1,0 +1,298 @@
+//! Groups that have left memory: written by partition, merged when they are read, cut once more where that does not fit.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tessera_context::{Reservation, Run, lock};
+use tessera_operator::{Reader, Step, stream_util::ChunksReader};
+use tessera_rows::spill::{Block, DEPTH_MAX, PARTITION_BITS, PARTITIONS, SpillFile, TupleBlock, spillable};
+use tessera_types::Result;
+use tessera_vector::{Chunk, Column};
+
+use super::filling::Filling;
+use super::grouping::{Spec, merge_into};
+use super::raw::RawTuples;
+use super::store::Store;
+use super::table::Table;
+
+/// Groups of a part that is being cut are written when they take this many bytes.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// What a worker that merges a partition takes, in times the bytes that have left: the table with its slots, what comes next, and room to
+/// grow.
+const MERGE_MEMORY: usize = 4;
+
+/// Fewer groups than this are not cut, whatever the budget says.
+const CUT_GROUPS_MIN: usize = 1_024;
+
+/// Groups of all workers that have left memory, by partition; the keys of a partition need not be distinct.
+#[derive(Debug)]
+pub(super) struct SpilledGroups {
+    file: Arc<SpillFile>,
+    parts: Vec<Mutex<Vec<Block>>>,
+    /// Where tuples go instead of groups whose states cannot be written.
+    pub(super) raw: Option<RawTuples>,
+    has_raw: AtomicBool,
+    /// Bytes that all workers hold.
+    held_bytes: AtomicUsize,
+    /// Memory for merging: without it, what is grouped of the groups of partitions in memory would take it first.
+    room: Mutex<Room>,
+    run: Run,
+}
+
+/// Memory for merging, less what workers have taken of it.
+#[derive(Debug)]
+struct Room {
+    left: Reservation,
+    of_worker: usize,
+}
+
+impl SpilledGroups {
+    pub(super) fn new(run: &Run, spec: &Spec) -> Result<SpilledGroups> {
+        let writes_tuples = !spec.program.is_flat() && spillable(&spec.tuple);
+        Ok(SpilledGroups {
+            file: SpillFile::new(run),
+            parts: (0..PARTITIONS).map(|_| Mutex::default()).collect(),
+            raw: writes_tuples.then(|| RawTuples::new(&spec.tuple, run)).transpose()?,
+            has_raw: AtomicBool::new(false),
+            held_bytes: AtomicUsize::new(0),
+            room: Mutex::new(Room { left: Reservation::new(run.context.clone()), of_worker: 0 }),
+            run: run.clone(),
+        })
+    }
+
+    /// Tuples leave from now on.
+    pub(super) fn begin_raw(&self) {
+        self.has_raw.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether tuples leave.
+    pub(super) fn has_raw(&self) -> bool {
+        self.has_raw.load(Ordering::Relaxed)
+    }
+
+    /// A worker holds `after` bytes instead of `before`.
+    pub(super) fn holds(&self, before: usize, after: usize) {
+        self.held_bytes.fetch_add(after, Ordering::Relaxed);
+        self.held_bytes.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    /// Bytes that all workers hold.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether groups of a partition have left.
+    pub(super) fn has(&self, partition: usize) -> bool {
+        !lock(&self.parts[partition]).is_empty()
+    }
+
+    /// Whether groups of any partition have left.
+    pub(super) fn has_any(&self) -> bool {
+        (0..PARTITIONS).any(|partition| self.has(partition))
+    }
+
+    /// Bytes that all workers take to merge partitions that have left.
+    pub(super) fn merging_bytes(&self) -> usize {
+        let bytes = |part: &Mutex<Vec<Block>>| lock(part).iter().map(Block::bytes).sum();
+        let largest: usize = self.parts.iter().map(bytes).max().unwrap_or(0);
+        MERGE_MEMORY * self.run.context.workers() * largest
+    }
+
+    /// Keeps room for merging, where there is some.
+    pub(super) fn keep_room(&self) {
+        let bytes = self.merging_bytes();
+        let mut room = lock(&self.room);
+        if self.run.context.may_hold(0, bytes) && room.left.resize(bytes).is_ok() {
+            room.of_worker = bytes / self.run.context.workers();
+        }
+    }
+
+    /// One worker's part of the room: for what it merges, until it gives it back.
+    fn take_room(&self) -> Result<usize> {
+        let mut room = lock(&self.room);
+        let left = room.left.bytes();
+        let part = room.of_worker.min(left);
+        room.left.resize(left - part).map(|()| part)
+    }
+
+    /// Gives it back, as far as nobody else has taken the memory.
+    fn give_room(&self, bytes: usize) {
+        drop(lock(&self.room).left.grow(bytes));
+    }
+
+    /// Writes groups of a partition.
+    pub(super) fn write(&self, partition: usize, stores: &[Store]) -> Result<()> {
+        let blocks =
+            stores.iter().map(|store| self.file.write(&store.encode())).collect::<Result<Vec<_>>>()?;
+        lock(&self.parts[partition]).extend(blocks);
+        Ok(())
+    }
+
+    /// What has left of a partition, groups and tuples, to be read once; where nothing was partitioned there is nothing.
+    pub(super) fn take(&self, partition: usize) -> Result<(Vec<Block>, Vec<TupleBlock>)> {
+        let blocks = std::mem::take(&mut *lock(&self.parts[partition]));
+        let raw = self.raw.as_ref().filter(|_| self.has_raw()).map(|raw| raw.blocks(partition));
+        Ok((blocks, raw.transpose()?.unwrap_or_default()))
+    }
+}
+
+/// Groups that belong to one partition.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) stores: Vec<Store>,
+    pub(super) blocks: Vec<Block>,
+    /// Tuples that were not grouped.
+    pub(super) raw: Vec<TupleBlock>,
+    /// How often it was cut.
+    pub(super) depth: u32,
+}
+
+/// Merges a partition, or the pieces it is cut into, one after the other.
+pub(super) struct SpilledReader {
+    spec: Arc<Spec>,
+    run: Run,
+    spilled: Arc<SpilledGroups>,
+    left: Vec<Part>,
+    chunks: ChunksReader,
+    reservation: Reservation,
+    /// What it may take in any case.
+    room: usize,
+}
+
+impl Drop for SpilledReader {
+    fn drop(&mut self) {
+        drop(self.reservation.resize(0));
+        self.spilled.give_room(self.room);
+    }
+}
+
+impl SpilledReader {
+    pub(super) fn new(spec: Arc<Spec>, spilled: Arc<SpilledGroups>, part: Part) -> Result<SpilledReader> {
+        let run = spilled.run.clone();
+        let chunks = ChunksReader::new(Vec::new(), run.context.chunk_rows());
+        let reservation = Reservation::new(run.context.clone());
+        let room = spilled.take_room()?;
+        Ok(SpilledReader { spec, run, spilled, left: vec![part], chunks, reservation, room })
+    }
+
+    /// All groups of a part, merged; none where it was cut instead.
+    fn merge(&mut self, part: Part) -> Result<Option<Chunk>> {
+        let Part { stores, blocks, raw, depth } = part;
+        let mut table = Table::of_cut(self.spec.layout.clone(), self.spec.program.clone(), depth)?;
+        let (mut stores, mut blocks) = (stores.into_iter(), blocks.into_iter());
+        while let Some(mut store) =
+            stores.next().map(Ok).or_else(|| Some(self.read(&blocks.next()?))).transpose()?
+        {
+            self.run.context.check()?;
+            // What grows is moved.
+            let more = table.memory() + 2 * store.memory();
+            // All workers read partitions at once.
+            let at_once = self.run.context.workers();
+            let fits = self.reservation.bytes() + more <= self.room
+                || self.run.context.may_hold(self.reservation.bytes() * at_once, more * at_once);
+            let flat = self.spec.program.is_flat();
+            if !fits && flat && depth < DEPTH_MAX && table.store.groups() >= CUT_GROUPS_MIN {
+                let stores = [table.store, store].into_iter().chain(stores);
+                self.cut(stores, blocks, depth + 1)?;
+                self.reservation.resize(0)?;
+                return Ok(None);
+            }
+            merge_into(&self.spec, &mut table, &mut store)?;
+            self.hold(&mut table, store.memory())?;
+        }
+        let mut table = self.group(table, raw)?;
+        let chunk = table.store.finish()?;
+        self.reservation.resize(chunk.stored().iter().map(Column::memory_bytes).sum())?;
+        Ok(Some(chunk))
+    }
+
+    /// Tuples that left before they were grouped.
+    fn group(&mut self, table: Table, raw: Vec<TupleBlock>) -> Result<Table> {
+        let spilled = self.spilled.clone();
+        let Some(tuples) = spilled.raw.as_ref().filter(|_| !raw.is_empty()) else { return Ok(table) };
+        let mut filling = Filling::new(&self.spec, &self.run)?;
+        filling.table = table;
+        for block in raw {
+            for (position, chunk) in tuples.read(&block)? {
+                filling.take_placed(position, &chunk)?;
+            }
+            let beside = filling.memory() - filling.table.memory();
+            self.hold(&mut filling.table, beside)?;
+        }
+        Ok(filling.table)
+    }
+
+    /// Counts a table and what is beside it. Where there is no room for it, values that its states
+    /// keep leave memory.
+    fn hold(&mut self, table: &mut Table, beside: usize) -> Result<()> {
+        let (before, after) = (self.reservation.bytes(), table.memory() + beside);
+        let at_once = self.run.context.workers();
+        let fits = after <= before.max(self.room)
+            || self.run.context.may_hold(before * at_once, (after - before) * at_once);
+        if self.spec.program.is_flat() || (fits && self.reservation.resize(after).is_ok()) {
+            return self.reservation.resize(after);
+        }
+        table.store.states.iter_mut().try_for_each(|state| state.leave(&self.spilled.file))?;
+        self.reservation.resize(table.memory() + beside)
+    }
+
+    fn read(&self, block: &Block) -> Result<Store> {
+        let bytes = self.spilled.file.read(block)?;
+        Store::decode(self.spec.layout.clone(), self.spec.program.clone(), &bytes)
+    }
+
+    /// Cuts groups by the next bits of their hashes, into parts that are read later.
+    fn cut(
+        &mut self,
+        stores: impl Iterator<Item = Store>,
+        blocks: impl Iterator<Item = Block>,
+        depth: u32,
+    ) -> Result<()> {
+        let new = || Store::new(self.spec.layout.clone(), self.spec.program.clone());
+        let mut pieces = (0..PARTITIONS).map(|_| new()).collect::<Result<Vec<_>>>()?;
+        let mut parts: Vec<Vec<Block>> = vec![Vec::new(); PARTITIONS];
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
+        let blocks = blocks.map(|block| self.read(&block));
+        for store in stores.map(Ok).chain(blocks) {
+            let mut store = store?;
+            self.run.context.check()?;
+            rows.iter_mut().for_each(Vec::clear);
+            for group in 0..store.groups() {
+                let hash = store.area.record(group)[0] << (depth * PARTITION_BITS);
+                rows[(hash >> (64 - PARTITION_BITS)) as usize].push(group as u32);
+            }
+            for ((piece, blocks), rows) in pieces.iter_mut().zip(&mut parts).zip(&rows) {
+                piece.append(&mut store, rows)?;
+                if piece.record_bytes() >= PIECE_BYTES {
+                    blocks.push(self.spilled.file.write(&std::mem::replace(piece, new()?).encode())?);
+                }
+            }
+        }
+        for (piece, mut blocks) in pieces.into_iter().zip(parts) {
+            if piece.groups() > 0 {
+                blocks.push(self.spilled.file.write(&piece.encode())?);
+            }
+            if !blocks.is_empty() {
+                self.left.push(Part { blocks, depth, ..Part::default() });
+            }
+        }
+        self.run.counters.add("partitions_cut_again", 1);
+        Ok(())
+    }
+}
+
+impl Reader for SpilledReader {
+    fn step(&mut self) -> Result<Step> {
+        loop {
+            match self.chunks.step()? {
+                Step::Done => {}
+                step => return Ok(step),
+            }
+            let Some(part) = self.left.pop() else { return Ok(Step::Done) };
+            self.reservation.resize(0)?;
+            let chunk = self.merge(part)?;
+            self.chunks = ChunksReader::new(chunk.into_iter().collect(), self.run.context.chunk_rows());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A Bloom filter of hashes, of blocks as long as a register: a test is one access to memory and one comparison.
+//!
+//! Source: Lang, Neumann, Kemper, Boncz, *Performance-optimal filtering: Bloom overtakes Cuckoo at high throughput*, VLDB 2019
+//! (register-blocked Bloom filters). A block is 64 bits; its number is in the top bits of the hash, the places of 4 bits in the
+//! lowest 24. With 8 to 16 bits for each key, 1 to 4 % of other keys pass.
+
+use tessera_types::{Error, Result};
+
+use super::passing;
+
+/// Bits for each key, at least.
+const BITS_OF_KEY: usize = 8;
+/// The most blocks: as far as the number of a block and the places in it take different bits of the hash, and there is no sense
+/// in filters of gigabytes.
+const BLOCKS_MAX: usize = 1 << 27;
+
+/// The filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bloom {
+    /// 2^n blocks, from 2 on, so that no shift is by 64 bits.
+    blocks: Vec<u64>,
+    shift: u32,
+}
+
+#[inline(always)]
+fn places(hash: u64) -> u64 {
+    1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63)
+}
+
+impl Bloom {
+    /// How many blocks a filter for so many keys has.
+    pub fn blocks_for(keys: usize) -> usize {
+        let blocks = keys.min(BLOCKS_MAX * 64 / BITS_OF_KEY).div_ceil(64 / BITS_OF_KEY);
+        blocks.next_power_of_two().max(2)
+    }
+
+    /// How many blocks a filter of so many bytes has, at most.
+    pub fn blocks_within(bytes: usize) -> usize {
+        let blocks = (bytes / 8).clamp(2, BLOCKS_MAX);
+        1 << blocks.ilog2()
+    }
+
+    /// A filter that no key passes.
+    pub fn new(blocks: usize) -> Bloom {
+        Bloom::of(vec![0; blocks.next_power_of_two().max(2)])
+    }
+
+    fn of(blocks: Vec<u64>) -> Bloom {
+        let shift = 64 - blocks.len().ilog2();
+        Bloom { blocks, shift }
+    }
+
+    /// Adds a key.
+    #[inline(always)]
+    pub fn add(&mut self, hash: u64) {
+        let block = (hash >> self.shift) as usize;
+        if let Some(block) = self.blocks.get_mut(block) {
+            *block |= places(hash);
+        }
+    }
+
+    /// Whether a key may have been added.
+    #[inline(always)]
+    pub fn may_contain(&self, hash: u64) -> bool {
+        let places = places(hash);
+        self.blocks.get((hash >> self.shift) as usize).is_some_and(|block| block & places == places)
+    }
+
+    /// The positions of those hashes whose key may have been added, ascending.
+    pub fn select(&self, hashes: &[u64]) -> Vec<u32> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(positions) = super::avx512::passing(&self.blocks, self.shift, hashes) {
+            return positions;
+        }
+        passing(hashes.len(), hashes.iter().map(|hash| self.may_contain(*hash)))
+    }
+
+    /// Bytes of a filter of so many blocks.
+    pub fn bytes_of(blocks: usize) -> usize {
+        blocks * 8
+    }
+
+    /// Whether no key has been added.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.iter().all(|block| *block == 0)
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        Bloom::bytes_of(self.blocks.len())
+    }
+
+    /// Adds all keys of another. Each block of the smaller one becomes several.
+    pub fn merge(&mut self, other: &Bloom) {
+        if other.blocks.len() > self.blocks.len() {
+            let smaller = std::mem::replace(self, other.clone());
+            return self.merge(&smaller);
+        }
+        let times = self.blocks.len() / other.blocks.len();
+        for (block, added) in self.blocks.chunks_mut(times).zip(&other.blocks) {
+            block.iter_mut().for_each(|block| *block |= added);
+        }
+    }
+
+    /// The blocks one after the other, low byte first.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.blocks.iter().flat_map(|block| block.to_le_bytes()).collect()
+    }
+
+    /// What [`Bloom::to_bytes`] gave.
+    ///
+    /// # Errors
+    /// The bytes are no filter.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Bloom> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        if words.len() < 2 || !words.len().is_power_of_two() || words.len() > BLOCKS_MAX || !rest.is_empty() {
+            return Err(Error::data(format!(
+                "{} bytes are no filter of keys; take what a key_filter yields",
+                bytes.len()
+            )));
+        }
+        Ok(Bloom::of(words.iter().map(|word| u64::from_le_bytes(*word)).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tessera_vector::hash::{SEED, combine};
+
+    fn hashes(range: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
+        range.map(|key| combine(SEED, key))
+    }
+
+    fn filter(range: std::ops::Range<u64>) -> Bloom {
+        let mut bloom = Bloom::new(Bloom::blocks_for((range.end - range.start) as usize));
+        hashes(range).for_each(|hash| bloom.add(hash));
+        bloom
+    }
+
+    #[test]
+    fn those_that_may_be_there_are_selected() {
+        for (keys, len) in [(0, 9), (3, 0), (3, 1), (40, 7), (100, 8), (100, 65), (5_000, 10_001)] {
+            let bloom = filter(0..keys);
+            let hashes: Vec<u64> = hashes(0..len).collect();
+            let expected = passing(hashes.len(), hashes.iter().map(|hash| bloom.may_contain(*hash)));
+            assert!(expected.len() as u64 >= keys.min(len));
+            assert_eq!(bloom.select(&hashes), expected, "{keys} keys, {len} hashes");
+        }
+    }
+
+    #[test]
+    fn what_was_added_passes_and_little_else() {
+        for keys in [0, 1, 7, 100, 5_000, 65_536, 100_000] {
+            let bloom = filter(0..keys);
+            assert!(hashes(0..keys).all(|hash| bloom.may_contain(hash)), "{keys} keys");
+            assert_eq!(bloom.is_empty(), keys == 0);
+            let others = hashes(1_000_000..1_100_000).filter(|hash| bloom.may_contain(*hash)).count();
+            assert!(others < 6_000, "{others} of 100,000 others pass a filter of {keys} keys");
+        }
+    }
+
+    #[test]
+    fn filters_of_any_size_merge() {
+        for (a, b) in [(0..10, 10..5_000), (10..5_000, 0..10), (0..0, 3..9), (0..900, 500..1_000)] {
+            let mut both = filter(a.clone());
+            both.merge(&filter(b.clone()));
+            assert!(hashes(a).chain(hashes(b)).all(|hash| both.may_contain(hash)));
+        }
+    }
+
+    #[test]
+    fn they_cross_as_bytes() {
+        let bloom = filter(0..1_000);
+        assert_eq!(Bloom::from_bytes(&bloom.to_bytes()).unwrap(), bloom);
+        for len in [0, 8, 15, 24, 17] {
+            assert!(Bloom::from_bytes(&vec![1; len]).is_err(), "{len} bytes");
+        }
+    }
+}
