@@ -17,6 +17,8 @@ const STOREYS: &[&[&str]] = &[
     &["operator"],
     &["state"],
     &["operators", "formats"],
+    // Integration tests only.
+    &["testing"],
     &["engine"],
     &["sql", "jit", "platforms/*", "storage/*"],
     // Makes files, which storage/files writes, and knows nothing else of the engine; only what people touch uses it.
@@ -57,6 +59,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     let lock = std::fs::read_to_string(root.join("Cargo.lock"))
         .map_err(|error| format!("reading Cargo.lock: {error}"))?;
     let mut wrong: Vec<String> = edges.iter().filter_map(|edge| check(edge).err()).collect();
+    wrong.extend(passed_on(&root.join("crates"))?);
     wrong.extend(banned(&lock).map(|name| format!("{name} is in Cargo.lock; it must not be in the tree")));
     if wrong.is_empty() {
         let rooms = edges.iter().filter(|edge| edge.is_room).count();
@@ -126,6 +129,9 @@ fn check(edge: &Edge) -> Result<(), String> {
             None => Ok(()),
         };
     }
+    if to == "testing" {
+        return Err(format!("{from} → {to}: only tests may use it"));
+    }
     match storey(to) {
         Some(of_to) if of_to < of_from => Ok(()),
         Some(_) => Err(format!("{from} → {to}: {from} may depend only on what stands below it")),
@@ -135,6 +141,39 @@ fn check(edge: &Edge) -> Result<(), String> {
 
 fn banned(lock: &str) -> impl Iterator<Item = &'static str> + '_ {
     BANNED.iter().copied().filter(|name| lock.lines().any(|line| line == format!("name = \"{name}\"")))
+}
+
+/// The places where a room offers another's items as its own.
+fn passed_on(folder: &Path) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| format!("reading {}: {error}", folder.display()))?;
+    for entry in entries {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        if path.is_dir() {
+            found.extend(passed_on(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text =
+                std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let lines = text.lines().enumerate().filter(|(_, line)| passes_on(line));
+            found.extend(lines.map(|(line, _)| {
+                format!(
+                    "{}:{}: offers another room's items; name that room where they are used",
+                    path.display(),
+                    line + 1
+                )
+            }));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether the line is a `pub use` of another room.
+fn passes_on(line: &str) -> bool {
+    let Some(line) = line.trim_start().strip_prefix("pub") else { return false };
+    let line = line.strip_prefix("(crate)").unwrap_or(line);
+    line.trim_start().strip_prefix("use tessera_").is_some()
 }
 
 #[cfg(test)]
@@ -163,6 +202,19 @@ mod tests {
             let message = check(&edge(from, to, true)).unwrap_err();
             assert!(message.contains(&format!("{from} → {to}")), "{message}");
         }
+    }
+
+    #[test]
+    fn only_tests_use_what_is_for_tests() {
+        assert!(check(&edge("session", "testing", true)).unwrap_err().contains("only tests"));
+    }
+
+    #[test]
+    fn a_room_offers_its_own_items() {
+        assert!(passes_on("pub use tessera_types::Error;"));
+        assert!(passes_on("    pub(crate) use tessera_types::{"));
+        assert!(!passes_on("use tessera_types::Error;"));
+        assert!(!passes_on("pub use error::Error;"));
     }
 
     #[test]

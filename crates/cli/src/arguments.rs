@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use tessera_jit::{Device, Tier};
+use tessera_objects::SmartStorage;
 use tessera_platform_mpi::Way;
-use tessera_session::{Config, Device, SmartStorage, Tier, parse_size};
+use tessera_session::{Config, parse_size};
 
 use crate::runner::{Report, Timing};
 use crate::timeouts::TimeoutLine;

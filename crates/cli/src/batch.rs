@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::Path;
 
-use tessera_session::{Config, Error, Result, Session};
+use tessera_session::{Config, Session};
+use tessera_types::{Error, Result};
 
 use crate::arguments::{Format, Input, Query, RunPlan};
 use crate::output::Printer;

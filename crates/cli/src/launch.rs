@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stdin};
 use std::time::Duration;
 
 use tessera_platform_mpi::launcher::{self, Canceller};
-use tessera_session::Code;
+use tessera_types::Code;
 
 use crate::arguments::Command;
 use crate::failed;

@@ -26,8 +26,7 @@ use std::sync::Arc;
 
 use tessera_engine::Platform;
 use tessera_local::Local;
-pub use tessera_session::Cancel;
-use tessera_session::{Config, Session};
+use tessera_session::{Cancel, Config, Session};
 
 /// An error of a statement or a file.
 const EXIT_ERROR: u8 = 1;
@@ -121,7 +120,7 @@ fn run_with(
     code.unwrap_or_else(|error| failed(&error))
 }
 
-fn failed(error: &tessera_session::Error) -> u8 {
+fn failed(error: &tessera_types::Error) -> u8 {
     eprintln!("error: {error}");
     EXIT_ERROR
 }

@@ -4,7 +4,9 @@ use std::io::{Write, stderr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tessera_session::{Code, Error, ResultStream, Session, StatementOutput, is_standard_output_closed};
+use tessera_files::is_standard_output_closed;
+use tessera_session::{ResultStream, Session, StatementOutput};
+use tessera_types::{Code, Error};
 
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Printer};

@@ -4,8 +4,10 @@
 //! than the engine's, and calls fields of CSV by their positions.
 
 use tessera_formats::csv::write_batch;
+use tessera_objects::SmartStorage;
 use tessera_serverless_local::{Form, Selection};
-use tessera_session::{Config, Error, Result, Session, SmartStorage, StatementOutput, with_big_stack};
+use tessera_session::{Config, Session, StatementOutput, with_big_stack};
+use tessera_types::{Error, Result};
 
 use crate::arguments::Format;
 use crate::output::{Failure, Printer};

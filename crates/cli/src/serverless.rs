@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tessera_serverless::{Cloud, Driver, Prices, Serverless, Spent, Worker};
 use tessera_serverless_local::{Faults, Local, Options, Selector};
-use tessera_session::{Config, Error, Result, Session};
+use tessera_session::{Config, Session};
+use tessera_types::{Error, Result};
 
 use crate::arguments::{Command, ServerlessLine};
 use crate::runner::Report;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use tessera_session::{Config, parse_timeout};
+use tessera_objects::parse_timeout;
+use tessera_session::Config;
 
 /// How long is waited, in seconds.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]

@@ -113,7 +113,8 @@ impl SinkWorker for MaterializeWorker {
 mod tests {
     use tessera_plan::{Expr, Params, Value};
 
-    use tessera_operator::testing::{Numbers, SETTINGS, TestContext, TestPlan, batch, names, rows, same};
+    use tessera_context::testing::{Numbers, TestContext, batch, rows, same};
+    use tessera_operator::testing::{SETTINGS, TestPlan, names};
 
     #[test]
     fn what_is_kept_comes_back_in_order() {

@@ -229,12 +229,14 @@ fn damaged_files_never_panic() {
 mod pruning {
     //! A scan that prunes, masks and materialises late gives what a filter over all tuples gives.
 
-    use super::*;
     use proptest::prelude::*;
+
     use tessera_functions::Bound;
     use tessera_plan::{Expr, Scalar};
     use tessera_types::Atom;
     use tessera_vector::Chunk;
+
+    use super::*;
 
     /// Columns whose values cluster, so that row groups and pages can be skipped.
     fn clustered(rows: usize) -> RecordBatch {

@@ -5,12 +5,13 @@
 
 use arrow::array::{ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType};
 use arrow::datatypes::*;
+
+use tessera_codegen::{Op, Operation, ValueCode};
 use tessera_types::{Atom, Code, Error, Result};
 
 use super::kernel::{Argument, Kernel, binary, pair, single, unary, unexpected};
 use super::types::{Arg, Resolved, common_type, decimal_of_arg, expect_arguments, wrong_arguments};
 use super::{datetime, decimal};
-use tessera_codegen::{Op, Operation, ValueCode};
 
 /// What a failure of an operation on these operands is.
 pub(crate) fn failure(

@@ -14,13 +14,14 @@ use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
     IntervalMonthDayNanoType,
 };
+
+use tessera_codegen::{Comparison, Op, TextCode, ValueCode};
 use tessera_types::{Atom, Result, TimeUnit};
 
 use super::decimal::widened;
 use super::kernel::{Argument, Kernel, argument, nulls, pair, truth};
 use super::one_nan::one_nan;
 use super::types::{Arg, Resolved, decimal_of, expect_arguments, wrong_arguments};
-use tessera_codegen::{Comparison, Op, TextCode, ValueCode};
 
 /// What ends the name of a comparison of decimals that have no common type of 38 digits, or of
 /// timestamps in nanoseconds with others.

@@ -18,6 +18,8 @@ use arrow::array::timezone::Tz;
 use arrow::array::{ArrayRef, ArrowPrimitiveType};
 use arrow::datatypes::*;
 use chrono::{DateTime, Offset, TimeZone};
+
+use tessera_codegen::Operation;
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::kernel::{Argument, Kernel, binary};
@@ -25,7 +27,6 @@ use super::moments::fields::JULIAN_EPOCH;
 use super::parse::{DATE_END, offset_in};
 use super::scalar::per_second;
 use super::types::{Arg, Resolved, finer};
-use tessera_codegen::Operation;
 
 const DAY_SECONDS: i64 = 86_400;
 const DAY_NANOS: i64 = DAY_SECONDS * 1_000_000_000;

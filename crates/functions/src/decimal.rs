@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Float64Type, i256};
+
+use tessera_codegen::{Op, Operation, ValueCode};
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Error, Result};
 
 use super::arithmetic::failure;
 use super::cast::decimal_text;
 use super::kernel::{Argument, Kernel, argument, binary, pair};
 use super::types::{Arg, Resolved};
-use tessera_codegen::{Op, Operation, ValueCode};
 
 /// Types an operation on decimals (or integers as such) of these precisions and scales.
 pub(crate) fn resolve(

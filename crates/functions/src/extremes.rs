@@ -3,12 +3,13 @@
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::kernels::zip::zip;
+
+use tessera_codegen::Comparison;
 use tessera_types::{Atom, Result};
 
 use super::compare::Compare;
 use super::kernel::{Argument, Kernel, as_boolean};
 use super::types::{Arg, Resolved, common_type, wrong_arguments};
-use tessera_codegen::Comparison;
 
 /// Types such a call: all arguments become of their common type.
 ///

@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use hashbrown::HashSet;
+
+use tessera_codegen::{Op, TextCode, ValueCode};
+use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Result};
 
 use super::kernel::{Argument, Kernel, argument, single, truth, unexpected};
 use super::scalar::with_whole_number;
-use tessera_codegen::{Op, TextCode, ValueCode};
-use tessera_context::interrupt::Every;
 
 /// From this many constants on a set is made; fewer are compared one by one.
 pub(crate) const SET_MIN: usize = 3;

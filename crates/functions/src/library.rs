@@ -6,10 +6,11 @@ use std::sync::Arc;
 use datafusion_common::config::ConfigOptions;
 use datafusion_expr::{AggregateUDF, ScalarUDF, Volatility};
 use parking_lot::RwLock;
+
+use tessera_codegen::{Comparison, Operation};
+use tessera_context::interrupt::check_here;
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
-
-use tessera_context::interrupt::check_here;
 
 use super::arithmetic::{resolve_binary, resolve_unary};
 use super::cast::cast_raises;
@@ -22,7 +23,6 @@ use super::{
     about, aggregate_types, bits, compare, extremes, foreign, like, list_numbers, lists, math, moments,
     nullif, numbers, patterns, quantified, rounding, substr, text, texts,
 };
-use tessera_codegen::{Comparison, Operation};
 
 /// Functions of ours that are found by their names alone.
 const OWN: [&str; 3] = ["neg", "abs", "concat_op"];

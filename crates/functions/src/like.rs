@@ -9,14 +9,15 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use memchr::memmem::Finder;
 use regex::{Regex, RegexBuilder};
+
+use tessera_codegen::{LikeCode, Op, TextCode};
+use tessera_context::interrupt::{Every, point};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::kernel::{Argument, Kernel, argument, nulls, unexpected};
 use super::similar::as_regex;
 use super::texts::regexes::{Flags, compile};
 use super::types::{Arg, Resolved, wrong_arguments};
-use tessera_codegen::{LikeCode, Op, TextCode};
-use tessera_context::interrupt::{Every, point};
 
 /// Before a text of this length the query is asked whether it goes on.
 const LONG_BYTES: usize = 1 << 16;

@@ -7,10 +7,11 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::compute::{cast, concat};
 use memchr::memmem::Finder;
 use regex::Regex;
+
+use tessera_context::interrupt::{Every, check_here};
 use tessera_types::Result;
 
 use super::kernel::Argument;
-use tessera_context::interrupt::{Every, check_here};
 
 /// Bytes of strings that a function is called for at once, about: some milliseconds.
 const PIECE_BYTES: usize = 1 << 20;

@@ -2,13 +2,14 @@
 
 use arrow::array::ArrayRef;
 use arrow::compute;
+
+use tessera_codegen::Comparison;
 use tessera_types::{Atom, Result};
 
 use super::cast::{cast, cast_raises};
 use super::compare::{Compare, CompareMoments};
 use super::kernel::{Argument, Kernel, argument, as_boolean};
 use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
-use tessera_codegen::Comparison;
 
 /// Types `nullif`: both sides are compared in their common type, the result has the type of the first.
 pub(crate) fn resolve(args: &[Arg<'_>]) -> Result<Resolved> {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanBuilder, UInt32Array};
 use arrow::compute::take;
+
+use tessera_codegen::Comparison;
 use tessera_types::{Atom, Result, Slot};
 
 use super::compare::Compare;
 use super::in_set::{InSet, in_items};
 use super::kernel::{Argument, Kernel, argument, as_boolean, unexpected};
 use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
-use tessera_codegen::Comparison;
 
 /// The functions here.
 pub(crate) const NAMES: [&str; 12] = [

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
 use arrow::datatypes::Int64Type;
+
+use tessera_codegen::TextCode;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::kernel::{Argument, Kernel, argument, unexpected};
 use super::types::{Arg, Resolved};
-use tessera_codegen::TextCode;
 
 /// Types the call, if it is on a string and integers.
 pub(crate) fn resolve(args: &[Arg<'_>]) -> Option<Resolved> {

@@ -154,9 +154,9 @@ mod tests {
 
     use arrow::array::Int64Array;
 
+    use tessera_context::{Context, testing::TestContext};
+
     use super::*;
-    use crate::testing::TestContext;
-    use tessera_context::Context;
 
     fn chunk(rows: usize) -> Chunk {
         Chunk::from_arrays(vec![Arc::new(Int64Array::from(vec![1; rows]))])

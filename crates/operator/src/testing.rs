@@ -8,6 +8,7 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 
+use tessera_context::testing::TestContext;
 use tessera_context::{Context, Run};
 use tessera_plan::{
     Builder, Descriptor, Edge, Inputs, Node, NodeId, Order, Params, Plan, Role, SortKey, Traits, Value,
@@ -25,8 +26,6 @@ use crate::{
     Lowering, NestedPlan, Operator, Reader, SinkRun, SinkWorker, Source, SourceRun, Step, StreamRun,
     StreamWorker, SubOperator, stream_workers,
 };
-
-pub use tessera_context::testing::{Numbers, TestContext, batch, rows, run_in, same};
 
 /// Chunk sizes and numbers of workers that every sub-operator is tested with.
 pub const SETTINGS: [(usize, usize); 6] = [(1, 1), (7, 1), (7, 3), (8192, 1), (8192, 4), (65_536, 2)];

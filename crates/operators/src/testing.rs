@@ -1,6 +1,6 @@
 //! What the unit tests of this room share.
 
-pub(crate) use tessera_operator::testing::*;
+use tessera_operator::testing::TestPlan;
 
 /// A plan under construction, of the sub-operators of this room.
 pub(crate) fn test_plan() -> TestPlan {

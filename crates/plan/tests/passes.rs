@@ -1,7 +1,8 @@
 //! Passes, before and after.
 
-use crate::common::{catalogue, plan};
 use tessera_plan::{Parallelism, Rules, Traits, pass, text, verify, verify_in};
+
+use crate::common::{catalogue, plan};
 
 fn check(
     pass: impl Fn(&tessera_plan::Plan) -> tessera_types::Result<tessera_plan::Plan>,

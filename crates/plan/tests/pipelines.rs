@@ -1,7 +1,8 @@
 //! The cut into pipelines.
 
-use crate::common::{catalogue, plan};
 use tessera_plan::pipeline::{Chain, End, Start, cut};
+
+use crate::common::{catalogue, plan};
 
 /// The pipelines of a plan over scans `%0` and `%1`, one a line: chains ` + ` chains ` -> ` end.
 fn pipelines(body: &str) -> Vec<String> {

@@ -1,9 +1,11 @@
 //! What the verifier accepts and rejects, and that nothing makes it panic.
 
-use crate::common::{catalogue, plan};
 use proptest::prelude::*;
+
 use tessera_plan::{Builder, Expr, Params, Plan, Rules, text, verify};
 use tessera_types::{Code, Tuple};
+
+use crate::common::{catalogue, plan};
 
 fn error(text: &str) -> String {
     match verify(&plan(text), &catalogue()) {

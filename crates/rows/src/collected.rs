@@ -244,8 +244,9 @@ mod tests {
     use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray};
     use arrow::datatypes::Int64Type;
 
-    use super::*;
     use tessera_context::testing::{TestContext, run_in};
+
+    use super::*;
 
     fn chunk(numbers: std::ops::Range<i64>) -> Chunk {
         let texts = numbers.clone().map(|n| (n % 3 > 0).then(|| format!("a text that is long enough {n}")));

@@ -292,11 +292,14 @@ impl Packed {
 mod tests {
     use arrow::array::RecordBatch;
 
+    use tessera_context::{
+        Context, Reservation,
+        testing::{TestContext, batch, rows},
+    };
+    use tessera_vector::Chunk;
+
     use super::*;
     use crate::{Incoming, RowsBuilder};
-    use tessera_context::testing::{TestContext, batch, rows};
-    use tessera_context::{Context, Reservation};
-    use tessera_vector::Chunk;
 
     /// Packs and unpacks a batch; the bytes of a row.
     fn there_and_back(tuple: &str, text: &str, ranges: &[Option<ValueRange>]) -> Result<usize> {

@@ -443,9 +443,11 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use arrow::array::RecordBatch;
+
     use tessera_context::testing::{TestContext, batch, rows};
+
+    use super::*;
 
     #[test]
     fn packets_arrive_in_any_order() {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use arrow::compute::concat_batches;
 use serde_json::json;
-use tessera_session::{Code, Config, Session, StatementResult};
+use tessera_session::{Config, Session, StatementResult};
+use tessera_types::Code;
 
 /// A statement that does not end by itself and keeps all workers busy.
 const HOG: &str = "SELECT count(*) FROM lineitem a, lineitem b WHERE a.l_tax + b.l_tax < 0";

@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Code, Config, Error, Session, StatementResult};
+use crate::{Config, Session, StatementResult};
+use tessera_types::{Code, Error};
 
 pub use crate::source::sample_bytes as samples;
 

@@ -11,7 +11,7 @@
 //! let results = session.execute("SELECT 1 + 1 AS two")?;
 //! let StatementResult::Rows(rows) = &results[0] else { panic!("a query gives rows") };
 //! assert_eq!((rows.names(), rows.row_count()), (&["two".to_string()][..], 1));
-//! # Ok::<(), tessera_session::Error>(())
+//! # Ok::<(), tessera_types::Error>(())
 //! ```
 //!
 //! Parts: `session` a statement's life; `cancel` its end from outside, and how far it is; `catalog` names to tables; `source` what files say of themselves (columns,
@@ -46,7 +46,3 @@ pub use result::{QueryResult, StatementResult};
 pub use session::Session;
 pub use stack::with_big_stack;
 pub use stream::{ResultStream, StatementOutput};
-pub use tessera_files::is_standard_output_closed;
-pub use tessera_jit::{Device, Tier};
-pub use tessera_objects::{SmartStorage, Timeouts, parse_timeout};
-pub use tessera_types::{Code, Error, Result, SqlState};

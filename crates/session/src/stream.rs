@@ -39,7 +39,7 @@ pub enum StatementOutput {
 /// let mut rows = session.query("select x from generate_series(1, 1000000000) as g(x)")?;
 /// let first = rows.next().expect("there are rows")?;
 /// assert!(first.num_rows() > 0);
-/// # Ok::<(), tessera_session::Error>(())
+/// # Ok::<(), tessera_types::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct ResultStream {

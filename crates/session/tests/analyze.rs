@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
-use tessera_session::{Code, Config, Session, StatementResult};
+use tessera_session::{Config, Session, StatementResult};
+use tessera_types::Code;
 
 const ROWS: usize = 60_000;
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use tessera_session::StatementResult;
+use tessera_types::Code;
+
 use crate::cancelling::{Data, Random, cancel_at, length};
-use tessera_session::{Code, StatementResult};
 
 /// Far more than it takes: a statement that does not hear of it at all is what this finds.
 const PROMPT: Duration = Duration::from_secs(5);

@@ -4,9 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::texts::texts;
 use tessera_generate::{Options, Suite, generate};
-use tessera_session::{Cancel, Code, Config, Session, StatementResult};
+use tessera_session::{Cancel, Config, Session, StatementResult};
+use tessera_types::Code;
+
+use crate::texts::texts;
 
 /// A statement that does not end by itself.
 const ENDLESS: &str =

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use tessera_session::{Config, Session, StatementResult};
+use tessera_types::Code;
+
 use crate::texts::texts;
-use tessera_session::{Code, Config, Session, StatementResult};
 
 /// The records `1,x` and `2,` below a header, as gzip packs them.
 const PACKED: [u8; 31] = [

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::texts::texts;
 use tessera_session::{Config, Session, StatementResult};
+
+use crate::texts::texts;
 
 const FACTS: usize = 200_000;
 const KEYS: usize = 1_000;

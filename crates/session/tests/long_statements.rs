@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::texts::texts;
 use tessera_session::{Config, Session, StatementResult};
 use tessera_types::Code;
+
+use crate::texts::texts;
 
 /// How long a statement may go on after it was ended: what takes milliseconds, on a machine that does much else, in a build for tests.
 const ALLOWED: Duration = Duration::from_secs(5);

@@ -1,8 +1,9 @@
 //! Tables in memory: what comes out is what went in, in its order; their memory is counted and given back.
 
+use tessera_session::{Config, QueryResult, Session, StatementResult};
+use tessera_types::{Code, Error};
+
 use crate::texts::texts;
-use tessera_session::{Config, Error, QueryResult, Session, StatementResult};
-use tessera_types::Code;
 
 /// Values of many types, with NULLs, of which some are the same everywhere; more than a block of them.
 const ROWS: &str = "

@@ -5,10 +5,12 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tessera_generate::{Options, Suite, generate};
+use tessera_session::{Config, Session, StatementResult};
+use tessera_types::Code;
+
 use crate::server::{Fault, Server};
 use crate::texts::texts;
-use tessera_generate::{Options, Suite, generate};
-use tessera_session::{Code, Config, Session, StatementResult};
 
 fn run(session: &mut Session, sql: &str) -> Vec<String> {
     match session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).pop() {

@@ -9,13 +9,15 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use tempfile::TempDir;
+
+use tessera_functions::Library;
+use tessera_jit::Tier;
+use tessera_plan::{Expr, Functions};
+use tessera_session::{Config, Session, StatementResult};
+use tessera_types::{Atom, Code};
 
 use crate::texts::texts;
-use tempfile::TempDir;
-use tessera_functions::Library;
-use tessera_plan::{Expr, Functions};
-use tessera_session::{Config, Session, StatementResult, Tier};
-use tessera_types::{Atom, Code};
 
 /// The compiled tier is only there in a build with LLVM.
 const TIERS: [Tier; 2] = [Tier::Vectorized, Tier::Compiled];

@@ -6,7 +6,8 @@ use tessera_engine::Platform;
 use tessera_local::Local;
 use tessera_operator::Registry;
 use tessera_plan::{Catalogue, Plan, Rules};
-use tessera_session::{Code, Config, Result, Session, StatementResult};
+use tessera_session::{Config, Session, StatementResult};
+use tessera_types::{Code, Result};
 
 /// The cores of this machine, with a pass that panics over one table function.
 #[derive(Debug)]

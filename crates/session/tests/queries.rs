@@ -1,9 +1,10 @@
 //! SQL that leans on orchestration: recursive queries, set operations with multiplicity, subqueries in ON. Answers are
 //! PostgreSQL's.
 
-use crate::texts::texts;
 use tessera_session::{Config, QueryResult, Session, StatementResult};
 use tessera_types::Code;
+
+use crate::texts::texts;
 
 /// Every value as text, row by row, in order of the text.
 fn sorted(result: &QueryResult) -> Vec<String> {

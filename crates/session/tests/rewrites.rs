@@ -3,11 +3,15 @@
 //! A query counts where the rule changes its plan. A rule never adds an error; it may drop one. `TESSERA_RULE_QUERIES` says
 //! how many queries each rule must change.
 
-use crate::texts::texts;
 use tempfile::TempDir;
-use tessera_plan::rule::{Level, RULES};
-use tessera_plan::{Rule, Rules};
+
+use tessera_plan::{
+    Rule, Rules,
+    rule::{Level, RULES},
+};
 use tessera_session::{Config, Session, StatementResult};
+
+use crate::texts::texts;
 
 /// How many queries a rule must change.
 const CHANGES: usize = 60;

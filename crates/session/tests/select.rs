@@ -3,8 +3,10 @@
 
 use std::path::Path;
 
+use tessera_objects::SmartStorage;
+use tessera_session::{Config, Session, StatementResult};
+
 use crate::server::{Fault, Server};
-use tessera_session::{Config, Session, SmartStorage, StatementResult};
 
 const STATS: &str = "<Stats><BytesScanned>100</BytesScanned><BytesReturned>10</BytesReturned></Stats>";
 

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
-use tessera_session::{Code, Config, Error, ResultStream, Session, StatementResult};
+use tessera_session::{Config, ResultStream, Session, StatementResult};
+use tessera_types::{Code, Error};
 
 /// Far more rows than anyone reads.
 const ENDLESS: &str = "select a.x * 100000 + b.x as n from generate_series(1, 100000) as a(x), \

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::texts::texts;
 use tessera_session::{Config, Session, StatementResult};
+
+use crate::texts::texts;
 
 const FILES: usize = 12;
 const ROWS: usize = 700;

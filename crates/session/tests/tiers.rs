@@ -1,7 +1,9 @@
 //! The compiled tier gives what the vectorised one gives: random aggregates over random expressions, their errors, too.
 
+use tessera_jit::Tier;
+use tessera_session::{Config, Session, StatementResult};
+
 use crate::texts::texts;
-use tessera_session::{Config, Session, StatementResult, Tier};
 
 /// How many queries are compared, unless TESSERA_TIER_QUERIES says otherwise.
 const QUERIES: usize = 400;

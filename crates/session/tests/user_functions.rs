@@ -1,7 +1,9 @@
 //! Functions that a user gives as LLVM IR: the same in both tiers, and only where they are allowed.
 
+use tessera_jit::Tier;
+use tessera_session::{Config, Session, StatementResult};
+
 use crate::texts::texts;
-use tessera_session::{Config, Session, StatementResult, Tier};
 
 /// The next whole number, of an `INTEGER`; NULL behind 100.
 const NEXT: &str = "create function next(x integer) returns integer language llvm immutable as $$

@@ -13,10 +13,10 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int32Type, UInt32Type};
 
-use crate::chunk::{Chunk, HashFields};
-use crate::column::Column;
 use tessera_types::{Error, Result};
 
+use crate::chunk::{Chunk, HashFields};
+use crate::column::Column;
 use crate::physical::{Physical, canonical32, canonical64, interval_length, interval_values, raw_values};
 
 /// The state before the first value.

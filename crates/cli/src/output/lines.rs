@@ -10,7 +10,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::json::writer::{LineDelimited, WriterBuilder};
 use tessera_formats::csv::{write_batch, write_header};
-use tessera_session::{Error, ResultStream};
+use tessera_session::ResultStream;
+use tessera_types::Error;
 
 use super::Failure;
 use super::writer::{distinct, renamed};

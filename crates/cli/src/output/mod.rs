@@ -7,8 +7,8 @@ mod writer;
 use std::io::{self, Write};
 
 use arrow::array::RecordBatch;
-use tessera_session::{Error, ResultStream};
-use tessera_types::io_cause;
+use tessera_session::ResultStream;
+use tessera_types::{Error, io_cause};
 
 use self::lines::Lines;
 pub(crate) use self::table::TableLimits;

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use arrow::array::RecordBatch;
 use tessera_formats::display::Texts;
-use tessera_session::{Error, ResultStream};
+use tessera_session::ResultStream;
+use tessera_types::Error;
 use unicode_width::UnicodeWidthStr;
 
 use super::Failure;

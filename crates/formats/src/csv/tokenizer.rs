@@ -231,8 +231,9 @@ fn quoted<'a, 'b: 'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tessera_plan::{Params, Value};
+
+    use super::*;
 
     fn split(options: &CsvOptions, record: &str) -> Result<Vec<(String, bool)>, String> {
         let mut out = Vec::new();

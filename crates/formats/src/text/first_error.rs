@@ -1,9 +1,10 @@
 //! The first record of a file that cannot be read: several readers stop at the first of their blocks.
 
+use tessera_context::RangeReader;
+
 use super::cells::Cells;
 use super::{BATCH_ROWS, BLOCK_BYTES, BadRecord, TextFile, TextRun, Unfit};
 use crate::file::read_now;
-use tessera_context::RangeReader;
 
 /// Where the first record before byte `end` starts that cannot be read, and why it cannot. Nothing
 /// where there is none, or it would take long to find out.

@@ -8,6 +8,8 @@ use arrow::array::{
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{interleave, take};
 use arrow::datatypes::{DataType, Field, Int64Type};
+
+use tessera_codegen::Comparison;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Result, Slot, SqlState};
 
@@ -16,7 +18,6 @@ use crate::compare::Compare;
 use crate::kernel::{Argument, Kernel, argument, unexpected};
 use crate::rowwise::{fault, takes};
 use crate::types::{Arg, Resolved, common_type, wrong_arguments};
-use tessera_codegen::Comparison;
 
 /// The type of the items of a list and of the values that they are compared with.
 fn item_type(name: &str, args: &[Arg<'_>], values: usize) -> Result<Atom> {

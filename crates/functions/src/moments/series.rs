@@ -5,6 +5,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, ListArray, PrimitiveArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, TimestampMicrosecondType};
+
+use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Code, Error, Result, Slot, SqlState, TimeUnit};
 
 use crate::compare::interval_length;
@@ -13,7 +15,6 @@ use crate::growth::room;
 use crate::kernel::{Argument, Kernel, argument};
 use crate::rowwise::{MICROSECONDS, fault, signature, zoned};
 use crate::types::{Arg, Resolved};
-use tessera_context::interrupt::Every;
 
 /// Types a call, if it is one over moments: with PostgreSQL's function, dates are timestamps with time zone.
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {

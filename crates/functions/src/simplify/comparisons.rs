@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tessera_codegen::{Comparison, Operation};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
@@ -9,7 +10,6 @@ use super::{Known, Rewritten, Simplifier, is_null, truth};
 use crate::cast::cast_raises;
 use crate::fold;
 use crate::scalar::per_second;
-use tessera_codegen::{Comparison, Operation};
 
 impl<K: Known> Simplifier<'_, K> {
     pub(super) fn strict_null(&self, expr: Expr) -> Rewritten {

@@ -1,6 +1,8 @@
 //! Functions of regular expressions.
 
 use regex::{Captures, Regex};
+
+use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::regexes::{Flags, Last};
@@ -8,7 +10,6 @@ use super::split::texts;
 use crate::rowwise::{In, Out, fault, signature, strict, takes};
 use crate::similar::as_pattern_parts;
 use crate::types::{Arg, Resolved, wrong_arguments};
-use tessera_context::interrupt::Every;
 
 fn wrong(message: impl Into<String>) -> Error {
     fault(message, SqlState::INVALID_PARAMETER_VALUE)

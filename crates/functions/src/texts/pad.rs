@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
+
+use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Result, SqlState};
 
 use crate::growth::room;
 use crate::kernel::{Argument, Kernel};
 use crate::rowwise::{Out, fault, signature, strict};
 use crate::types::{Arg, Resolved};
-use tessera_context::interrupt::Every;
 
 /// PostgreSQL's values have less than 1 GB, and a character takes up to four bytes.
 pub(crate) const CHARACTERS_MAX: i64 = (0x3fff_ffff - 4) / 4;

@@ -1,10 +1,10 @@
 //! Text cut at a delimiter.
 
+use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Result, Slot, SqlState};
 
 use crate::rowwise::{In, Out, fault, lenient, signature, strict};
 use crate::types::{Arg, Resolved, wrong_arguments};
-use tessera_context::interrupt::Every;
 
 /// A list of texts.
 pub(super) fn texts() -> Atom {

@@ -121,9 +121,11 @@ impl ProductWorker {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{TestContext, batch, rows};
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::Params;
 
-    use crate::testing::{SETTINGS, TestContext, batch, rows, test_plan};
+    use crate::testing::test_plan;
 
     #[test]
     fn every_pair_comes_once() {

@@ -76,9 +76,11 @@ impl Transform for FilterRun {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, same};
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::{Expr, Params};
 
-    use crate::testing::{SETTINGS, batch, same, test_plan};
+    use crate::testing::test_plan;
 
     fn more_than(value: i64) -> Params {
         Params::new().with("predicate", Expr::call("gt", vec![Expr::field("x"), Expr::int64(value)]))

@@ -271,12 +271,14 @@ mod tests {
 
     use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
     use arrow::datatypes::Int64Type;
-    use tessera_plan::{Params, Value};
 
-    use crate::testing::{SETTINGS, TestContext, test_plan};
+    use tessera_context::testing::TestContext;
+    use tessera_operator::testing::SETTINGS;
+    use tessera_plan::{Params, Value};
     use tessera_rows::Rows;
 
     use super::*;
+    use crate::testing::test_plan;
 
     #[test]
     fn tuples_of_each_key_in_source_order() {

@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
+use tessera_context::testing::{TestContext, batch, rows};
+use tessera_operator::testing::{SETTINGS, TestPlan, names};
 use tessera_plan::{Expr, NodeId, Params, Value};
 use tessera_state::join::{JoinKind, KINDS};
 use tessera_types::Code;
 
-use crate::testing::{SETTINGS, TestContext, TestPlan, batch, names, rows, test_plan};
+use crate::testing::test_plan;
 
 type Row = Vec<Option<i64>>;
 

@@ -230,9 +230,11 @@ impl SinkWorker for LimitWorker {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, rows};
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::Params;
 
-    use crate::testing::{SETTINGS, batch, rows, test_plan};
+    use crate::testing::test_plan;
 
     fn limited(offset: Option<i64>, limit: Option<i64>) {
         let mut params = Params::new();
@@ -265,7 +267,7 @@ mod tests {
         let numbers: Vec<String> = (0..10_000).map(|i| i.to_string()).collect();
         let table = plan.table(batch("<a: int64>", &numbers.join("|")));
         let root = plan.add("limit", &[table], Params::new().with("limit", 3));
-        let context = crate::testing::TestContext::with_budget(7, 2, 4096);
+        let context = tessera_context::testing::TestContext::with_budget(7, 2, 4096);
         assert_eq!(rows(&plan.run_in(root, context).unwrap()), ["0", "1", "2"]);
     }
 

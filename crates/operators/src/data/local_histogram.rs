@@ -219,9 +219,11 @@ impl SinkWorker for HistogramWorker {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, rows};
+    use tessera_operator::testing::{SETTINGS, names};
     use tessera_plan::{Params, Value};
 
-    use crate::testing::{SETTINGS, batch, names, rows, test_plan};
+    use crate::testing::test_plan;
 
     fn params() -> Params {
         Params::new().with("keys", names(&["k"])).with("bits", 0).with("shift", 0)

@@ -166,10 +166,12 @@ impl SinkWorker for PartitionWorker {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{Numbers, TestContext, batch, rows};
+    use tessera_operator::testing::{SETTINGS, TestPlan, names};
     use tessera_plan::{NodeId, Params};
 
     use super::*;
-    use crate::testing::{Numbers, SETTINGS, TestContext, TestPlan, batch, names, rows, test_plan};
+    use crate::testing::test_plan;
 
     fn params(bits: i64, shift: i64) -> Params {
         Params::new().with("keys", names(&["k"])).with("bits", bits).with("shift", shift)

@@ -82,10 +82,12 @@ impl Transform for MapRun {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, same};
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::{Order, Params, SortKey, Value};
 
     use super::*;
-    use crate::testing::{SETTINGS, batch, same, test_plan};
+    use crate::testing::test_plan;
 
     fn exprs(list: Vec<(&str, Expr)>) -> Params {
         let list = list.into_iter().map(|(name, expr)| (Arc::from(name), expr));

@@ -91,10 +91,12 @@ impl Transform for MapRun {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, same};
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::{Expr, Params, Value};
 
     use super::*;
-    use crate::testing::{SETTINGS, batch, same, test_plan};
+    use crate::testing::test_plan;
 
     fn rest() -> Params {
         let rest = Expr::call("sub", vec![Expr::field("total"), Expr::field("a")]);

@@ -74,9 +74,11 @@ impl Transform for Lowered {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, same};
+    use tessera_operator::testing::{SETTINGS, names};
     use tessera_plan::Params;
 
-    use crate::testing::{SETTINGS, batch, names, same, test_plan};
+    use crate::testing::test_plan;
 
     #[test]
     fn fields_are_kept_in_the_order_asked_for() {

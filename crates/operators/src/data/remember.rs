@@ -295,12 +295,14 @@ impl SinkWorker for RememberWorker {
 
 #[cfg(test)]
 mod tests {
-    use tessera_plan::{Expr, NodeId, Params, Value};
-
     use arrow::array::AsArray;
     use arrow::datatypes::Int64Type;
 
-    use crate::testing::{SETTINGS, TestContext, TestPlan, batch, rows, test_plan};
+    use tessera_context::testing::{TestContext, batch, rows};
+    use tessera_operator::testing::{SETTINGS, TestPlan};
+    use tessera_plan::{Expr, NodeId, Params, Value};
+
+    use crate::testing::test_plan;
 
     const TUPLE: &str = "<a: int64?, s: string?>";
 

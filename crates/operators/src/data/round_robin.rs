@@ -52,10 +52,12 @@ impl SubOperator for RoundRobin {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{TestContext, batch, rows};
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::{Params, Value};
-
-    use crate::testing::{SETTINGS, TestContext, batch, rows, test_plan};
     use tessera_rows::Rows;
+
+    use crate::testing::test_plan;
 
     #[test]
     fn partitions_are_even_and_complete() {

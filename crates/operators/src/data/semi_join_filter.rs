@@ -131,9 +131,11 @@ impl Transform for Dropping {
 mod tests {
     use std::collections::HashSet;
 
+    use tessera_context::testing::{Numbers, TestContext, batch, rows, same};
+    use tessera_operator::testing::{SETTINGS, TestPlan, names};
     use tessera_plan::{NodeId, Params, Value};
 
-    use crate::testing::{Numbers, SETTINGS, TestContext, TestPlan, batch, names, rows, same, test_plan};
+    use crate::testing::test_plan;
 
     fn keys(list: &[&str]) -> Params {
         Params::new().with("keys", names(list))

@@ -265,11 +265,13 @@ impl StreamWorker for SeriesWorker {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::batch;
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::Params;
     use tessera_types::Code;
 
     use super::*;
-    use crate::testing::{SETTINGS, batch, test_plan};
+    use crate::testing::test_plan;
 
     fn series(tuple: &str, rows: &str, bounds: [Expr; 3], inclusive: bool) -> Result<Vec<String>> {
         let mut plan = test_plan();
@@ -280,7 +282,7 @@ mod tests {
         plan.verify(root)?;
         let mut found: Option<Vec<String>> = None;
         for (chunk, workers) in SETTINGS {
-            let rows: Vec<String> = crate::testing::rows(&plan.run(root, chunk, workers)?);
+            let rows: Vec<String> = tessera_context::testing::rows(&plan.run(root, chunk, workers)?);
             assert!(found.is_none() || found.as_ref() == Some(&rows), "{rows:?}");
             found = Some(rows);
         }

@@ -493,10 +493,12 @@ impl Reader for SortReader {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{Numbers, TestContext, batch, rows, same};
+    use tessera_operator::testing::{SETTINGS, sort_keys as keys};
     use tessera_plan::{Params, SortKey, Value};
 
     use super::*;
-    use crate::testing::{Numbers, SETTINGS, TestContext, batch, rows, same, sort_keys as keys, test_plan};
+    use crate::testing::test_plan;
 
     #[test]
     fn order_is_that_of_sql_and_stable() {
@@ -521,7 +523,11 @@ mod tests {
         let table =
             plan.table(batch("<a: float64?, i: int64>", "NaN 1|0 2|-0 3|inf 4|-NaN 5|NULL 6|-inf 7|0 8"));
         let root = plan.add("sort", &[table], keys(&[("a", false, false)]));
-        let by = plan.add("projection", &[root], Params::new().with("fields", crate::testing::names(&["i"])));
+        let by = plan.add(
+            "projection",
+            &[root],
+            Params::new().with("fields", tessera_operator::testing::names(&["i"])),
+        );
         same(&plan.run(by, 7, 2).unwrap(), "<i: int64>", "7|2|3|8|4|1|5|6");
     }
 

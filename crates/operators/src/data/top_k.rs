@@ -315,9 +315,11 @@ impl TopKWorker {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{Numbers, batch, rows};
+    use tessera_operator::testing::{SETTINGS, sort_keys as keys};
     use tessera_plan::Params;
 
-    use crate::testing::{Numbers, SETTINGS, batch, rows, sort_keys as keys, test_plan};
+    use crate::testing::test_plan;
 
     /// Equal to a sort and a limit.
     fn agrees(text: &str, list: &[(&str, bool, bool)], limit: i64, offset: i64) {

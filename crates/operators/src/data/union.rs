@@ -67,9 +67,11 @@ impl SubOperator for Union {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, same};
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::Params;
 
-    use crate::testing::{SETTINGS, batch, same, test_plan};
+    use crate::testing::test_plan;
 
     #[test]
     fn inputs_follow_each_other() {

@@ -189,10 +189,13 @@ impl StreamWorker for UnnestWorker {
 mod tests {
     use arrow::array::{Int64Array, ListBuilder, RecordBatch, StringViewBuilder};
     use arrow::datatypes::{Field as ArrowField, Int64Type, Schema};
+
+    use tessera_context::testing::same;
+    use tessera_operator::testing::{SETTINGS, names};
     use tessera_plan::Params;
 
     use super::*;
-    use crate::testing::{SETTINGS, names, same, test_plan};
+    use crate::testing::test_plan;
 
     fn table() -> RecordBatch {
         let keys = Int64Array::from(vec![1, 2, 3, 4]);
@@ -242,7 +245,7 @@ mod tests {
         let table = plan.table(table());
         let root = plan.add("unnest", &[table], Params::new().with("fields", names(&["n", "t"])));
         for (chunk, workers) in SETTINGS {
-            let rows: Vec<String> = crate::testing::rows(&plan.run(root, chunk, workers).unwrap());
+            let rows: Vec<String> = tessera_context::testing::rows(&plan.run(root, chunk, workers).unwrap());
             assert_eq!(
                 rows.join("|").replace("a text longer than twelve bytes", &long.replace('\u{a0}', "_")),
                 expected

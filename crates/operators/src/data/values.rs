@@ -143,10 +143,12 @@ impl Source for Lowered {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::same;
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::Params;
 
     use super::*;
-    use crate::testing::{SETTINGS, same, test_plan};
+    use crate::testing::test_plan;
 
     fn params(columns: &str, rows: Vec<Vec<Expr>>) -> Params {
         let row = |row: Vec<Expr>| Value::List(row.into_iter().map(Value::Expr).collect());
@@ -170,7 +172,9 @@ mod tests {
             same(&plan.run(root, chunk, workers).unwrap(), "<a: int64, b: string?>", "1 x|2 NULL|3 z");
             same(&plan.run(none, chunk, workers).unwrap(), "<a: int64>", "");
             assert_eq!(
-                plan.collect(fieldless, crate::testing::TestContext::new(chunk, workers)).unwrap().rows(),
+                plan.collect(fieldless, tessera_context::testing::TestContext::new(chunk, workers))
+                    .unwrap()
+                    .rows(),
                 2
             );
         }

@@ -126,9 +126,11 @@ impl Cursor {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, same};
+    use tessera_operator::testing::SETTINGS;
     use tessera_plan::{Expr, Params};
 
-    use crate::testing::{SETTINGS, batch, same, test_plan};
+    use crate::testing::test_plan;
 
     #[test]
     fn positions_are_paired_whatever_the_chunks() {

@@ -1,9 +1,11 @@
 //! What the verifier says of nested plans on platforms.
 
+use tessera_context::testing::batch;
+use tessera_operator::testing::{TestPlan, names};
 use tessera_plan::{Builder, Edge, Params, Plan, Traits, Value};
 use tessera_types::{Result, Tuple};
 
-use crate::testing::{TestPlan, batch, names, test_plan};
+use crate::testing::test_plan;
 
 fn on(plan: &mut TestPlan, platform: &str, nested: Plan) -> Result<Edge> {
     let params = Params::new().with("platform", Value::name(platform));

@@ -251,10 +251,12 @@ impl StreamWorker for NestedMapWorker {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, same};
+    use tessera_operator::testing::{SETTINGS, TestPlan};
     use tessera_plan::{Builder, Params};
 
     use super::*;
-    use crate::testing::{SETTINGS, TestPlan, batch, same, test_plan};
+    use crate::testing::test_plan;
 
     /// A nested plan that filters `1, 2, 3` down to what exceeds `$x`, and keeps the first `limit` of them.
     fn nested(plan: &TestPlan, limit: i64) -> Plan {

@@ -197,10 +197,12 @@ impl StreamWorker for LoopWorker {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::testing::{batch, same};
+    use tessera_operator::testing::{SETTINGS, TestPlan};
     use tessera_plan::{Builder, Expr, NodeId, Params, Value};
 
     use super::*;
-    use crate::testing::{SETTINGS, TestPlan, batch, same, test_plan};
+    use crate::testing::test_plan;
 
     /// Doubles `n` while it is below 100.
     fn doubling(plan: &mut TestPlan, input: NodeId, limit: i64, each: bool) -> NodeId {

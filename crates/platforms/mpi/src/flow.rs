@@ -237,8 +237,9 @@ impl Drop for Receiving {
 mod tests {
     use std::time::Duration;
 
-    use super::*;
     use tessera_engine::{Governor, Query, Settings};
+
+    use super::*;
 
     fn flow() -> (Arc<Flow>, Arc<Link>) {
         let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::unlimited());

@@ -391,8 +391,9 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tessera_engine::{Governor, Query, Settings};
+
+    use super::*;
 
     #[test]
     fn what_is_under_way_is_bounded_and_counted() {

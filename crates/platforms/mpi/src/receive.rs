@@ -246,8 +246,9 @@ fn put_together(packets: Vec<Packet>, layout: &Arc<RowLayout>, context: &Arc<dyn
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tessera_engine::{Governor, Query, Settings};
+
+    use super::*;
 
     #[test]
     fn packets_are_put_together_and_checked() {

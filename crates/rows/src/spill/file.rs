@@ -90,8 +90,9 @@ impl SpillFile {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tessera_context::testing::{TestContext, run_in};
+
+    use super::*;
 
     #[test]
     fn blocks_come_back_and_damaged_ones_are_errors() {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tessera_generate::{Options, Suite, generate};
-use tessera_session::{Code, Config, Session};
+use tessera_session::{Config, Session};
+use tessera_types::Code;
 
 use crate::server::{Fault, Server};
 

@@ -11,7 +11,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use script::Record;
-use tessera_session::{Config, Session, Tier};
+use tessera_jit::Tier;
+use tessera_session::{Config, Session};
 
 /// Where the scripts are.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sql");

@@ -324,12 +324,13 @@ impl Walk<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use tessera_plan::{Expr, Rules};
+    use tessera_types::{Atom, Field, Tuple};
+
     use super::*;
     use crate::estimate::Estimates;
     use crate::raise::Types;
     use crate::relation::{Kind, Name, Relation};
-    use tessera_plan::{Expr, Rules};
-    use tessera_types::{Atom, Field, Tuple};
 
     fn unit(number: usize) -> Relation {
         let rows = vec![vec![Expr::int64(1)]; number + 2];

@@ -190,8 +190,9 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tessera_context::testing::{Numbers, TestContext, run_in};
+
+    use super::*;
 
     #[test]
     fn runs_are_merged_in_order() {

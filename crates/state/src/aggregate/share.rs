@@ -96,8 +96,9 @@ fn replace(expr: &mut Expr, wanted: &Expr, name: &Arc<str>) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tessera_functions::Library;
+
+    use super::*;
 
     fn call(function: &str, args: &[&Expr]) -> Expr {
         Expr::call(function, args.iter().map(|arg| (*arg).clone()).collect())

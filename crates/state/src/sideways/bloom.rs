@@ -125,8 +125,9 @@ impl Bloom {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tessera_vector::hash::{SEED, combine};
+
+    use super::*;
 
     fn hashes(range: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
         range.map(|key| combine(SEED, key))

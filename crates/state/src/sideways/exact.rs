@@ -177,8 +177,9 @@ mod tests {
 
     use arrow::array::{Date32Array, Int64Array};
 
-    use super::*;
     use tessera_vector::hash::hash_columns;
+
+    use super::*;
 
     fn long(values: impl IntoIterator<Item = i64>) -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(values))

@@ -401,9 +401,11 @@ fn ends(values: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use arrow::array::{BinaryViewArray, Int64Array, new_null_array};
+
     use tessera_vector::Chunk;
+
+    use super::*;
 
     fn side(keys: std::ops::Range<i64>) -> Chunk {
         let mut bloom = Bloom::new(Bloom::blocks_for((keys.end - keys.start) as usize));

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::time::Duration;
 
-use crate::server::{Fault, Server};
 use tessera_context::{Read, ReadBuffer};
 use tessera_objects::{Edges, Objects};
+
+use crate::server::{Fault, Server};
 
 fn objects(server: &Server) -> Objects {
     let objects = Objects::new(server.settings());

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::server::{Fault, Server, Tags};
 use tessera_context::{RangeReader, Read, ReadBuffer};
 use tessera_objects::{Edges, Objects};
 use tessera_types::{Code, Result};
+
+use crate::server::{Fault, Server, Tags};
 
 fn bytes(len: usize) -> Vec<u8> {
     (0..len as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()

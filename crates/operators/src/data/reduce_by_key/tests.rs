@@ -18,8 +18,11 @@ mod naive;
 
 use naive::{Agg, V, agg, check, key, params, record, reference, table, values};
 
+use tessera_context::testing::{TestContext, rows};
+use tessera_operator::testing::SETTINGS;
+
 use super::{Limits, ReduceByKey, lower_with};
-use crate::testing::{SETTINGS, TestContext, rows, test_plan};
+use crate::testing::test_plan;
 
 /// ReduceByKey with other limits.
 #[derive(Debug)]
