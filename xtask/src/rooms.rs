@@ -17,6 +17,7 @@ const STOREYS: &[&[&str]] = &[
     &["operator"],
     &["state"],
     &["operators", "formats"],
+    &["optimizer"],
     // Integration tests only.
     &["testing"],
     &["engine"],

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run, lock};
-use tessera_operator::{Finish, SinkRun, SinkWorker, downcast_workers, stream_util::collected_source};
+use tessera_operator::stream_util::collected_source;
+use tessera_operator::{Finish, SinkRun, SinkWorker, downcast_workers};
 use tessera_rows::{Collected, Keeper, Keeping};
 use tessera_types::Result;
 use tessera_vector::Chunk;

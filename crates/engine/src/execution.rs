@@ -12,10 +12,8 @@ use std::time::{Duration, Instant};
 
 use tessera_context::{Board, Context, Token, interrupt, lock};
 use tessera_operator::{ByteQueue, Operator, SinkRun, SinkWorker, SourceRun, StreamRun, stream_workers};
-use tessera_plan::{
-    NodeId,
-    pipeline::{End, Start},
-};
+use tessera_plan::NodeId;
+use tessera_plan::pipeline::{End, Start};
 use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
 use tessera_vector::Chunk;

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use tessera_context::Token;
 use tessera_operator::{SinkRun, SinkWorker, SourceRun, StreamRun, Task};
-use tessera_plan::{
-    NodeId,
-    pipeline::{End, Start},
-};
+use tessera_plan::NodeId;
+use tessera_plan::pipeline::{End, Start};
 use tessera_types::{Error, Result};
 
 use crate::collect::Collect;

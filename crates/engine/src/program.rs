@@ -5,12 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Board, Context, Counters, Run, lock};
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Registry, stream_util::ChunksReader};
-use tessera_plan::{
-    Edge, Locality, NodeId, Order, Plan, Verified,
-    pipeline::{Pipelines, Start, cut},
-    verify,
-};
+use tessera_operator::stream_util::ChunksReader;
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Registry};
+use tessera_plan::pipeline::{Pipelines, Start, cut};
+use tessera_plan::{Edge, Locality, NodeId, Order, Plan, Verified, verify};
 use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::Chunk;

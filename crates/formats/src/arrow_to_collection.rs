@@ -6,11 +6,9 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 
 use tessera_context::Run;
 use tessera_functions::plain::to_plain;
-use tessera_operator::{
-    Lowering, Operator, Stream, StreamRun, SubOperator,
-    describe::{collection, edge, field_name, passes},
-    stream_util::{Transform, transform_run},
-};
+use tessera_operator::describe::{collection, edge, field_name, passes};
+use tessera_operator::stream_util::{Transform, transform_run};
+use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
 use tessera_types::{Error, Field, Item, Result, Tuple};

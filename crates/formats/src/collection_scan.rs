@@ -6,10 +6,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use tessera_context::{Context, Run};
-use tessera_operator::{
-    Lowering, Operator, Step, Stream, StreamRun, StreamWorker,
-    describe::{collection, edge, field_name, passes},
-};
+use tessera_operator::describe::{collection, edge, field_name, passes};
+use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker};
 use tessera_plan::{Edge, Inputs, Node, Order};
 use tessera_rows::Collected;
 use tessera_types::Result;

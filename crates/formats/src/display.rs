@@ -10,11 +10,9 @@ use arrow::datatypes::{
 };
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
-use tessera_functions::{
-    digits::{Text, push_decimal, push_whole},
-    format::{Whole, decimal_text, quote_element, write_date, write_double, write_single},
-    format_array,
-};
+use tessera_functions::digits::{Text, push_decimal, push_whole};
+use tessera_functions::format::{Whole, decimal_text, quote_element, write_date, write_double, write_single};
+use tessera_functions::format_array;
 use tessera_types::{Atom, Error, Result};
 
 const OPTIONS: FormatOptions<'static> = FormatOptions::new()

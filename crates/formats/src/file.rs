@@ -9,10 +9,8 @@ use arrow::datatypes::{DataType, FieldRef, Schema};
 use bytes::Bytes;
 
 use tessera_context::{Context, RangeReader, Read, ReadBuffer, Run};
-use tessera_functions::{
-    Bound, Predicate,
-    plain::{UUID_BYTES, to_plain},
-};
+use tessera_functions::plain::{UUID_BYTES, to_plain};
+use tessera_functions::{Bound, Predicate};
 use tessera_operator::{Lowering, describe};
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
 use tessera_types::{Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quote_name, unique_names};

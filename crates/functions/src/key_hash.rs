@@ -5,10 +5,8 @@ use std::sync::{Arc, OnceLock};
 use tessera_codegen::{HashCode, HashKeys, InputCode, Machine};
 use tessera_context::Run;
 use tessera_types::{Result, Tuple};
-use tessera_vector::{
-    Chunk, Column,
-    hash::{hash_columns, hash_fields},
-};
+use tessera_vector::hash::{hash_columns, hash_fields};
+use tessera_vector::{Chunk, Column};
 
 use super::{Figures, Origin, Variants};
 

@@ -154,7 +154,8 @@ mod tests {
 
     use arrow::array::Int64Array;
 
-    use tessera_context::{Context, testing::TestContext};
+    use tessera_context::Context;
+    use tessera_context::testing::TestContext;
 
     use super::*;
 

@@ -10,11 +10,10 @@ use arrow::compute::concat_batches;
 
 use tessera_context::testing::TestContext;
 use tessera_context::{Context, Run};
+use tessera_plan::pipeline::{Chain, End, Pipelines, Start, cut};
 use tessera_plan::{
     Builder, Descriptor, Edge, Inputs, Node, NodeId, Order, Params, Plan, Role, SortKey, Traits, Value,
-    Verified,
-    pipeline::{Chain, End, Pipelines, Start, cut},
-    verify,
+    Verified, verify,
 };
 use tessera_rows::{Collected, Keeper, Keeping};
 use tessera_types::{Error, Result, Tuple};

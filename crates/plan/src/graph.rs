@@ -61,7 +61,7 @@ pub struct Plan {
 /// Builds a plan node by node.
 ///
 /// ```
-/// use tessera_plan::{Builder, Expr, Params};
+/// use crate::{Builder, Expr, Params};
 /// use tessera_types::{Atom, Field, Tuple};
 /// let mut plan = Builder::new(Tuple::empty());
 /// let schema = Tuple::new(vec![Field::new("x", Atom::Int64)]);
@@ -147,7 +147,7 @@ impl Builder {
     }
 
     /// A node so far, to be changed.
-    pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+    pub fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.nodes.get_mut(id.index())
     }
 

@@ -6,15 +6,15 @@
 //! give every edge a tuple type and four traits, or to say what is wrong where.
 //!
 //! Parts: [`Expr`] the expression language, [`Value`] parameters, [`Builder`] to make plans in Rust,
-//! [`text`] the text form (also the wire form), [`pipeline`] the cut into pipelines, [`pass`] rewriting helpers,
+//! [`text`] the text form (also the wire form), [`pipeline`] the cut into pipelines, [`rewrite`] what passes are made of,
 //! [`mod@rule`] the list of all rewrites.
 
 pub mod catalogue;
 pub mod edge;
 pub mod expr;
 pub mod graph;
-pub mod pass;
 pub mod pipeline;
+pub mod rewrite;
 pub mod rule;
 pub mod scalar;
 pub mod text;

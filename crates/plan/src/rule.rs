@@ -112,104 +112,104 @@ rules! {
         "coalesce within coalesce is one, without NULLs and without what stands behind a constant"
         if "NULLs and constants are written";
 
-    Relation FactorDisjunctions "factor_disjunctions" "crates/sql/src/push.rs"
+    Relation FactorDisjunctions "factor_disjunctions" "crates/optimizer/src/logical/push.rs"
         "`(a AND b) OR (a AND c)` is `a AND (b OR c)`"
         if "a neither raises nor is volatile";
-    Relation EmptyFilter "empty_filter" "crates/sql/src/push.rs"
+    Relation EmptyFilter "empty_filter" "crates/optimizer/src/logical/push.rs"
         "a filter that keeps no tuple becomes an empty relation, and its input is not computed"
         if "a predicate is the constant false or NULL";
-    Relation PushFilterScan "push_filter_scan" "crates/sql/src/push.rs"
+    Relation PushFilterScan "push_filter_scan" "crates/optimizer/src/logical/push.rs"
         "a predicate goes into the scan"
         if "it neither raises nor is volatile";
-    Relation PushFilterMap "push_filter_map" "crates/sql/src/push.rs"
+    Relation PushFilterMap "push_filter_map" "crates/optimizer/src/logical/push.rs"
         "a predicate goes below computed columns, with their expressions in the place of their names"
         if "what it becomes neither raises nor is volatile";
-    Relation PushFilterJoin "push_filter_join" "crates/sql/src/push.rs"
+    Relation PushFilterJoin "push_filter_join" "crates/optimizer/src/logical/push.rs"
         "a predicate of one side goes into that side, one of both becomes a condition"
         if "it neither raises nor is volatile, and the join does not add NULLs to that side";
-    Relation PushFilterAggregate "push_filter_aggregate" "crates/sql/src/push.rs"
+    Relation PushFilterAggregate "push_filter_aggregate" "crates/optimizer/src/logical/push.rs"
         "a predicate goes below a grouping"
         if "it reads keys only, there is one grouping, and it neither raises nor is volatile over what they are computed from";
-    Relation PushFilterUnion "push_filter_union" "crates/sql/src/push.rs"
+    Relation PushFilterUnion "push_filter_union" "crates/optimizer/src/logical/push.rs"
         "a predicate goes into all inputs of UNION ALL"
         if "it neither raises nor is volatile";
-    Relation PushFilterSort "push_filter_sort" "crates/sql/src/push.rs"
+    Relation PushFilterSort "push_filter_sort" "crates/optimizer/src/logical/push.rs"
         "a predicate goes below an order"
         if "the order has no limit, and the predicate neither raises nor is volatile";
-    Relation PushFilterUnnest "push_filter_unnest" "crates/sql/src/push.rs"
+    Relation PushFilterUnnest "push_filter_unnest" "crates/optimizer/src/logical/push.rs"
         "a predicate goes below unnest"
         if "it reads no element or list, and neither raises nor is volatile";
-    Relation OuterToInner "outer_to_inner" "crates/sql/src/push.rs"
+    Relation OuterToInner "outer_to_inner" "crates/optimizer/src/logical/push.rs"
         "an outer join is an inner one, or one that is outer on one side"
         if "a predicate above is never true where the added fields are NULL";
-    Relation ImpliedPredicates "implied_predicates" "crates/sql/src/push.rs"
+    Relation ImpliedPredicates "implied_predicates" "crates/optimizer/src/logical/push.rs"
         "of `(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)`, `a.x = 1 OR a.x = 3` is tested on a, too"
         if "the join is inner, and the condition neither raises nor is volatile";
-    Relation SinkSemiJoins "sink_semi_joins" "crates/sql/src/push.rs"
+    Relation SinkSemiJoins "sink_semi_joins" "crates/optimizer/src/logical/push.rs"
         "a semi or anti join goes below filters and computed columns, next to the joins there"
         if "its conditions neither raise nor are volatile, here and there";
-    Relation FirstOfSort "first_of_sort" "crates/sql/src/push.rs"
+    Relation FirstOfSort "first_of_sort" "crates/optimizer/src/logical/push.rs"
         "LIMIT of ORDER BY keeps the first rows only"
         if "only computed columns stand between the two";
-    Relation UnnestLateral "unnest_lateral" "crates/sql/src/lateral_unnest.rs"
+    Relation UnnestLateral "unnest_lateral" "crates/optimizer/src/logical/lateral_unnest.rs"
         "`FROM t, unnest(t.l)` unnests beside the row, without a nested plan"
         if "the lateral side is lists of one row with computed columns and filters; of LEFT JOIN, neither of these nor a condition";
-    Relation LateralLimit "lateral_limit" "crates/sql/src/lateral_limit.rs"
+    Relation LateralLimit "lateral_limit" "crates/optimizer/src/logical/lateral_limit.rs"
         "a correlated subquery with a LIMIT is a join: the first rows for each combination of the outer values that it reads"
         if "an equality with outer values finds its rows, nothing in it is volatile, and the outer rows can be computed twice or kept";
-    Relation SingleRowSubquery "single_row_subquery" "crates/sql/src/decorrelate.rs"
+    Relation SingleRowSubquery "single_row_subquery" "crates/optimizer/src/logical/decorrelate.rs"
         "the join with a scalar subquery does not watch for a second row"
         if "the subquery always has exactly one";
-    Relation DistinctAggregates "distinct_aggregates" "crates/sql/src/distinct.rs"
+    Relation DistinctAggregates "distinct_aggregates" "crates/optimizer/src/logical/distinct.rs"
         "aggregates with DISTINCT are two groupings, the first by the value, too"
         if "all are of one value that is not volatile, and others can be merged from parts of a fixed width";
-    Relation OrderJoins "order_joins" "crates/sql/src/order/mod.rs"
+    Relation OrderJoins "order_joins" "crates/optimizer/src/logical/order/mod.rs"
         "joins are in the order that is estimated cheapest"
         if "they are inner, or hang on what they read; what raises is tested last, a join with a volatile condition stays as written";
-    Relation ReduceGroups "reduce_groups" "crates/sql/src/reduce.rs"
+    Relation ReduceGroups "reduce_groups" "crates/optimizer/src/logical/reduce.rs"
         "the input of a grouping is cut down to the groups that a join asks for"
         if "the join is on its keys, what asks is the same each time, and it is estimated to pay";
-    Relation BuildSmallerSide "build_smaller_side" "crates/sql/src/lower/join.rs"
+    Relation BuildSmallerSide "build_smaller_side" "crates/optimizer/src/lower/join.rs"
         "a join builds its table of the left side"
         if "that is estimated smaller, and the kind of join can be turned round";
 
-    Plan DropIdle "drop_idle" "crates/plan/src/pass/fuse.rs"
+    Plan DropIdle "drop_idle" "crates/optimizer/src/physical/fuse.rs"
         "a map, projection or filter that changes nothing is left out"
         if "it yields all fields in their order; the predicate is true";
-    Plan FuseFilters "fuse_filters" "crates/plan/src/pass/fuse.rs"
+    Plan FuseFilters "fuse_filters" "crates/optimizer/src/physical/fuse.rs"
         "a filter of a filter is one, in the order of both"
         if "nothing else reads the lower one";
-    Plan FuseMaps "fuse_maps" "crates/plan/src/pass/fuse.rs"
+    Plan FuseMaps "fuse_maps" "crates/optimizer/src/physical/fuse.rs"
         "maps and projections of maps and projections are one"
         if "nothing else reads the lower one, and no expression that costs something is evaluated twice";
-    Plan FuseAggregates "fuse_aggregates" "crates/plan/src/pass/fuse.rs"
+    Plan FuseAggregates "fuse_aggregates" "crates/optimizer/src/physical/fuse.rs"
         "aggregates compute what the map below them did"
         if "keys are fields as they are, nothing is evaluated twice, and no aggregate has a filter or an order";
-    Plan PushIntoScans "push_into_scans" "crates/plan/src/pass/push.rs"
+    Plan PushIntoScans "push_into_scans" "crates/optimizer/src/physical/push.rs"
         "a conjunct goes from a filter into the scan below it"
         if "it reads no parameter, and neither raises nor is volatile";
-    Plan TryInScans "try_in_scans" "crates/plan/src/pass/push.rs"
+    Plan TryInScans "try_in_scans" "crates/optimizer/src/physical/push.rs"
         "the scan tests a conjunct that can raise, too; rows for which it raises pass"
         if "it reads no parameter and is not volatile; the filter stays";
-    Plan ShareCommon "share_common" "crates/plan/src/pass/share.rs"
+    Plan ShareCommon "share_common" "crates/optimizer/src/physical/share.rs"
         "equal sub-plans that consume their input whole do the work once"
         if "nothing in them is volatile or writes a file";
-    Plan PruneColumns "prune_columns" "crates/plan/src/pass/prune.rs"
+    Plan PruneColumns "prune_columns" "crates/optimizer/src/physical/prune.rs"
         "fields that nothing reads are not computed, read or carried"
         if "the number of tuples stays";
-    Plan FilterAggregates "filter_aggregates" "crates/plan/src/pass/filter_aggregates.rs"
+    Plan FilterAggregates "filter_aggregates" "crates/optimizer/src/physical/filter_aggregates.rs"
         "aggregates without keys take over the filter below them"
         if "it tests numbers, the functions are count, sum, min, max and avg, and they read at most two more fields";
-    Plan PushThresholds "push_thresholds" "crates/plan/src/pass/threshold.rs"
+    Plan PushThresholds "push_thresholds" "crates/optimizer/src/physical/threshold.rs"
         "scans leave out what sorts behind the first rows so far"
         if "what lies between passes tuples on one by one, and neither raises nor is volatile";
-    Plan KeyFilters "key_filters" "crates/plan/src/pass/key_filters.rs"
+    Plan KeyFilters "key_filters" "crates/optimizer/src/physical/key_filters.rs"
         "a filter of the keys of a join's table stands further up its stream"
         if "the join drops tuples without a match, what lies between neither raises nor is volatile, and it is estimated to pay";
-    Plan PartialAggregates "partial_aggregates" "crates/plan/src/pass/distribute/aggregate.rs"
+    Plan PartialAggregates "partial_aggregates" "crates/optimizer/src/physical/distribute/aggregate.rs"
         "each worker aggregates its part before tuples cross"
         if "the functions can be merged, without DISTINCT or an order";
-    Plan PartialFirst "partial_first" "crates/plan/src/pass/distribute/mod.rs"
+    Plan PartialFirst "partial_first" "crates/optimizer/src/physical/distribute/mod.rs"
         "each worker keeps the first rows of its part before tuples cross"
         if "there is a limit";
     Plan SelectInStore "select_in_store" "crates/storage/objects/src/select/pass.rs"

@@ -95,7 +95,7 @@ impl Params {
     }
 
     /// Takes a parameter's value away, where given.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+    pub fn take(&mut self, name: &str) -> Option<Value> {
         let place = self.entries.iter().position(|(existing, _)| &**existing == name)?;
         Some(self.entries.remove(place).1)
     }

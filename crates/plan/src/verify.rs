@@ -75,7 +75,7 @@ fn check_producers(plan: &Plan, node: &Node, edges: &[Edge], catalogue: &Catalog
 }
 
 /// Checks one node whose inputs have these edges; `parameters` are those of the plan it stands in.
-pub(crate) fn verify_node(
+pub fn verify_node(
     node: &Node,
     parameters: &Tuple,
     position: usize,

@@ -2,6 +2,5 @@
 
 mod common;
 mod examples;
-mod passes;
 mod pipelines;
 mod verify;

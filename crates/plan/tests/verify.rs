@@ -191,7 +191,7 @@ fn try_plan(plan: &Plan) {
     let explained = text::explain(plan, &verified);
     assert!(text::parse(&explained).is_ok(), "{explained}");
     tessera_plan::pipeline::cut(plan, &catalogue).unwrap();
-    let optimised = tessera_plan::pass::optimise(plan, &catalogue, Rules::ALL)
+    let optimised = tessera_optimizer::physical::optimise(plan, &catalogue, Rules::ALL)
         .unwrap_or_else(|e| panic!("{e}\n{explained}"));
     let after = verify(&optimised, &catalogue).unwrap_or_else(|e| panic!("{e}\n{}", text::print(&optimised)));
     assert_eq!(

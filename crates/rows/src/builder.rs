@@ -8,7 +8,9 @@ use arrow::buffer::Buffer;
 
 use tessera_context::Reservation;
 use tessera_types::{Code, Error, Result};
-use tessera_vector::{Chunk, hash::hash_fields, physical::interval_to_bits};
+use tessera_vector::Chunk;
+use tessera_vector::hash::hash_fields;
+use tessera_vector::physical::interval_to_bits;
 
 use super::compare::{Candidates, Heap, NullKeys, RowsRef};
 use super::compiled::Tuples;

@@ -10,10 +10,8 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
 
 use tessera_types::{Error, Result};
-use tessera_vector::{
-    Column,
-    physical::{Physical, interval_from_bits},
-};
+use tessera_vector::Column;
+use tessera_vector::physical::{Physical, interval_from_bits};
 
 use super::NO_ROW;
 use super::layout::{Kind, RowLayout};

@@ -7,10 +7,8 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 
 use tessera_types::{Error, Result};
-use tessera_vector::{
-    Chunk, Column, Handle,
-    physical::{Physical, interval_values, raw_values},
-};
+use tessera_vector::physical::{Physical, interval_values, raw_values};
+use tessera_vector::{Chunk, Column, Handle};
 
 use super::nested::encode;
 use super::packing::Bounds;

@@ -292,10 +292,8 @@ impl Packed {
 mod tests {
     use arrow::array::RecordBatch;
 
-    use tessera_context::{
-        Context, Reservation,
-        testing::{TestContext, batch, rows},
-    };
+    use tessera_context::testing::{TestContext, batch, rows};
+    use tessera_context::{Context, Reservation};
     use tessera_vector::Chunk;
 
     use super::*;

@@ -6,11 +6,9 @@ use arrow::array::ArrayRef;
 
 use tessera_codegen::{InputPlace, RawInput};
 use tessera_types::Result;
-use tessera_vector::{
-    Chunk, Column, Elsewhere, HashFields,
-    hash::{SEED, combine, fold_column, word_of_wide},
-    physical::{Physical, canonical32, canonical64},
-};
+use tessera_vector::hash::{SEED, combine, fold_column, word_of_wide};
+use tessera_vector::physical::{Physical, canonical32, canonical64};
+use tessera_vector::{Chunk, Column, Elsewhere, HashFields};
 
 use super::gather::Which;
 use super::layout::{Kind, RowLayout};

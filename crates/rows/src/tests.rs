@@ -14,7 +14,8 @@ use arrow::datatypes::{DataType, Field as ArrowField, Int32Type, IntervalMonthDa
 use tessera_context::Reservation;
 use tessera_context::testing::TestContext;
 use tessera_types::{Atom, Field, Slot, TimeUnit, Tuple};
-use tessera_vector::{Chunk, Column, hash::hash_columns};
+use tessera_vector::hash::hash_columns;
+use tessera_vector::{Chunk, Column};
 
 use super::*;
 

@@ -12,10 +12,8 @@ use arrow::datatypes::DataType;
 
 use tessera_context::{Context, Reservation};
 use tessera_types::{Error, Result};
-use tessera_vector::{
-    Chunk,
-    hash::{hash_fields, hash_of_word, words_of_key},
-};
+use tessera_vector::Chunk;
+use tessera_vector::hash::{hash_fields, hash_of_word, words_of_key};
 
 use super::builder::RowsBuilder;
 use super::combine::{Combiner, Full};

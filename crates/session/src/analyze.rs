@@ -12,11 +12,13 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, StringVie
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, UInt64Type};
 use arrow::util::display::array_value_to_string;
+use tessera_optimizer::sample::Drawn;
+use tessera_optimizer::table::Table;
 use tessera_plan::{Builder, Expr, Params, Plan, Scalar, Value};
 use tessera_rows::Collected;
-use tessera_sql::{Drawn, Table};
 use tessera_types::{Atom, Error, Result, Tuple};
-use tessera_vector::{Column, hash::hash_columns, own_strings};
+use tessera_vector::hash::hash_columns;
+use tessera_vector::{Column, own_strings};
 
 /// Rows that are kept of a table: a share of 1 in 1,000 is then known to some 20 %.
 const SAMPLE_ROWS: f64 = 20_000.0;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tessera_context::lock;
 use tessera_files::{Compression, FileFormat};
 use tessera_formats::block::{self, Tables};
-use tessera_sql::{Catalog, CreateExternalTable, CreateTableAs, FileOption, OptionValue, Table};
+use tessera_optimizer::table::{Catalog, FileOption, OptionValue, Table};
+use tessera_sql::{CreateExternalTable, CreateTableAs};
 use tessera_types::{Error, Result, SqlState};
 
 use crate::memory_table::MemoryTable;

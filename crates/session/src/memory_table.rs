@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tessera_engine::Kept;
 use tessera_formats::block::{self, Blocks};
+use tessera_optimizer::table::{Statistics, Table};
 use tessera_plan::{Params, Plan, Value};
 use tessera_rows::Collected;
-use tessera_sql::{Planned, Statistics, Table};
+use tessera_sql::Planned;
 use tessera_types::{Error, Result, Tuple, quote_name};
 
 use crate::copy::named;

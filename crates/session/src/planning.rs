@@ -4,7 +4,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use tessera_context::{Context, Interrupt, Place, RangeReader, interrupt::within};
+use tessera_context::interrupt::within;
+use tessera_context::{Context, Interrupt, Place, RangeReader};
 use tessera_engine::Governor;
 use tessera_types::{Error, Result};
 use tessera_vector::CHUNK_ROWS;

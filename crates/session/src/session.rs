@@ -12,11 +12,13 @@ use tessera_functions::Library;
 use tessera_jit::InUse;
 use tessera_local::Local;
 use tessera_operator::Registry;
-use tessera_plan::{Plan, Rule, Rules, pass, text, verify};
+use tessera_optimizer::physical;
+use tessera_optimizer::table::Catalog;
+use tessera_plan::{Plan, Rule, Rules, text, verify};
 use tessera_platform_mpi::{EXCHANGE, Mpi};
 use tessera_serverless::Serverless;
 use tessera_sql::{
-    Catalog, CreateFunction, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement,
+    CreateFunction, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement,
 };
 use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple, redact};
 use tessera_vector::Chunk;
@@ -495,7 +497,7 @@ impl Session {
     fn optimised(&self, plan: &Plan) -> Result<Plan> {
         let catalogue = self.registry.catalogue();
         self.cancel.interrupt.check()?;
-        let plan = pass::optimise(plan, catalogue, self.rules())?;
+        let plan = physical::optimise(plan, catalogue, self.rules())?;
         match self.rules().has(Rule::SelectInStore) {
             true => self.storage.push_selects(&plan, catalogue, self.values.smart_storage),
             false => Ok(plan),

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tessera_generate::{Options, Suite, generate};
 use tessera_operator::Registry;
-use tessera_plan::{NodeId, Plan, Rules, Value, pass, pipeline, text, verify};
+use tessera_optimizer::physical;
+use tessera_plan::{NodeId, Plan, Rules, Value, pipeline, text, verify};
 use tessera_session::{Config, Session, StatementResult, with_big_stack};
 use tessera_types::{Atom, Field, Item, Tuple};
 
@@ -53,7 +54,7 @@ fn accepted(plan: &Plan, registry: &Registry) -> bool {
     let Ok(verified) = verify(plan, registry.catalogue()) else { return false };
     let _ = text::explain(plan, &verified);
     let _ = pipeline::cut(plan, registry.catalogue());
-    let _ = pass::optimise(plan, registry.catalogue(), Rules::ALL);
+    let _ = physical::optimise(plan, registry.catalogue(), Rules::ALL);
     let _ = tessera_engine::Program::lower(plan, registry);
     true
 }

@@ -5,10 +5,8 @@
 
 use tempfile::TempDir;
 
-use tessera_plan::{
-    Rule, Rules,
-    rule::{Level, RULES},
-};
+use tessera_plan::rule::{Level, RULES};
+use tessera_plan::{Rule, Rules};
 use tessera_session::{Config, Session, StatementResult};
 
 use crate::texts::texts;

@@ -3,10 +3,10 @@
 use sqlparser::ast::{BinaryOperator, DictionaryField, Expr, FunctionArg, FunctionArgExpr, Spanned, Value};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
+use tessera_optimizer::table::{FileOption, OptionValue};
 use tessera_types::{Atom, Error, Result};
 
 use crate::bind::{normalized, placed};
-use crate::catalog::{FileOption, OptionValue};
 use crate::dialect::Tessera;
 use crate::error::from_parser;
 

@@ -12,41 +12,24 @@
 
 mod adjacent;
 mod bind;
-mod catalog;
 mod clock;
-mod decorrelate;
 mod definition;
 mod dialect;
-mod distinct;
 mod error;
-mod estimate;
 mod external_table;
 mod file_functions;
 mod from_first;
-mod lateral_limit;
-mod lateral_unnest;
 mod long_lists;
-mod lower;
 mod numbers;
-mod order;
 mod parse;
-mod planning;
 mod postgres;
-mod push;
-mod raise;
-mod reduce;
-mod relation;
 mod row_star;
-mod sample;
 mod signature;
 mod statement;
-mod strict;
 mod user_function;
 
-pub use catalog::{Catalog, ColumnStatistics, FileOption, OptionValue, Statistics, Table};
 pub use file_functions::type_called;
 pub use parse::{ParsedStatement, SQL_DEPTH_MAX, STANDARD_OUTPUT, parse};
-pub use sample::{Draw, Drawn, Sample};
 pub use statement::{
     CopyTo, CreateExternalTable, CreateTableAs, Explain, ExplainFormat, Planned, Settings, Statement, plan,
 };

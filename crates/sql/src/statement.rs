@@ -8,22 +8,16 @@ use sqlparser::ast::{
 };
 use tessera_functions::Library;
 use tessera_operator::Registry;
+use tessera_optimizer::logical::relation::Name;
+use tessera_optimizer::table::Catalog;
 use tessera_plan::{Plan, Rules};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::bind::{Binder, Bound};
-use crate::catalog::Catalog;
 use crate::clock::Moment;
 use crate::definition;
-use crate::estimate::Estimates;
 use crate::external_table;
-use crate::lower::Lowering;
-use crate::order::order_joins;
 use crate::parse::{Kind, ParsedStatement};
-use crate::push::push_down;
-use crate::raise::Types;
-use crate::reduce::reduce_groups;
-use crate::relation::Name;
 use crate::user_function::{self, CreateFunction};
 
 /// A query's plan, and the names its columns are shown under.
@@ -272,18 +266,6 @@ impl Planning<'_> {
     pub(crate) fn query(&self, query: &Query) -> Result<Planned> {
         let mut binder = Binder::new(self.catalog, self.library, self.moment, self.settings.rules);
         let Bound { relation, columns } = binder.statement(query)?;
-        let mut fields = binder.fields;
-        let relation = fields.decorrelate(relation);
-        let read: Vec<Name> = columns.iter().map(|column| column.field.clone()).collect();
-        let relation = fields.group_distinct(relation, &read);
-        let atoms = fields.into_atoms();
-        let types = Types { library: self.library, atoms: &atoms, rules: self.settings.rules };
-        let mut relation = push_down(relation, types);
-        let estimates = Estimates::default();
-        if self.settings.join_order {
-            relation = order_joins(relation, types, &estimates)?;
-            relation = reduce_groups(relation, types, &estimates)?;
-        }
         let mut used = HashSet::new();
         let output: Vec<(Name, Name)> = columns
             .iter()
@@ -297,7 +279,8 @@ impl Planning<'_> {
                 (unique, column.field.clone())
             })
             .collect();
-        let (plan, tuple) = Lowering::new(types, &estimates).query(&relation, &output)?;
+        let (plan, tuple) =
+            tessera_optimizer::plan(relation, &output, binder.fields, self.settings.join_order)?;
         let names = columns.iter().map(|column| column.name.to_string()).collect();
         Ok(Planned { plan, tuple, names })
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
 use tessera_operator::Registry;
+use tessera_optimizer::sample::{Draw, Drawn, Sample};
+use tessera_optimizer::table::{Catalog, ColumnStatistics, Statistics, Table};
 use tessera_plan::{Params, Scalar, Value};
-use tessera_sql::{
-    Catalog, ColumnStatistics, Draw, Drawn, Sample, Settings, Statement, Statistics, Table, parse, plan,
-};
+use tessera_sql::{Settings, Statement, parse, plan};
 use tessera_testing::standard_registry;
 use tessera_types::{Result, Tuple};
 

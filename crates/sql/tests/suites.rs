@@ -129,7 +129,7 @@ fn a_grouping_that_is_read_twice_is_computed_once() {
     let (_, sql) = queries("tpch").swap_remove(14);
     let registry = standard_registry();
     let plan = planned(&sql, &Tables::tpch(), &registry).plan;
-    let optimised = tessera_plan::pass::optimise(&plan, registry.catalogue(), Rules::ALL).unwrap();
+    let optimised = tessera_optimizer::physical::optimise(&plan, registry.catalogue(), Rules::ALL).unwrap();
     let count = |operator: &str| optimised.nodes.iter().filter(|node| &*node.operator == operator).count();
     assert_eq!(
         (count("reduce_by_key"), count("parquet_scan")),

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
 use tessera_context::{Run, Share};
-use tessera_operator::{
-    Lowering, Operator, Reader, Source, SourceRun, SubOperator, stream_util::ChunksReader,
-};
+use tessera_operator::stream_util::ChunksReader;
+use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};

@@ -16,7 +16,8 @@ use serde_json::json;
 use tessera_engine::{Engine, Governor, Program, Query, Settings};
 use tessera_jit::{Device, Tier, compiler};
 use tessera_operator::Registry;
-use tessera_plan::{Plan, Rules, pass, text};
+use tessera_optimizer::physical;
+use tessera_plan::{Plan, Rules, text};
 use tessera_rows::{Collected, Rows};
 use tessera_types::{Error, Result};
 use tessera_vector::CHUNK_ROWS;
@@ -95,7 +96,7 @@ fn run(options: &Options) -> Result<()> {
     let ways: Vec<Way> = tiers.map(Way::Tier).chain([Way::Plain]).collect();
     let mut reports = Vec::new();
     for case in cases.iter().filter(|case| options.case.as_ref().is_none_or(|name| case.name == name)) {
-        let plan = pass::optimise(&text::parse(case.plan)?, registry.catalogue(), Rules::ALL)?;
+        let plan = physical::optimise(&text::parse(case.plan)?, registry.catalogue(), Rules::ALL)?;
         let (expected, mut seconds) = ((case.plain)(&columns), vec![Vec::new(); ways.len()]);
         // The first round touches memory and compiles.
         for round in 0..=options.repeat {

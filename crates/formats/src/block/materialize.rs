@@ -3,11 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run};
+use tessera_operator::describe::{edge, gives_one, wants_all};
+use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator,
-    describe::{edge, gives_one, wants_all},
-    downcast_workers,
-    stream_util::chunks_source,
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;

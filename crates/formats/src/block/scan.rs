@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::{
-    Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator,
-    stream_util::{chunks_source, long_chunk_rows},
-};
+use tessera_operator::stream_util::{chunks_source, long_chunk_rows};
+use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;
-use tessera_state::{
-    join::select_positions,
-    sideways::{FilterOf, Heard},
-};
+use tessera_state::join::select_positions;
+use tessera_state::sideways::{FilterOf, Heard};
 use tessera_types::{Error, Result, quote_name};
 use tessera_vector::{Chunk, Column, Positions, Selection};
 

@@ -18,17 +18,14 @@ use arrow::datatypes::DataType;
 use arrow::ipc::reader::read_footer_length;
 use arrow::ipc::{Block, MessageHeader, root_as_footer};
 
-use tessera_context::{
-    Context, RangeReader, Read, ReadBuffer, Reservation, Run, file_changed, guard::guarded,
-};
-use tessera_operator::{
-    Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator, stream_util::ChunksReader,
-};
+use tessera_context::guard::guarded;
+use tessera_context::{Context, RangeReader, Read, ReadBuffer, Reservation, Run, file_changed};
+use tessera_operator::stream_util::ChunksReader;
+use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
-use tessera_rows::{
-    Collected,
-    ipc::message::{self, Decoder, Layout, Prefix},
-};
+use tessera_rows::Collected;
+use tessera_rows::ipc::message;
+use tessera_rows::ipc::message::{Decoder, Layout, Prefix};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 use tessera_vector::{CHUNK_ROWS, Column};
 

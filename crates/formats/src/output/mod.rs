@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 
 use tessera_context::{Output, Reservation, Run, Token, lock};
-use tessera_operator::{
-    Finish, InOrder, Sink, SinkRun, SinkWorker, Task, describe, downcast_workers, stream_util::DeferredSource,
-};
+use tessera_operator::stream_util::DeferredSource;
+use tessera_operator::{Finish, InOrder, Sink, SinkRun, SinkWorker, Task, describe, downcast_workers};
 use tessera_plan::{Edge, Inputs, Node};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple, io_cause};

@@ -14,7 +14,8 @@ use arrow::datatypes::{
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 
-use tessera_functions::{plain::PARQUET_INTERVAL_BYTES, settled::settled};
+use tessera_functions::plain::PARQUET_INTERVAL_BYTES;
+use tessera_functions::settled::settled;
 use tessera_types::{Error, Result, SqlState};
 
 use crate::file::with_types;

@@ -15,7 +15,8 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::statistics::Statistics;
 
-use tessera_context::{Context, RangeReader, guard::guarded};
+use tessera_context::guard::guarded;
+use tessera_context::{Context, RangeReader};
 use tessera_plan::Scalar;
 use tessera_types::{Atom, Error, Result, Tuple};
 

@@ -28,9 +28,8 @@ use std::sync::{Arc, Mutex};
 use arrow::array::ArrayRef;
 
 use tessera_context::{RangeReader, Run, lock};
-use tessera_operator::{
-    Lowering, Operator, Reader, Source, SourceRun, SubOperator, stream_util::chunks_source,
-};
+use tessera_operator::stream_util::chunks_source;
+use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role, SortKey};
 use tessera_rows::Collected;
 use tessera_state::sideways::{FilterOf, Heard, Threshold, ThresholdOf, wanted};

@@ -18,11 +18,10 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::DataType;
 
-use tessera_context::{RangeReader, Read, ReadBuffer, Reservation, Token, file_changed, guard::guarded};
-use tessera_operator::{
-    Reader, Step,
-    stream_util::{Cutter, Packer},
-};
+use tessera_context::guard::guarded;
+use tessera_context::{RangeReader, Read, ReadBuffer, Reservation, Token, file_changed};
+use tessera_operator::stream_util::{Cutter, Packer};
+use tessera_operator::{Reader, Step};
 use tessera_state::sideways::Heard;
 use tessera_types::{Error, Result, quote_name};
 use tessera_vector::{CHUNK_ROWS, Chunk, Column};

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use tessera_context::{RangeReader, Read, ReadBuffer, Reservation, file_changed};
-use tessera_operator::{
-    Reader, Step,
-    stream_util::{Cutter, Packer},
-};
+use tessera_operator::stream_util::{Cutter, Packer};
+use tessera_operator::{Reader, Step};
 use tessera_types::{Error, Result};
 
 use super::cells::Cells;

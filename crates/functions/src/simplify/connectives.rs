@@ -84,7 +84,7 @@ impl<K: Known> Simplifier<'_, K> {
         for operand in list {
             let is_repeated = kept.len() < REPEATED_MAX
                 && kept.contains(&operand)
-                && !tessera_plan::pass::is_volatile(&operand, self.library);
+                && !tessera_plan::rewrite::is_volatile(&operand, self.library);
             if !is_repeated {
                 kept.push(operand);
             }

@@ -12,7 +12,8 @@ mod simplify;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, StringViewArray, UInt32Array};
-use tessera_context::{Run, testing::TestContext};
+use tessera_context::Run;
+use tessera_context::testing::TestContext;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Result, Tuple};
 use tessera_vector::{Chunk, Column};

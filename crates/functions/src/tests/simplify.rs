@@ -24,7 +24,7 @@ impl Known for &Typed {
     }
 
     fn stays(&self, expr: &Expr) -> bool {
-        tessera_plan::pass::can_raise(expr, self.scope())
+        tessera_plan::rewrite::can_raise(expr, self.scope())
     }
 }
 

@@ -4,7 +4,8 @@ use arrow::array::{ArrayRef, make_array};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType;
 use tessera_codegen::{FieldCode, InputCode};
-use tessera_vector::{Column, hash::hash_columns};
+use tessera_vector::Column;
+use tessera_vector::hash::hash_columns;
 
 use super::random::{MACHINES, ROWS, Random, input, made};
 use super::*;

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use tessera_context::{Context, Run};
-use tessera_operator::{
-    Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator,
-    describe::{edges, passes, wants_all},
-    stream_util::pairs_with_row,
-};
+use tessera_operator::describe::{edges, passes, wants_all};
+use tessera_operator::stream_util::pairs_with_row;
+use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, KeptChunk};
 use tessera_types::{Error, Result};

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use tessera_context::Run;
 use tessera_functions::{Bound, Predicate};
-use tessera_operator::{
-    Lowering, Operator, Stream, StreamRun, SubOperator,
-    describe::{self, edge, passes},
-    stream_util::{Transform, packed_transform_run},
-};
+use tessera_operator::describe::{edge, passes};
+use tessera_operator::stream_util::{Transform, packed_transform_run};
+use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator, describe};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;
 use tessera_types::Result;

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run};
+use tessera_operator::stream_util::{ChunksReader, chunks_source};
 use tessera_operator::{
     Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, describe,
     downcast_workers,
-    stream_util::{ChunksReader, chunks_source},
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, Incoming, RowLayout, RowsBuilder};

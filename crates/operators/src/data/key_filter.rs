@@ -5,17 +5,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryViewArray, new_null_array};
 
 use tessera_context::{Reservation, Run};
-use tessera_operator::{
-    Lowering, Operator, Stream, StreamRun, SubOperator,
-    describe::{self, edge},
-    stream_util::{Transform, transform_run},
-};
+use tessera_operator::describe::edge;
+use tessera_operator::stream_util::{Transform, transform_run};
+use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator, describe};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
-use tessera_state::{
-    join::JoinTable,
-    sideways::{Bloom, Exact, Extremes, filter_tuple},
-};
+use tessera_state::join::JoinTable;
+use tessera_state::sideways::{Bloom, Exact, Extremes, filter_tuple};
 use tessera_types::{Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tessera_context::{Reservation, Run, lock};
+use tessera_operator::describe::{count, edge, gives_one, wants_all_unless_partial};
+use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, OrderedQueue, QueueSource, Sink, SinkRun, SinkWorker, SourceRun, SubOperator,
-    describe::{count, edge, gives_one, wants_all_unless_partial},
-    stream_util::chunks_source,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;

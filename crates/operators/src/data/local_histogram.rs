@@ -6,20 +6,17 @@ use arrow::array::{ArrayRef, Int64Array};
 
 use tessera_context::Run;
 use tessera_functions::key_hash::{AskedHash, KeyHasher};
+use tessera_operator::describe::{edge, gives_one, keys};
+use tessera_operator::partitions::Partitioning;
+use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator,
-    describe::{edge, gives_one, keys},
-    downcast_workers,
-    partitions::Partitioning,
-    stream_util::chunks_source,
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Bounds, Collected, Incoming, RowLayout, packs, partition_of};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
-use tessera_vector::{
-    Chunk,
-    hash::{hash_of_word, words_of_key},
-};
+use tessera_vector::Chunk;
+use tessera_vector::hash::{hash_of_word, words_of_key};
 
 /// Counts tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the top (Modularis §2.3.2).
 ///

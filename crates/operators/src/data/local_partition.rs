@@ -7,12 +7,11 @@ use arrow::datatypes::Int64Type;
 
 use tessera_context::Run;
 use tessera_functions::key_hash::{AskedHash, KeyHasher};
+use tessera_operator::describe::{edges, gives_one, wants_all};
+use tessera_operator::partitions::{Partitioning, partitions_chunk, partitions_tuple};
+use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator,
-    describe::{edges, gives_one, wants_all},
-    downcast_workers,
-    partitions::{Partitioning, partitions_chunk, partitions_tuple},
-    stream_util::chunks_source,
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{AskedWrite, Collected, RowLayout, RowWriter, Scatter, Scatterer};

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::{
-    Lowering, Operator, Stream, StreamRun, SubOperator,
-    describe::{edge, passes, renamed_order, typed},
-    stream_util::{Transform, transform_run},
-};
+use tessera_operator::describe::{edge, passes, renamed_order, typed};
+use tessera_operator::stream_util::{Transform, transform_run};
+use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Role};
 use tessera_rows::Collected;
 use tessera_types::{Result, Tuple};

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::{
-    Lowering, Operator, Stream, StreamRun, SubOperator,
-    describe::{edge, sort_keys},
-    stream_util::{Transform, transform_run},
-};
+use tessera_operator::describe::{edge, sort_keys};
+use tessera_operator::stream_util::{Transform, transform_run};
+use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Parallelism, Role, SortKey, Traits};
 use tessera_rows::Collected;
 use tessera_types::{Error, Result};

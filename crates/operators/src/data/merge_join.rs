@@ -13,10 +13,8 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Candidates, Collected, NO_ROW};
 use tessera_state::join::{BuildSide, JoinKind, Residual, pairs_chunk, select_positions};
 use tessera_types::{Error, Result, Tuple, quote_name};
-use tessera_vector::{
-    Chunk, Column, concat_chunks,
-    physical::{canonical32, canonical64, interval_length, interval_values},
-};
+use tessera_vector::physical::{canonical32, canonical64, interval_length, interval_values};
+use tessera_vector::{Chunk, Column, concat_chunks};
 
 /// Chunks of the left side in a morsel.
 const MORSEL_CHUNKS: usize = 16;

@@ -6,9 +6,9 @@ use arrow::array::BooleanArray;
 
 use tessera_context::{Reservation, Run};
 use tessera_functions::Bound;
+use tessera_operator::stream_util::{Packer, pairs_with_row};
 use tessera_operator::{
     Lowering, Operator, Reader, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator, describe,
-    stream_util::{Packer, pairs_with_row},
 };
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, KeptChunk};

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use tessera_context::{Reservation, Run};
 use tessera_functions::key_hash::{AskedHash, KeyHasher};
+use tessera_operator::describe::{edge, gives_one, wants_all};
+use tessera_operator::partitions::{Partitioning, partitions_chunk, partitions_tuple};
+use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator,
-    describe::{edge, gives_one, wants_all},
-    downcast_workers,
-    partitions::{Partitioning, partitions_chunk, partitions_tuple},
-    stream_util::chunks_source,
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{AskedWrite, Collected, RowLayout, RowWriter, Rows, RowsBuilder, partition_of};

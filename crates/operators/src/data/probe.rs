@@ -6,9 +6,9 @@ use arrow::array::BooleanArray;
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 
 use tessera_context::{Reservation, Run};
+use tessera_operator::stream_util::Packer;
 use tessera_operator::{
     Lowering, Operator, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator, describe,
-    stream_util::Packer,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Candidates, Collected, NO_ROW};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::{Reader, SourceRun, Step, StreamRun, StreamWorker, stream_util::ChunksReader};
+use tessera_operator::stream_util::ChunksReader;
+use tessera_operator::{Reader, SourceRun, Step, StreamRun, StreamWorker};
 use tessera_rows::spill::{DEPTH_MAX, SpillFile, TupleBlock, read_tuples};
 use tessera_state::join::{Away, BuildBuffers, JoinTable, PendingTable, SpilledBuild, TableBuild};
 use tessera_types::{Error, Result};

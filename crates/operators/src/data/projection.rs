@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::{
-    Lowering, Operator, Stream, StreamRun, SubOperator,
-    describe::{self, edge, passes, renamed_order},
-    stream_util::{Transform, transform_run},
-};
+use tessera_operator::describe::{edge, passes, renamed_order};
+use tessera_operator::stream_util::{Transform, transform_run};
+use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator, describe};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;
 use tessera_types::{Result, Tuple};

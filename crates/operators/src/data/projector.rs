@@ -4,11 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_functions::{
-    Bound, Computation, Library,
-    growth::{each_piece, grows_in, piece_rows},
-    is_written_null,
-};
+use tessera_functions::growth::{each_piece, grows_in, piece_rows};
+use tessera_functions::{Bound, Computation, Library, is_written_null};
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Field, Item, Result, Tuple};
 use tessera_vector::{Chunk, Column, concat_chunks};

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{self as sync, AtomicBool, AtomicUsize};
 
 use tessera_context::{Reservation, Run};
+use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe, downcast_workers,
-    stream_util::chunks_source,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_rows::{Collected, spill::SpillFile};
-use tessera_state::{
-    aggregate::{Area, Call, Compiled, Groups, Pairs, Program, States, calls, output_fields},
-    group_table::needed,
-};
+use tessera_rows::Collected;
+use tessera_rows::spill::SpillFile;
+use tessera_state::aggregate::{Area, Call, Compiled, Groups, Pairs, Program, States, calls, output_fields};
+use tessera_state::group_table::needed;
 use tessera_types::{Result, Tuple};
 use tessera_vector::{Chunk, Column};
 

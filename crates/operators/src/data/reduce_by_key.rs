@@ -7,10 +7,8 @@ use std::sync::Arc;
 
 use tessera_operator::{Lowering, Operator, SubOperator, describe};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_state::{
-    aggregate::{calls, output_fields},
-    group_table::{Grouping, Limits, PartialGrouping},
-};
+use tessera_state::aggregate::{calls, output_fields};
+use tessera_state::group_table::{Grouping, Limits, PartialGrouping};
 use tessera_types::{Field, Result, Tuple};
 
 /// One tuple per distinct key: the keys, then the aggregates over the tuples with that key.

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arrow::array::UInt32Array;
 
 use tessera_context::{Reservation, Run, lock};
+use tessera_operator::describe::{collection, edges, field_name, gives_one, wants_all};
+use tessera_operator::stream_util::{DeferredSource, chunks_source};
 use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator,
-    describe::{collection, edges, field_name, gives_one, wants_all},
-    downcast_workers,
-    stream_util::{DeferredSource, chunks_source},
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, KeepingRows, RowLayout, RowsKeeper};

@@ -7,10 +7,8 @@ use arrow::array::{AsArray, Int64Array, UInt32Array};
 use arrow::datatypes::Int64Type;
 
 use tessera_context::{Reservation, Run};
-use tessera_rows::{
-    Incoming, KeptChunk, RowLayout, RowsKeeper,
-    spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples},
-};
+use tessera_rows::spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples};
+use tessera_rows::{Incoming, KeptChunk, RowLayout, RowsKeeper};
 use tessera_state::group_table::{KeyLayout, Keys, Packed, Table};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column};

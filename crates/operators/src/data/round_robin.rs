@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use tessera_operator::{
-    Lowering, Operator, SubOperator,
-    describe::{count, edge, gives_one, wants_all},
-    partitions::{PARTITION_BITS_MAX, partitions_tuple},
-};
+use tessera_operator::describe::{count, edge, gives_one, wants_all};
+use tessera_operator::partitions::{PARTITION_BITS_MAX, partitions_tuple};
+use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::RowLayout;
 use tessera_types::{Error, Result};

@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use tessera_context::{Reservation, Run};
-use tessera_operator::{
-    Lowering, Operator, Stream, StreamRun, SubOperator, describe,
-    stream_util::{Transform, packed_transform_run},
-};
+use tessera_operator::stream_util::{Transform, packed_transform_run};
+use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator, describe};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;
-use tessera_state::{
-    join::select_positions,
-    sideways::{KeyFilter, filter_keys},
-};
+use tessera_state::join::select_positions;
+use tessera_state::sideways::{KeyFilter, filter_keys};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 

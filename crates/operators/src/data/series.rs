@@ -6,10 +6,8 @@ use arrow::array::{Array, ArrayRef, Int64Array, PrimitiveArray, UInt32Array};
 use arrow::datatypes::{ArrowPrimitiveType, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType};
 use tessera_context::{Context, Run};
 use tessera_functions::Moments;
-use tessera_operator::{
-    Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator,
-    describe::{edge, passes, typed},
-};
+use tessera_operator::describe::{edge, passes, typed};
+use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Role};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Item, Result, SqlState, TimeUnit, Tuple, quote_name};

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow::row::Rows;
 
-use tessera_context::{Context, Reservation, Run, interrupt::Every, lock};
+use tessera_context::interrupt::Every;
+use tessera_context::{Context, Reservation, Run, lock};
+use tessera_operator::describe::{edge, gives_one, wants_all};
 use tessera_operator::{
     Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator, Task,
-    describe::{edge, gives_one, wants_all},
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_rows::{Collected, spill::spillable};
+use tessera_rows::Collected;
+use tessera_rows::spill::spillable;
 use tessera_state::loser_tree::LoserTree;
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, Column, concat_chunks, interleave_columns};

@@ -7,11 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use arrow::array::{Array, ArrayRef, UInt32Array};
 
 use tessera_context::{Context, Reservation, Run};
+use tessera_operator::describe::{count, edge, gives_one, wants_all_unless_partial};
+use tessera_operator::stream_util::DeferredSource;
 use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, Task,
-    describe::{count, edge, gives_one, wants_all_unless_partial},
-    downcast_workers,
-    stream_util::DeferredSource,
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, Task, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;

@@ -1,6 +1,7 @@
 //! `union`: one stream after the other.
 
-use tessera_operator::{Lowering, Operator, SubOperator, describe::edges};
+use tessera_operator::describe::edges;
+use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Parallelism, Role, Traits};
 use tessera_types::{Error, Result, Tuple, quote_name};
 

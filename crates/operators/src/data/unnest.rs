@@ -6,10 +6,8 @@ use arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt32Array};
 use arrow::compute;
 
 use tessera_context::{Context, Run};
-use tessera_operator::{
-    Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator,
-    describe::{self, edge, passes, renamed_order},
-};
+use tessera_operator::describe::{edge, passes, renamed_order};
+use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator, describe};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name};

@@ -7,11 +7,9 @@ use arrow::compute;
 
 use tessera_context::Run;
 use tessera_functions::Bound;
-use tessera_operator::{
-    Lowering, Operator, Source, SourceRun, SubOperator,
-    describe::{edge, passes},
-    stream_util::chunks_source,
-};
+use tessera_operator::describe::{edge, passes};
+use tessera_operator::stream_util::chunks_source;
+use tessera_operator::{Lowering, Operator, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Order, Role, Scalar, Scope, Value, type_of};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple, quote_name};

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::{
-    Lowering, Operator, Source, SourceRun, SubOperator, describe::edges, stream_util::chunks_source,
-};
+use tessera_operator::describe::edges;
+use tessera_operator::stream_util::chunks_source;
+use tessera_operator::{Lowering, Operator, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Parallelism, Role, Traits};
 use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple};

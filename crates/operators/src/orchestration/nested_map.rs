@@ -6,10 +6,8 @@ use std::sync::Arc;
 use arrow::row::{RowConverter, Rows, SortField};
 
 use tessera_context::{Context, Run};
-use tessera_operator::{
-    Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator,
-    describe::{edge, passes},
-};
+use tessera_operator::describe::{edge, passes};
+use tessera_operator::{Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Expr, Functions, Inputs, Node, Order, Plan, Role, Traits, Value};
 use tessera_rows::Collected;
 use tessera_types::{Error, Item, Result, Tuple};

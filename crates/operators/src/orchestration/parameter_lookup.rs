@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::{
-    Lowering, Operator, Source, SourceRun, SubOperator,
-    describe::{edge, passes},
-    stream_util::chunks_source,
-};
+use tessera_operator::describe::{edge, passes};
+use tessera_operator::stream_util::chunks_source;
+use tessera_operator::{Lowering, Operator, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
 use tessera_types::Result;

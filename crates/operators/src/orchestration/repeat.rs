@@ -5,10 +5,8 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 
 use tessera_context::{Context, Run};
-use tessera_operator::{
-    Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator,
-    describe::{count, edge, field, field_name, passes},
-};
+use tessera_operator::describe::{count, edge, field, field_name, passes};
+use tessera_operator::{Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, Rows};
 use tessera_types::{Atom, Code, Error, Item, Result, quote_name};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, platform::Runtime};
+use tessera_operator::platform::Runtime;
+use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker};
 use tessera_plan::Node;
 use tessera_rows::Collected;
 use tessera_types::Result;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tessera_context::{Context, Run};
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, platform::Runtime};
+use tessera_operator::platform::Runtime;
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun};
 use tessera_plan::Node;
 use tessera_rows::Collected;
 use tessera_types::{Error, Result};

@@ -9,10 +9,8 @@ mod executor;
 mod pass;
 
 use tessera_engine::Platform;
-use tessera_operator::{
-    Registry,
-    platform::{Exchange, Executor, OnPlatform},
-};
+use tessera_operator::Registry;
+use tessera_operator::platform::{Exchange, Executor, OnPlatform};
 use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::Result;
 

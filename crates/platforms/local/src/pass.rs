@@ -1,8 +1,7 @@
 //! The pass of the platform: the whole plan goes into the executor.
 
-use tessera_plan::{
-    Builder, Catalogue, Locality, Parallelism, Params, Plan, Rule, Rules, Traits, Value, pass,
-};
+use tessera_optimizer::physical;
+use tessera_plan::{Builder, Catalogue, Locality, Parallelism, Params, Plan, Rule, Rules, Traits, Value};
 use tessera_types::{Result, Tuple};
 
 /// What a leaf sees inside the executor: many workers with one memory.
@@ -15,10 +14,10 @@ const INSIDE: Traits = Traits { parallelism: Parallelism::Many, locality: Locali
 /// The plan does not verify.
 pub(crate) fn wrap(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
     let plan = match rules.has(Rule::KeyFilters) {
-        true => pass::place_key_filters(plan, catalogue, Traits::DRIVER)?,
+        true => physical::place_key_filters(plan, catalogue, Traits::DRIVER)?,
         false => plan.clone(),
     };
-    let inner = pass::insert_merges(&plan, catalogue, INSIDE)?;
+    let inner = physical::insert_merges(&plan, catalogue, INSIDE)?;
     let mut outer = Builder::new(Tuple::empty());
     let params = Params::new().with("platform", Value::name(crate::NAME));
     let executor = outer.add_nested("executor", &[], params, vec![inner]);

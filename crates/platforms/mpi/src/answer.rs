@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::{SinkWorker, SourceRun, downcast_workers, stream_util::Later};
+use tessera_operator::stream_util::Later;
+use tessera_operator::{SinkWorker, SourceRun, downcast_workers};
 use tessera_types::Result;
 use tessera_vector::Chunk;
 

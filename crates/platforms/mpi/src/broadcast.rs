@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tessera_context::{Context, Reservation, Run};
+use tessera_operator::stream_util::{Transform, transform_run};
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, Stream, StreamRun, SubOperator, describe,
     downcast_workers,
-    stream_util::{Transform, transform_run},
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_rows::{Collected, Outgoing, Packet, Region, RowLayout, Rows};

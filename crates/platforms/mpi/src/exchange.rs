@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
 use tessera_context::{Run, Token};
+use tessera_operator::partitions::{Partitioning, partitions_tuple};
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe, downcast_workers,
-    partitions::{Partitioning, partitions_tuple},
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_rows::{Collected, Outgoing, Packet, Rows};

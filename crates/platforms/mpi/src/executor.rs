@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use tessera_context::Run;
 use tessera_engine::{InShare, Sent};
-use tessera_operator::{
-    Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step,
-    platform::{Runtime, to_send},
-};
+use tessera_operator::platform::{Runtime, to_send};
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
 use tessera_plan::{Node, Plan, text};
 use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};

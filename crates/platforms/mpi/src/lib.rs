@@ -36,10 +36,8 @@ use std::sync::{Arc, Mutex};
 
 use tessera_context::lock;
 use tessera_engine::{Platform, Sent};
-use tessera_operator::{
-    Registry,
-    platform::{Executor, OnPlatform},
-};
+use tessera_operator::Registry;
+use tessera_operator::platform::{Executor, OnPlatform};
 use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::Result;
 

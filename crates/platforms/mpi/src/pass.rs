@@ -1,6 +1,7 @@
 //! The pass of the platform: the shared distribution, with our own sub-operators in the place of its exchanges.
 
-use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value, pass};
+use tessera_optimizer::physical;
+use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value};
 use tessera_rows::packs;
 use tessera_types::Result;
 
@@ -32,7 +33,7 @@ pub(crate) fn for_ranks(
 ) -> Result<Plan> {
     let bits = i64::from(ranks.next_power_of_two().ilog2() + PARTITIONS_OF_RANK_BITS);
     let mut plan =
-        pass::run_by_workers(plan, catalogue, (crate::NAME, ranks), rules, &mut |out, node, edge| {
+        physical::run_by_workers(plan, catalogue, (crate::NAME, ranks), rules, &mut |out, node, edge| {
             swap(out, node, edge, (bits, crossing))
         })?;
     for inner in plan.nodes.iter_mut().flat_map(|node| &mut node.nested) {
@@ -53,7 +54,7 @@ fn all_in_rounds(out: &mut Builder, node: &Node, edge: &Edge) -> Result<NodeId> 
     let gather = node.params.flag("gather")?;
     let mut params =
         Params::new().with(if gather { "gather" } else { "broadcast" }, true).with("rounds", true);
-    let position = (edge.order == Order::Source).then(|| pass::unused_name(&edge.tuple, "position"));
+    let position = (edge.order == Order::Source).then(|| physical::unused_name(&edge.tuple, "position"));
     if let Some(position) = &position {
         params.set("position", Value::name(position.clone()));
     }
@@ -62,7 +63,7 @@ fn all_in_rounds(out: &mut Builder, node: &Node, edge: &Edge) -> Result<NodeId> 
     let all = out.add("rows_scan", &[there], Params::new().with("field", Value::name("data")));
     Ok(match position {
         None => all,
-        Some(position) => pass::in_order_of(out, all, &position, &edge.tuple),
+        Some(position) => physical::in_order_of(out, all, &position, &edge.tuple),
     })
 }
 

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tessera_context::{Context, Reservation, Run};
+use tessera_operator::partitions::partitions_tuple;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, Step, Stream, StreamRun, StreamWorker,
-    SubOperator, describe, partitions::partitions_tuple,
+    SubOperator, describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_rows::{Collected, Packet as Came, Region, RowLayout, Rows, heap_words};

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use tessera_context::{Run, Token};
+use tessera_operator::partitions::Partitioning;
+use tessera_operator::stream_util::{SourcePositions, chunks_source};
 use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, describe,
-    downcast_workers,
-    partitions::Partitioning,
-    stream_util::{SourcePositions, chunks_source},
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, describe, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, Outgoing, Packet, RowLayout};

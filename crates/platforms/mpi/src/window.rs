@@ -6,10 +6,8 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use tessera_context::{Reservation, Run};
-use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe,
-    platform::{Heavy, heavy_partitions},
-};
+use tessera_operator::platform::{Heavy, heavy_partitions};
+use tessera_operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role, Value};
 use tessera_rows::{Collected, RowLayout, range_of};
 use tessera_types::{Error, Field, Result, Tuple};

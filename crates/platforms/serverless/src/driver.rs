@@ -7,12 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use tessera_context::{Reservation, Run, Token, lock};
-use tessera_operator::{
-    Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step,
-    platform::{Runtime, to_send},
-    stream_util::ChunksReader,
-};
-use tessera_plan::{Functions, Node, Plan, Value, pass, text};
+use tessera_operator::platform::{Runtime, to_send};
+use tessera_operator::stream_util::ChunksReader;
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
+use tessera_plan::{Functions, Node, Plan, Value, text};
 use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
 use tokio::task::AbortHandle;
@@ -146,7 +144,7 @@ fn reads_only_objects(plan: &Plan) -> Result<()> {
 fn is_volatile(plan: &Plan, functions: &dyn Functions) -> bool {
     fn in_value(value: &Value, functions: &dyn Functions) -> bool {
         match value {
-            Value::Expr(expr) => pass::is_volatile(expr, functions),
+            Value::Expr(expr) => tessera_plan::rewrite::is_volatile(expr, functions),
             Value::List(values) => values.iter().any(|value| in_value(value, functions)),
             Value::Record(entries) => entries.iter().any(|(_, value)| in_value(value, functions)),
             _ => false,

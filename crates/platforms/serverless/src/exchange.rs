@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run, Token, lock};
+use tessera_operator::partitions::Partitioning;
+use tessera_operator::stream_util::Later;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe, downcast_workers,
-    partitions::Partitioning, stream_util::Later,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role as PlanRole, Traits};
 use tessera_rows::{Collected, Outgoing, Packet, RowLayout};

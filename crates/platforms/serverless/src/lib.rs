@@ -50,10 +50,8 @@ mod worker;
 use std::sync::Arc;
 
 use tessera_engine::{Platform, Sent};
-use tessera_operator::{
-    Registry,
-    platform::{Executor, OnPlatform},
-};
+use tessera_operator::Registry;
+use tessera_operator::platform::{Executor, OnPlatform};
 use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::Result;
 

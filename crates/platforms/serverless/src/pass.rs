@@ -1,6 +1,7 @@
 //! The pass of the platform: the shared distribution, with our own exchange in the place of the abstract one.
 
-use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value, pass};
+use tessera_optimizer::physical;
+use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value};
 use tessera_types::Result;
 
 /// Partitions of each worker, so that no worker has twice the partitions of another; they lie in one row group.
@@ -20,7 +21,7 @@ pub(crate) fn for_workers(
 ) -> Result<Plan> {
     let bits = i64::from(workers.next_power_of_two().ilog2() + PARTITIONS_OF_WORKER_BITS);
     let workers = (crate::NAME, workers);
-    pass::run_by_workers(plan, catalogue, workers, rules, &mut |out, node, edge| {
+    physical::run_by_workers(plan, catalogue, workers, rules, &mut |out, node, edge| {
         swap(out, node, edge, (bits, in_pieces))
     })
 }
@@ -43,7 +44,7 @@ fn swap(out: &mut Builder, node: Node, edge: &Edge, (bits, in_pieces): (i64, boo
         }
     }
     let is_ordered = in_pieces && keys.is_empty() && edge.order == Order::Source;
-    let position = is_ordered.then(|| pass::unused_name(&edge.tuple, "position"));
+    let position = is_ordered.then(|| physical::unused_name(&edge.tuple, "position"));
     if in_pieces {
         params.set("pieces", true);
     }
@@ -54,6 +55,6 @@ fn swap(out: &mut Builder, node: Node, edge: &Edge, (bits, in_pieces): (i64, boo
     let all = out.add("rows_scan", &[there], Params::new().with("field", Value::name("data")));
     Ok(match position {
         None => all,
-        Some(position) => pass::in_order_of(out, all, &position, &edge.tuple),
+        Some(position) => physical::in_order_of(out, all, &position, &edge.tuple),
     })
 }

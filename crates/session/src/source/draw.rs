@@ -11,14 +11,12 @@ use tessera_context::{Counters, Run, lock};
 use tessera_engine::{Governor, Query};
 use tessera_objects::is_object;
 use tessera_operator::{Lowering, Operator, Registry, SourceRun, Step};
+use tessera_optimizer::sample::{Draw, Drawn, Sample};
+use tessera_optimizer::table::Table;
 use tessera_plan::{Edge, Inputs, Node, Order, Traits, Value};
-use tessera_sql::{Draw, Drawn, Sample, Table};
 use tessera_types::{Error, Result, Tuple};
-use tessera_vector::{
-    Chunk,
-    hash::{MULTIPLIER, SEED, fold},
-    own_strings,
-};
+use tessera_vector::hash::{MULTIPLIER, SEED, fold};
+use tessera_vector::{Chunk, own_strings};
 
 use super::Stamps;
 use super::kept::{Columns, Kept};

@@ -16,8 +16,8 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use arrow::ipc::writer::StreamWriter;
 use tessera_files::{read_own, write_own};
+use tessera_optimizer::sample::Drawn;
 use tessera_rows::ipc::first_batch;
-use tessera_sql::Drawn;
 use tessera_vector::hash::word_of_bytes;
 
 const MAGIC: &[u8; 8] = b"TESSTAT2";

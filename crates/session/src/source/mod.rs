@@ -10,8 +10,8 @@ mod stamp;
 use std::sync::Arc;
 
 use tessera_files::{FileFormat, Partitions};
+use tessera_optimizer::table::{ColumnStatistics, Statistics, Table};
 use tessera_plan::Params;
-use tessera_sql::{ColumnStatistics, Statistics, Table};
 use tessera_types::{Error, Field, Result, Tuple};
 
 use crate::storage::{Expanded, Storage};

@@ -2,8 +2,9 @@
 
 use tessera_files::FileFormat;
 use tessera_formats::{csv, json, parquet};
+use tessera_optimizer::table::{FileOption, OptionValue};
 use tessera_plan::{Params, Value};
-use tessera_sql::{FileOption, OptionValue, type_called};
+use tessera_sql::type_called;
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name};
 
 /// What files are opened for.

@@ -1,11 +1,9 @@
 //! Parquet: columns and statistics from the files' footers.
 
-use tessera_formats::{
-    file::merge_tuples,
-    parquet::{Discovered, DiscoveredColumn, discover},
-};
+use tessera_formats::file::merge_tuples;
+use tessera_formats::parquet::{Discovered, DiscoveredColumn, discover};
+use tessera_optimizer::table::{ColumnStatistics, Statistics};
 use tessera_plan::Scalar;
-use tessera_sql::{ColumnStatistics, Statistics};
 use tessera_types::{Atom, Field, Result, Tuple};
 
 use crate::storage::Storage;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tessera_context::RangeReader;
 use tessera_files::FileFormat;
-use tessera_formats::{csv, file::merge_tuples, ipc, json};
+use tessera_formats::file::merge_tuples;
+use tessera_formats::{csv, ipc, json};
+use tessera_optimizer::table::Statistics;
 use tessera_plan::{Params, Value};
-use tessera_sql::Statistics;
 use tessera_types::{Error, Result, Tuple};
 
 use super::Source;

@@ -9,6 +9,7 @@ use sqlparser::ast::{
     DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
     NullTreatment, OrderByExpr,
 };
+use tessera_optimizer::logical::relation::{Call, Key, Name};
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Error, Result, SqlState};
 
@@ -19,7 +20,6 @@ use super::steps::Step;
 use super::typed::Typed;
 use super::{Binder, Place, placed, refuse, refuse_at};
 use crate::postgres::Kind;
-use crate::relation::{Call, Key, Name};
 
 /// Names of our own aggregate functions and other names of theirs.
 const NAMES: [(&str, &str); 22] = [
@@ -331,7 +331,7 @@ fn owner<'s>(made: &Made, scope: &Scope<'s>) -> Option<&'s Scope<'s>> {
     let keys = made.call.order_by.iter().map(|key| &key.expr);
     for expr in made.call.args.iter().chain(&made.call.filter).chain(keys) {
         fields.extend(expr.fields());
-        parameters.extend(crate::relation::parameters(expr));
+        parameters.extend(tessera_optimizer::logical::relation::parameters(expr));
     }
     for step in &made.steps {
         parameters.extend(step.reads());

@@ -4,7 +4,8 @@
 //! one column have the type that all of them convert to without loss of kind; `docs/dialect.md` says which that is for
 //! decimals.
 
-use tessera_functions::{cast::check_cast, common_type};
+use tessera_functions::cast::check_cast;
+use tessera_functions::common_type;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
 

@@ -1,6 +1,7 @@
 //! Comparisons: both sides in one type that holds all of their values.
 
-use tessera_functions::{cast::whole_digits, common_type};
+use tessera_functions::cast::whole_digits;
+use tessera_functions::common_type;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
 

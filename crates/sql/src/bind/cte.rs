@@ -7,12 +7,12 @@ use std::sync::Arc;
 use sqlparser::ast::{
     Cte, CteAsMaterialized, ObjectName, Query, SetExpr, SetOperator, TableAlias, Visit, Visitor, With,
 };
+use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::scope::{Output, Scope};
 use super::{Binder, Bound, normalized, placed, refuse};
-use crate::relation::{Name, Relation};
 
 /// The common table expressions that can be read, the innermost first.
 #[derive(Debug, Clone, Default)]

@@ -4,6 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{Ident, ObjectName, Query, Spanned, TableAlias, TableFactor};
+use tessera_optimizer::logical::relation::Relation;
+use tessera_optimizer::table::Table;
 use tessera_types::{Code, Error, Result, SqlState};
 
 use super::cte::{Env, Meaning, check_alias, renamed};
@@ -11,8 +13,6 @@ use super::from::{Around, Tables, surroundings};
 use super::list::idents;
 use super::scope::{Column, Output};
 use super::{Binder, Bound, normalized, placed, refuse, refuse_at};
-use crate::catalog::Table;
-use crate::relation::Relation;
 
 /// The deepest nesting of views in views.
 const VIEW_DEPTH_MAX: usize = 32;

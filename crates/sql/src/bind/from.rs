@@ -4,13 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{TableFactor, TableWithJoins};
+use tessera_optimizer::logical::relation::{Kind, Relation};
 use tessera_types::{Error, Result, SqlState, Tuple};
 
 use super::Binder;
 use super::cte::Env;
 use super::scope::{Column, Scope};
 use super::steps::joined;
-use crate::relation::{Kind, Relation};
 
 /// Tables, joined, and the columns that can be read.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use sqlparser::ast::{
     Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, Spanned,
 };
+use tessera_optimizer::logical::relation::{Call, Name};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result};
 
@@ -18,7 +19,6 @@ use super::scope::{Scope, matches};
 use super::steps::Step;
 use super::typed::Typed;
 use super::{Binder, Place, placed, without_parentheses};
-use crate::relation::{Call, Name};
 
 /// How many grouping sets one GROUP BY may have.
 const GROUPING_SETS_MAX: usize = 4096;

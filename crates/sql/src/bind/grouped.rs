@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use sqlparser::ast::{OrderBy, Select};
+use tessera_optimizer::logical::relation::{Aggregate, Name, Relation};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
@@ -15,7 +16,6 @@ use super::group::{Groups, StandsFor};
 use super::scope::Scope;
 use super::steps::{Step, apply};
 use super::typed::Typed;
-use crate::relation::{Aggregate, Name, Relation};
 
 /// A grouping that was bound before.
 pub(crate) struct Known {

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{Expr as Ast, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Spanned};
+use tessera_optimizer::logical::relation::{Kind, Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
 
@@ -13,7 +14,6 @@ use super::scope::{Column, Scope, matches};
 use super::steps::{Step, apply, joined, with_fields};
 use super::subquery::conjuncts;
 use super::{Binder, Place, placed, refuse, refuse_at};
-use crate::relation::{Kind, Name, Relation};
 
 /// A join as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

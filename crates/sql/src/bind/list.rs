@@ -6,6 +6,7 @@ use sqlparser::ast::{
     ExcludeSelectItem, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     ObjectName, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
+use tessera_optimizer::logical::relation::Name;
 use tessera_plan::Expr;
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
@@ -13,7 +14,6 @@ use super::scope::{Column, Scope, matches};
 use super::steps::Step;
 use super::typed::Typed;
 use super::{Binder, Place, normalized, placed, refuse, refuse_at};
-use crate::relation::Name;
 
 /// A column of the list.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use sqlparser::ast::{Expr as Ast, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Spanned, Value};
 use sqlparser::tokenizer::Span as Tokens;
+use tessera_optimizer::logical::relation::{Key, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
 
@@ -12,7 +13,6 @@ use super::scope::{Column, Output, Scope, matches};
 use super::steps::apply;
 use super::typed::Typed;
 use super::{Binder, Bound, Place, placed, refuse, refuse_at, without_parentheses};
-use crate::relation::{Key, Relation};
 
 /// A key of an order.
 #[derive(Debug, Clone)]

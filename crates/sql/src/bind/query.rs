@@ -2,13 +2,13 @@
 
 use sqlparser::ast::{Expr as Ast, OrderBy};
 use sqlparser::ast::{Fetch, LimitClause, Offset, Query, SelectItem, SetExpr, Spanned, Value};
+use tessera_optimizer::logical::relation::Relation;
 use tessera_plan::Scalar;
 use tessera_types::{Error, Result, SqlState};
 
 use super::cte::Env;
 use super::scope::Scope;
 use super::{Binder, Bound, Place, placed, refuse, refuse_at, with_stack, without_parentheses};
-use crate::relation::Relation;
 
 impl Binder<'_> {
     /// A query, which may read columns of the queries around it.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Query, SetExpr, SetQuantifier};
 use tessera_functions::common_type;
+use tessera_optimizer::logical::relation::{Name, Recursive, Relation};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::{Definition, Meaning, Work};
 use super::scope::{Output, Scope};
 use super::{Binder, Bound, normalized, placed, refuse};
-use crate::relation::{Name, Recursive, Relation};
 
 impl Binder<'_> {
     /// A query that reads itself: a first term, and one over the tuples that the last time gave.

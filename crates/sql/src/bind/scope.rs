@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::Ident;
+use tessera_optimizer::logical::relation::Name;
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
@@ -12,7 +13,6 @@ use super::cte::Env;
 use super::group::Groups;
 use super::typed::Typed;
 use super::{normalized, placed};
-use crate::relation::Name;
 
 /// A column that expressions can read.
 #[derive(Debug, Clone)]

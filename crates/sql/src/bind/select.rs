@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use sqlparser::ast::{Distinct, Expr as Ast, GroupByExpr, OrderBy, Select, SelectFlavor};
 use tessera_context::interrupt;
+use tessera_optimizer::logical::relation::{Aggregate, Call, Key, Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
 
@@ -22,7 +23,6 @@ use super::scope::{Output, Scope};
 use super::steps::{Step, apply, with_fields};
 use super::typed::Typed;
 use super::{Binder, Bound, Place, placed, refuse};
-use crate::relation::{Aggregate, Call, Key, Name, Relation};
 
 impl Binder<'_> {
     /// SELECT, sorted.

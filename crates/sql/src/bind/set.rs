@@ -1,6 +1,7 @@
 //! UNION, INTERSECT and EXCEPT, with ALL and without.
 
 use sqlparser::ast::{SetExpr, SetOperator, SetQuantifier, Spanned};
+use tessera_optimizer::logical::relation::{Aggregate, Call, Kind, Name, Relation};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
@@ -10,7 +11,6 @@ use super::select::distinct;
 use super::steps::joined;
 use super::typed::Typed;
 use super::{Binder, Bound, placed, refuse_at};
-use crate::relation::{Aggregate, Call, Kind, Name, Relation};
 
 impl Binder<'_> {
     /// A set operation. Long chains lean to the left.

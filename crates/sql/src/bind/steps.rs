@@ -1,9 +1,8 @@
 //! What has to be done to a relation before expressions over it can be computed: subqueries are joined to it, and values
 //! that are read more than once become fields of it.
 
+use tessera_optimizer::logical::relation::{Join, Kind, Name, Relation};
 use tessera_plan::Expr;
-
-use crate::relation::{Join, Kind, Name, Relation};
 
 /// A step.
 #[derive(Debug, Clone)]

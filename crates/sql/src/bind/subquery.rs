@@ -5,6 +5,7 @@
 //! subquery becomes a single join, which refuses a second row.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Query, UnaryOperator, Visit, Visitor};
+use tessera_optimizer::logical::relation::{Aggregate, Call, Kind, Name, Relation};
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Error, Result, SqlState};
 
@@ -14,7 +15,6 @@ use super::scope::Scope;
 use super::steps::Step;
 use super::typed::Typed;
 use super::{Binder, Bound, Place, without_parentheses};
-use crate::relation::{Aggregate, Call, Kind, Name, Relation};
 
 impl Binder<'_> {
     /// What keeps the tuples that satisfy a predicate.

@@ -6,6 +6,7 @@ use sqlparser::ast::{
     Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, ObjectName,
     Spanned, TableAlias,
 };
+use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
@@ -16,7 +17,6 @@ use super::scope::{Output, Scope};
 use super::typed::Typed;
 use super::{Binder, Bound, Place, normalized, placed, refuse_at};
 use crate::file_functions;
-use crate::relation::{Name, Relation};
 
 /// Functions of which each element of the list that they give is a row.
 const SERIES: [&str; 2] = ["generate_series", "range"];

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Expr as Ast, Spanned, Values};
 use sqlparser::tokenizer::Span;
+use tessera_optimizer::logical::relation::{Name, Relation, parameters};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Field, Result, Tuple};
 
@@ -14,7 +15,6 @@ use super::steps::apply;
 use super::typed::Typed;
 use super::{Binder, Bound, Place, placed};
 use crate::long_lists::{self, Literals};
-use crate::relation::{Name, Relation, parameters};
 
 /// The rows of a text of literals, as the parser gives them.
 fn parsed_rows(text: &str, span: Span) -> Vec<Vec<Ast>> {

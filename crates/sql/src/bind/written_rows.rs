@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tessera_optimizer::logical::relation::Relation;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Result};
 
@@ -13,7 +14,6 @@ use super::table_function::list_of;
 use super::typed::Typed;
 use super::{Binder, Bound};
 use crate::long_lists::{Literal, Literals};
-use crate::relation::Relation;
 
 /// What the literals of a column are.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tessera_optimizer::table::{Catalog, ColumnStatistics, Statistics, Table};
 use tessera_plan::{Params, Scalar, Value};
-use tessera_sql::{Catalog, ColumnStatistics, Statistics, Table};
 use tessera_types::{Result, Tuple};
 
 /// Tables by name.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, IntervalMonthDayNanoArray};
 use arrow::datatypes::IntervalMonthDayNano;
-use tessera_functions::{divided, plain::to_form};
+use tessera_functions::divided;
+use tessera_functions::plain::to_form;
 use tessera_types::{Code, Error, Result, SqlState};
-use tessera_vector::{Column, physical::interval_values};
+use tessera_vector::Column;
+use tessera_vector::physical::interval_values;
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, merge};

@@ -16,10 +16,8 @@ use tessera_context::interrupt::{Every, check_here};
 use tessera_functions::one_nan::one_nan;
 use tessera_rows::spill::SpillFile;
 use tessera_types::{Error, Result};
-use tessera_vector::{
-    Column,
-    physical::{interval_length, interval_values},
-};
+use tessera_vector::Column;
+use tessera_vector::physical::{interval_length, interval_values};
 
 use super::area::Area;
 use super::groups::{Groups, Pairs};

@@ -6,9 +6,12 @@ use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
 use datafusion_expr::AggregateUDF;
-use tessera_context::{Run, interrupt::check_here};
-use tessera_functions::{Bound, Library, growth::each_piece};
-use tessera_plan::{Expr, pass::is_volatile};
+use tessera_context::Run;
+use tessera_context::interrupt::check_here;
+use tessera_functions::growth::each_piece;
+use tessera_functions::{Bound, Library};
+use tessera_plan::Expr;
+use tessera_plan::rewrite::is_volatile;
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 

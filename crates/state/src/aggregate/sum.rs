@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Float64Array, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
-use tessera_functions::{exact::quotient, plain::to_form};
+use tessera_functions::exact::quotient;
+use tessera_functions::plain::to_form;
 use tessera_types::{Code, Error, Result};
 use tessera_vector::Column;
 

@@ -3,15 +3,13 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tessera_context::{Reservation, Run, lock};
+use tessera_operator::stream_util::{ChunksReader, chunks_source};
 use tessera_operator::{
     Finish, Lowering, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, Task, downcast_workers,
-    stream_util::{ChunksReader, chunks_source},
 };
 use tessera_plan::Edge;
-use tessera_rows::{
-    Collected,
-    spill::{PARTITIONS, partition_of, spillable},
-};
+use tessera_rows::Collected;
+use tessera_rows::spill::{PARTITIONS, partition_of, spillable};
 use tessera_types::{Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 

@@ -17,12 +17,10 @@ use arrow::datatypes::{ArrowNativeType, DataType};
 use arrow::row::RowConverter;
 use tessera_rows::{converter, decode};
 use tessera_types::{Error, Result};
-use tessera_vector::{
-    Column,
-    hash::hash_columns,
-    physical::{
-        Physical, canonical32, canonical64, interval_length, interval_to_bits, interval_values, raw_values,
-    },
+use tessera_vector::Column;
+use tessera_vector::hash::hash_columns;
+use tessera_vector::physical::{
+    Physical, canonical32, canonical64, interval_length, interval_to_bits, interval_values, raw_values,
 };
 
 use crate::aggregate::Area;

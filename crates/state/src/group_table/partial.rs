@@ -3,10 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run, lock};
-use tessera_operator::{
-    Reader, SourceRun, Step, Stream, StreamRun, StreamWorker,
-    stream_util::{ChunksReader, Cutter},
-};
+use tessera_operator::stream_util::{ChunksReader, Cutter};
+use tessera_operator::{Reader, SourceRun, Step, Stream, StreamRun, StreamWorker};
 use tessera_rows::Collected;
 use tessera_types::{Error, Result};
 use tessera_vector::{Chunk, Column};

@@ -6,10 +6,8 @@ use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 
 use tessera_context::Run;
-use tessera_rows::{
-    Incoming, RowLayout,
-    spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples},
-};
+use tessera_rows::spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples};
+use tessera_rows::{Incoming, RowLayout};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run, lock};
-use tessera_operator::{Reader, Step, stream_util::ChunksReader};
+use tessera_operator::stream_util::ChunksReader;
+use tessera_operator::{Reader, Step};
 use tessera_rows::spill::{Block, DEPTH_MAX, PARTITION_BITS, PARTITIONS, SpillFile, TupleBlock, spillable};
 use tessera_types::Result;
 use tessera_vector::{Chunk, Column};

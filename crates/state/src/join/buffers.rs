@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tessera_context::{Context, Reservation, lock};
 use tessera_functions::key_hash::KeyHasher;
 use tessera_operator::Task;
+use tessera_rows::spill::{PARTITION_BITS, PARTITIONS, partition_of};
 use tessera_rows::{
     HASH_OFFSET, Incoming, PREFETCHED_ROWS, Part, RowLayout, RowRange, RowWriter, RowsBuilder, SharedPages,
     SharedWriter, Side,
-    spill::{PARTITION_BITS, PARTITIONS, partition_of},
 };
 use tessera_types::{Error, Result};
-use tessera_vector::{Chunk, Column, hash::hash_columns};
+use tessera_vector::hash::hash_columns;
+use tessera_vector::{Chunk, Column};
 
 use super::directory::Directory;
 use super::heap::{HeapJoiner, Moved};

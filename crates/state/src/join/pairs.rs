@@ -8,7 +8,8 @@ use tessera_codegen::{InputPlace, RawInput};
 use tessera_functions::{lies_at, raw};
 use tessera_rows::{Candidates, RowRange};
 use tessera_types::{Field, Tuple};
-use tessera_vector::{Chunk, Column, Elsewhere, physical::Physical};
+use tessera_vector::physical::Physical;
+use tessera_vector::{Chunk, Column, Elsewhere};
 
 use super::output::stored_positions;
 use super::table::JoinTable;

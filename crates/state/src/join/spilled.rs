@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use arrow::array::Array;
 
 use tessera_context::{Reservation, Run};
-use tessera_rows::{
-    Incoming, RowLayout, Rows,
-    spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples},
-};
+use tessera_rows::spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples};
+use tessera_rows::{Incoming, RowLayout, Rows};
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 

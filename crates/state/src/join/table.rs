@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use tessera_codegen::{InputPlace, RawInput, RawTable, WRITTEN_AT_ONCE};
 use tessera_rows::{Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLayout, Values, Which};
 use tessera_types::{Error, Result, Tuple};
-use tessera_vector::{Chunk, Column, physical::Physical};
+use tessera_vector::physical::Physical;
+use tessera_vector::{Chunk, Column};
 
 use super::buffers::TableBuild;
 use super::compiled::CompiledLookup;

@@ -3,10 +3,8 @@
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use tessera_types::{Error, Result};
-use tessera_vector::{
-    hash::{SEED, combine},
-    physical::{Physical, raw_values},
-};
+use tessera_vector::hash::{SEED, combine};
+use tessera_vector::physical::{Physical, raw_values};
 
 use super::bloom::Bloom;
 use super::passing;

@@ -14,7 +14,8 @@ use tessera_operator::describe;
 use tessera_plan::{Expr, Node, Scalar, Value};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
-use tessera_vector::{Column, hash::hash_columns};
+use tessera_vector::Column;
+use tessera_vector::hash::hash_columns;
 
 use super::bloom::Bloom;
 use super::exact::Exact;

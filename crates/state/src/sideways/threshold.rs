@@ -6,7 +6,8 @@ use arrow::array::{Array, ArrayRef, BooleanArray, Scalar};
 use arrow::compute::kernels::cmp;
 use arrow::compute::{and, is_not_null, is_null, or};
 
-use tessera_functions::{one_nan::normalised, scalar::array_value};
+use tessera_functions::one_nan::normalised;
+use tessera_functions::scalar::array_value;
 use tessera_operator::describe;
 use tessera_plan::{Expr, Node, SortKey, Value};
 use tessera_types::{Atom, Error, Result, Tuple};

@@ -61,8 +61,8 @@ impl Known for &Fields {
     }
 
     fn stays(&self, expr: &Expr) -> bool {
-        tessera_plan::pass::is_volatile(expr, &*self.library)
-            || tessera_plan::pass::can_raise(expr, self.scope())
+        tessera_plan::rewrite::is_volatile(expr, &*self.library)
+            || tessera_plan::rewrite::can_raise(expr, self.scope())
     }
 }
 

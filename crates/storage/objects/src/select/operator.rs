@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use tessera_context::{Reservation, Run};
 use tessera_formats::{ArrowTable, RecordDecoder, RecordFormat};
-use tessera_operator::{
-    Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator,
-    describe::{edge, passes},
-};
+use tessera_operator::describe::{edge, passes};
+use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Params, Role, Value};
 use tessera_rows::Collected;
 use tessera_types::{Error, Field, Item, Result, Tuple};

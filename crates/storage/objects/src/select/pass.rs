@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use tessera_formats::{
-    RecordFormat,
-    csv::field_positions,
-    json,
-    parquet::{Discovered, discover},
-};
-use tessera_plan::{Builder, Catalogue, Expr, Node, NodeId, Params, Plan, Scalar, Value, pass::map_nodes};
+use tessera_formats::csv::field_positions;
+use tessera_formats::parquet::{Discovered, discover};
+use tessera_formats::{RecordFormat, json};
+use tessera_plan::rewrite::map_nodes;
+use tessera_plan::{Builder, Catalogue, Expr, Node, NodeId, Params, Plan, Scalar, Value};
 use tessera_types::{Atom, Field, Result, Tuple};
 
 use super::SmartStorage;

@@ -1,0 +1,14 @@
+//! Rewrites of relations.
+
+pub(crate) mod decorrelate;
+pub(crate) mod distinct;
+pub(crate) mod estimate;
+pub mod fields;
+pub(crate) mod lateral_limit;
+pub(crate) mod lateral_unnest;
+pub(crate) mod order;
+pub(crate) mod push;
+pub(crate) mod raise;
+pub(crate) mod reduce;
+pub mod relation;
+pub(crate) mod strict;

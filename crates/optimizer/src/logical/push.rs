@@ -1,0 +1,338 @@
+//! Predicates moved to where they first can be tested.
+//!
+//! Only predicates that cannot raise move; one that can stays where it was written, behind what stood before it. An outer
+//! join whose added NULLs a predicate rejects becomes an inner one. Equalities between the sides of inner joins always become
+//! conditions of these, whichever rules are on: without keys, a join compares all pairs.
+
+use std::collections::HashSet;
+
+use tessera_plan::{Expr, Rule, Scalar};
+use tessera_types::{Field, Tuple};
+
+use crate::logical::raise::Types;
+use crate::logical::relation::{
+    Aggregate, Join, Kind, Name, Relation, covered, inline, parameters, substitute,
+};
+use crate::logical::strict::rejecting_fields;
+
+/// The relation with all its predicates as far down as they can be.
+pub(crate) fn push_down(relation: Relation, types: Types<'_>) -> Relation {
+    Push { types }.push(relation, Vec::new())
+}
+
+struct Push<'a> {
+    types: Types<'a>,
+}
+
+impl Push<'_> {
+    fn raises(&self, expr: &Expr) -> bool {
+        self.types.stays(expr)
+    }
+
+    /// A relation's fields without tuples; none where the type of one is not known.
+    fn empty(&self, relation: &Relation) -> Option<Relation> {
+        let field = |name: Name| Some(Field::nullable(name.clone(), self.types.atoms.get(&name)?.clone()));
+        let fields = relation.names().into_iter().map(field).collect::<Option<Vec<_>>>()?;
+        Some(Relation::Values { tuple: Tuple::new(fields), rows: Vec::new() })
+    }
+
+    fn uses(&self, rule: Rule) -> bool {
+        self.types.uses(rule)
+    }
+
+    /// Pushes predicates, none of which can raise, into a relation.
+    fn push(&self, relation: Relation, incoming: Vec<Expr>) -> Relation {
+        if self.uses(Rule::EmptyFilter)
+            && incoming.iter().any(is_never_true)
+            && let Some(empty) = self.empty(&relation)
+        {
+            return empty;
+        }
+        match relation {
+            Relation::Filter { input, predicates } => {
+                let all = self.conjuncts(predicates);
+                let (stay, mut go): (Vec<Expr>, Vec<Expr>) =
+                    all.into_iter().partition(|predicate| self.raises(predicate));
+                go.extend(incoming);
+                self.push(*input, go).filtered(stay)
+            }
+            Relation::Scan { table, columns, mut predicates } if self.uses(Rule::PushFilterScan) => {
+                for predicate in incoming {
+                    if !predicates.contains(&predicate) {
+                        predicates.push(predicate);
+                    }
+                }
+                Relation::Scan { table, columns, predicates }
+            }
+            Relation::Map { input, exprs } if self.uses(Rule::PushFilterMap) => {
+                self.through_map(*input, exprs, incoming)
+            }
+            Relation::Join(join) => self.through_join(*join, incoming),
+            Relation::Aggregate(aggregate) if self.uses(Rule::PushFilterAggregate) => {
+                self.through_aggregate(*aggregate, incoming)
+            }
+            Relation::Sort { input, keys, offset: 0, limit: None } if self.uses(Rule::PushFilterSort) => {
+                let input = Box::new(self.push(*input, incoming));
+                Relation::Sort { input, keys, offset: 0, limit: None }
+            }
+            Relation::Limit { input, offset, limit: Some(limit) }
+                if self.uses(Rule::FirstOfSort) && is_sorted(&input) =>
+            {
+                self.push(first_of_sort(*input, offset, limit), Vec::new()).filtered(incoming)
+            }
+            Relation::Union { inputs, names } if self.uses(Rule::PushFilterUnion) => {
+                let inputs = inputs
+                    .into_iter()
+                    .map(|(input, given)| {
+                        let renamed = incoming.iter().cloned().map(|mut predicate| {
+                            substitute(&mut predicate, &|name| {
+                                let position = names.iter().position(|known| known == name)?;
+                                given.get(position).cloned().map(Expr::Field)
+                            });
+                            predicate
+                        });
+                        (self.push(input, renamed.collect()), given)
+                    })
+                    .collect();
+                Relation::Union { inputs, names }
+            }
+            Relation::Unnest { input, lists, outer } if self.uses(Rule::PushFilterUnnest) => {
+                let (go, stay): (Vec<Expr>, Vec<Expr>) = incoming.into_iter().partition(|predicate| {
+                    let fields = predicate.fields();
+                    !lists.iter().any(|(list, element)| fields.contains(element) || fields.contains(list))
+                });
+                Relation::Unnest { input: Box::new(self.push(*input, go)), lists, outer }.filtered(stay)
+            }
+            mut other => {
+                for input in other.inputs_mut() {
+                    let taken = std::mem::replace(input, Relation::nothing());
+                    *input = self.push(taken, Vec::new());
+                }
+                other.filtered(incoming)
+            }
+        }
+    }
+
+    /// The conjuncts of predicates, in order.
+    fn conjuncts(&self, predicates: Vec<Expr>) -> Vec<Expr> {
+        let mut all: Vec<Expr> = predicates.iter().flat_map(Expr::conjuncts).collect();
+        if self.uses(Rule::FactorDisjunctions) {
+            all = all.into_iter().flat_map(|predicate| self.factored(predicate)).collect();
+        }
+        if self.uses(Rule::NeutralOperands) {
+            all.retain(|predicate| !matches!(predicate, Expr::Constant(Scalar::Boolean(true), _)));
+        }
+        all
+    }
+
+    /// Conjuncts that all branches of a disjunction share, and what is left of it. What can raise or is volatile stays behind
+    /// what stands before it in each branch.
+    fn factored(&self, predicate: Expr) -> Vec<Expr> {
+        let Expr::Or(branches) = predicate else { return vec![predicate] };
+        let mut branches: Vec<Vec<Expr>> = branches.iter().map(Expr::conjuncts).collect();
+        let Some((first, others)) = branches.split_first() else { return vec![Expr::boolean(false)] };
+        let is_shared =
+            |part: &&Expr| others.iter().all(|branch| branch.contains(part)) && !self.raises(part);
+        let shared: Vec<Expr> = first.iter().filter(is_shared).cloned().collect();
+        for branch in &mut branches {
+            branch.retain(|part| !shared.contains(part));
+        }
+        let mut result = shared;
+        // A branch of which nothing is left holds wherever the shared part does.
+        if !branches.iter().any(Vec::is_empty) {
+            result.push(Expr::Or(branches.into_iter().map(Expr::all).collect()));
+        }
+        result
+    }
+
+    fn through_map(&self, input: Relation, exprs: Vec<(Name, Expr)>, incoming: Vec<Expr>) -> Relation {
+        let (mut go, mut stay) = (Vec::new(), Vec::new());
+        for predicate in incoming {
+            let mut below = predicate.clone();
+            inline(&mut below, &exprs);
+            if exprs.iter().any(|(_, expr)| !matches!(expr, Expr::Field(_))) {
+                below = self.types.simplified(below);
+            }
+            if self.raises(&below) { stay.push(predicate) } else { go.push(below) }
+        }
+        Relation::Map { input: Box::new(self.push(input, go)), exprs }.filtered(stay)
+    }
+
+    fn through_aggregate(&self, mut aggregate: Aggregate, incoming: Vec<Expr>) -> Relation {
+        let keys: HashSet<Name> = aggregate.keys.iter().map(|(name, _)| name.clone()).collect();
+        let (mut go, mut stay) = (Vec::new(), Vec::new());
+        for predicate in incoming {
+            let mut below = predicate.clone();
+            inline(&mut below, &aggregate.keys);
+            let passes = aggregate.sets.is_none()
+                && !keys.is_empty()
+                && !predicate.fields().is_empty()
+                && covered(&predicate, &keys)
+                && !self.raises(&below);
+            if passes { go.push(below) } else { stay.push(predicate) }
+        }
+        aggregate.input = self.push(aggregate.input, go);
+        Relation::Aggregate(Box::new(aggregate)).filtered(stay)
+    }
+
+    fn through_join(&self, mut join: Join, incoming: Vec<Expr>) -> Relation {
+        if self.uses(Rule::OuterToInner) {
+            reject_nulls(&mut join, &incoming);
+        }
+        let left: HashSet<Name> = join.left.names().into_iter().collect();
+        let right: HashSet<Name> = join.right.names().into_iter().collect();
+        let moves = |predicate: &Expr| self.uses(Rule::PushFilterJoin) || is_key(predicate);
+        let (mut to_left, mut to_right, mut stay) = (Vec::new(), Vec::new(), Vec::new());
+        for condition in self.conjuncts(std::mem::take(&mut join.conditions)) {
+            let constant = condition.fields().is_empty();
+            let safe = moves(&condition) && !constant && !self.raises(&condition) && !join.null_aware;
+            let into_left = matches!(join.kind, Kind::Inner | Kind::Semi) && covered(&condition, &left);
+            let into_right = join.kind != Kind::Full && covered(&condition, &right);
+            if safe && into_left {
+                to_left.push(condition);
+            } else if safe && into_right {
+                to_right.push(condition);
+            } else {
+                join.conditions.push(condition);
+            }
+        }
+        for predicate in incoming {
+            let constant = predicate.fields().is_empty() || !moves(&predicate);
+            if join.kind != Kind::Full && !constant && covered(&predicate, &left) {
+                to_left.push(predicate);
+            } else if join.kind == Kind::Inner && !constant && covered(&predicate, &right) {
+                to_right.push(predicate);
+            } else if join.kind == Kind::Inner && !constant {
+                join.conditions.push(predicate);
+            } else {
+                stay.push(predicate);
+            }
+        }
+        if join.kind == Kind::Inner && self.uses(Rule::ImpliedPredicates) {
+            for condition in &join.conditions {
+                to_left.extend(self.implied(condition, &left));
+                to_right.extend(self.implied(condition, &right));
+            }
+        }
+        join.left = self.push(join.left, to_left);
+        join.right = self.push(join.right, to_right);
+        self.sink(join).filtered(stay)
+    }
+
+    /// A semi or anti join moved below the maps and filters that keep it from the joins it could be ordered among.
+    fn sink(&self, mut join: Join) -> Relation {
+        let filters = matches!(join.kind, Kind::Semi | Kind::Anti) && !join.correlated;
+        if !filters
+            || !self.uses(Rule::SinkSemiJoins)
+            || !over_join(&join.left)
+            || join.conditions.iter().any(|condition| self.raises(condition))
+        {
+            return Relation::Join(Box::new(join));
+        }
+        match join.left {
+            Relation::Filter { input, predicates } => {
+                join.left = *input;
+                self.sink(join).filtered(predicates)
+            }
+            Relation::Map { input, exprs } => {
+                let conditions = join.conditions.iter().cloned().map(|mut condition| {
+                    inline(&mut condition, &exprs);
+                    condition
+                });
+                let below: Vec<Expr> = conditions.collect();
+                if below.iter().any(|condition| self.raises(condition)) {
+                    join.left = Relation::Map { input, exprs };
+                    return Relation::Join(Box::new(join));
+                }
+                join.left = *input;
+                join.conditions = below;
+                Relation::Map { input: Box::new(self.sink(join)), exprs }
+            }
+            left => {
+                join.left = left;
+                Relation::Join(Box::new(join))
+            }
+        }
+    }
+
+    /// What a disjunction over both sides of a join implies for one side alone.
+    fn implied(&self, condition: &Expr, side: &HashSet<Name>) -> Option<Expr> {
+        let Expr::Or(branches) = condition else { return None };
+        if self.raises(condition) {
+            return None;
+        }
+        let mut implied = Vec::new();
+        for branch in branches {
+            let own: Vec<Expr> = branch
+                .conjuncts()
+                .into_iter()
+                .filter(|part| {
+                    !part.fields().is_empty() && parameters(part).is_empty() && covered(part, side)
+                })
+                .collect();
+            if own.is_empty() {
+                return None;
+            }
+            implied.push(Expr::all(own));
+        }
+        Some(Expr::Or(implied))
+    }
+}
+
+/// Whether only maps and filters stand between the relation and a join.
+fn over_join(relation: &Relation) -> bool {
+    match relation {
+        Relation::Filter { input, .. } | Relation::Map { input, .. } => over_join(input),
+        Relation::Join(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether a predicate is an equality that can be the key of a join: of expressions over different fields.
+fn is_key(predicate: &Expr) -> bool {
+    let Expr::Call { function, args } = predicate else { return false };
+    let ([a, b], "eq" | "is_not_distinct") = (args.as_slice(), &**function) else { return false };
+    let (a, b) = (a.fields(), b.fields());
+    !a.is_empty() && !b.is_empty() && !a.iter().any(|name| b.contains(name))
+}
+
+/// Makes an outer join one that adds no NULLs where a predicate above rejects them.
+fn reject_nulls(join: &mut Join, incoming: &[Expr]) {
+    let rejected: HashSet<Name> = incoming.iter().flat_map(rejecting_fields).collect();
+    let rejects = |side: &Relation| side.names().iter().any(|name| rejected.contains(name));
+    match (join.kind, rejects(&join.left), rejects(&join.right)) {
+        (Kind::Left, _, true) | (Kind::Full, true, true) => join.kind = Kind::Inner,
+        (Kind::Full, true, false) => join.kind = Kind::Left,
+        (Kind::Full, false, true) => {
+            std::mem::swap(&mut join.left, &mut join.right);
+            join.kind = Kind::Left;
+        }
+        _ => {}
+    }
+}
+
+/// The first rows of an order, where only computed columns stand above it.
+fn first_of_sort(input: Relation, offset: u64, limit: u64) -> Relation {
+    match input {
+        Relation::Sort { input, keys, offset: 0, limit: None } => {
+            Relation::Sort { input, keys, offset, limit: Some(limit) }
+        }
+        Relation::Map { input, exprs } if is_sorted(&input) => {
+            Relation::Map { input: Box::new(first_of_sort(*input, offset, limit)), exprs }
+        }
+        other => Relation::Limit { input: Box::new(other), offset, limit: Some(limit) },
+    }
+}
+
+fn is_sorted(relation: &Relation) -> bool {
+    match relation {
+        Relation::Sort { offset: 0, limit: None, .. } => true,
+        Relation::Map { input, .. } => is_sorted(input),
+        _ => false,
+    }
+}
+
+/// Whether a predicate is true for no tuple.
+fn is_never_true(predicate: &Expr) -> bool {
+    matches!(predicate, Expr::Constant(Scalar::Boolean(false) | Scalar::Null, _))
+}

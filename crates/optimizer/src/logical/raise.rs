@@ -1,0 +1,93 @@
+//! Which expressions can raise: they stay behind the predicates that were written before them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tessera_functions::{Known, Library, Simplifier};
+use tessera_plan::{Expr, Functions, Rule, Rules, Scope, type_of};
+use tessera_types::{Atom, Field, Tuple};
+
+use crate::logical::relation::{Name, Relation};
+
+/// The types of all fields of a query, and the functions its expressions call.
+#[derive(Debug, Clone, Copy)]
+pub struct Types<'a> {
+    pub library: &'a Arc<Library>,
+    pub atoms: &'a HashMap<Name, Atom>,
+    pub rules: Rules,
+}
+
+impl Types<'_> {
+    /// Whether a rule is on.
+    pub fn uses(self, rule: Rule) -> bool {
+        self.rules.has(rule)
+    }
+
+    /// Whether the expression must stay where it is: evaluating it can be an error for some tuple, or it gives another
+    /// value each time.
+    pub fn stays(self, expr: &Expr) -> bool {
+        let tuple = self.tuple(expr);
+        self.volatile(expr)
+            || tessera_plan::rewrite::can_raise(
+                expr,
+                Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library },
+            )
+    }
+
+    /// A predicate simplified again, after fields in it have been replaced by what they are computed from.
+    pub fn simplified(self, predicate: Expr) -> Expr {
+        let simple = Simplifier::new(self.library, self).with_rules(self.rules).tree(predicate.clone());
+        // A type may hang on whether an operand is a constant; then the predicate stays as it is.
+        if self.atom(&simple) == Some(Atom::Boolean) { simple } else { predicate }
+    }
+
+    /// The fields and parameters that an expression reads.
+    fn tuple(self, expr: &Expr) -> Tuple {
+        let mut names = HashSet::new();
+        expr.walk(&mut |expr| {
+            if let Expr::Field(name) | Expr::Parameter(name) = expr {
+                names.insert(name.clone());
+            }
+        });
+        let fields = names.into_iter().filter_map(|name| {
+            let atom = self.atoms.get(&name)?.clone();
+            Some(Field::nullable(name, atom))
+        });
+        Tuple::new(fields.collect::<Vec<_>>())
+    }
+
+    /// Whether the relation gives other tuples each time it is computed; what is shared is computed once.
+    pub fn is_volatile(self, relation: &Relation) -> bool {
+        if matches!(relation, Relation::Shared { .. }) {
+            return false;
+        }
+        relation.exprs().into_iter().any(|expr| self.volatile(expr))
+            || relation.inputs().into_iter().any(|input| self.is_volatile(input))
+    }
+
+    /// Whether the expression gives another value each time it is evaluated.
+    pub fn volatile(self, expr: &Expr) -> bool {
+        let mut volatile = false;
+        expr.walk(&mut |expr| {
+            if let Expr::Call { function, .. } = expr {
+                volatile |= self.library.is_volatile(function);
+            }
+        });
+        volatile
+    }
+}
+
+impl Known for Types<'_> {
+    fn atom(&self, expr: &Expr) -> Option<Atom> {
+        if let Expr::Field(name) | Expr::Parameter(name) = expr {
+            return self.atoms.get(name).cloned();
+        }
+        let tuple = self.tuple(expr);
+        let scope = Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library };
+        type_of(expr, scope).ok().map(|(atom, _)| atom)
+    }
+
+    fn stays(&self, expr: &Expr) -> bool {
+        Types::stays(*self, expr)
+    }
+}

@@ -1,0 +1,173 @@
+//! Groupings, one or several over the same input.
+
+use std::collections::HashSet;
+
+use tessera_plan::{Expr, Functions, Params, SortKey, Value};
+use tessera_types::{Atom, Error, Field, Result, Tuple};
+
+use super::node::{add, field, fields_of};
+use super::union::merge_nullable;
+use super::{Level, Lowering, Made};
+use crate::logical::relation::{Aggregate, Call, Name};
+
+impl Lowering<'_> {
+    pub(super) fn aggregate(
+        &mut self,
+        aggregate: &Aggregate,
+        needed: &HashSet<Name>,
+        level: &mut Level,
+    ) -> Result<Made> {
+        let calls: Vec<&(Name, Call)> =
+            aggregate.calls.iter().filter(|(name, _)| needed.contains(name)).collect();
+        let mut read: Vec<&Expr> = aggregate.keys.iter().map(|(_, expr)| expr).collect();
+        for (_, call) in &calls {
+            read.extend(&call.args);
+            read.extend(&call.filter);
+            read.extend(call.order_by.iter().map(|key| &key.expr));
+        }
+        let made = self.lower(&aggregate.input, &fields_of(read.into_iter()), level)?;
+        // Orders of ordered aggregates are by fields.
+        let order: Vec<Expr> =
+            calls.iter().flat_map(|(_, call)| call.order_by.iter().map(|key| key.expr.clone())).collect();
+        let (made, order) = self.with_computed(level, made, &order, "order")?;
+        let mut order = order.into_iter();
+        let calls: Vec<(Name, Call)> = calls
+            .into_iter()
+            .map(|(name, call)| {
+                let mut call = call.clone();
+                for key in &mut call.order_by {
+                    if let Some(field) = order.next() {
+                        key.expr = Expr::Field(field);
+                    }
+                }
+                (name.clone(), call)
+            })
+            .collect();
+        match &aggregate.sets {
+            None => {
+                let plain = aggregate
+                    .keys
+                    .iter()
+                    .all(|(name, expr)| matches!(expr, Expr::Field(field) if field == name));
+                let made = if plain {
+                    made
+                } else {
+                    let mut exprs: Vec<(Name, Expr)> = aggregate.keys.clone();
+                    for (name, expr) in Expr::identity(&made.tuple) {
+                        if !exprs.iter().any(|(known, _)| *known == name) {
+                            exprs.push((name, expr));
+                        }
+                    }
+                    self.map(level, made, exprs)?
+                };
+                let keys: Vec<Name> = aggregate.keys.iter().map(|(name, _)| name.clone()).collect();
+                let made = self.group(level, &made, &keys, &calls)?;
+                self.prune(level, made, needed)
+            }
+            Some(sets) => self.grouping_sets(aggregate, sets, &calls, made, level),
+        }
+    }
+
+    pub(super) fn group(
+        &mut self,
+        level: &mut Level,
+        input: &Made,
+        keys: &[Name],
+        calls: &[(Name, Call)],
+    ) -> Result<Made> {
+        let mut fields =
+            keys.iter().map(|name| field(&input.tuple, name).cloned()).collect::<Result<Vec<_>>>()?;
+        let mut entries: Vec<(Name, Value)> = Vec::new();
+        for (name, call) in calls {
+            let args = call
+                .args
+                .iter()
+                .map(|arg| self.type_of(arg, &input.tuple, level))
+                .collect::<Result<Vec<_>>>()?;
+            let (atom, nullable) = self.types.library.aggregate(&call.function, &args, call.distinct)?;
+            fields.push(Field::new(name.clone(), atom).with_nullable(nullable));
+            entries.push((name.clone(), call_value(call)?));
+        }
+        let tuple = Tuple::new(fields);
+        if keys.is_empty() {
+            let params = Params::new().with("aggregates", entries);
+            return Ok(add(level, "reduce", &[input.id], params, tuple));
+        }
+        let mut params = Params::new().with("keys", Value::names(keys));
+        if !entries.is_empty() {
+            params.set("aggregates", entries);
+        }
+        Ok(add(level, "reduce_by_key", &[input.id], params, tuple))
+    }
+
+    /// One grouping per set over the same input, one after the other; keys that are not part of a grouping are NULL.
+    pub(super) fn grouping_sets(
+        &mut self,
+        aggregate: &Aggregate,
+        sets: &[Vec<usize>],
+        calls: &[(Name, Call)],
+        input: Made,
+        level: &mut Level,
+    ) -> Result<Made> {
+        let key_exprs: Vec<Expr> = aggregate.keys.iter().map(|(_, expr)| expr.clone()).collect();
+        let (input, key_fields) = self.with_computed(level, input, &key_exprs, "key")?;
+        let mut inputs = Vec::with_capacity(sets.len());
+        let mut fields: Option<Vec<Field>> = None;
+        for set in sets {
+            let mut keys: Vec<Name> = Vec::new();
+            for &position in set {
+                if !keys.contains(&key_fields[position]) {
+                    keys.push(key_fields[position].clone());
+                }
+            }
+            let grouped = self.group(level, &input, &keys, calls)?;
+            let mut exprs: Vec<(Name, Expr)> = Vec::new();
+            let mut bits: i128 = 0;
+            for (position, (name, _)) in aggregate.keys.iter().enumerate() {
+                let part = set.contains(&position);
+                bits = bits << 1 | i128::from(!part);
+                let atom = self.types.atoms.get(name).cloned().unwrap_or(Atom::Null);
+                let value = if part { Expr::Field(key_fields[position].clone()) } else { Expr::null(atom) };
+                exprs.push((name.clone(), value));
+            }
+            if let Some((name, atom)) = &aggregate.grouping {
+                exprs.push((name.clone(), Expr::Constant(tessera_plan::Scalar::Integer(bits), atom.clone())));
+            }
+            exprs.extend(calls.iter().map(|(name, _)| (name.clone(), Expr::Field(name.clone()))));
+            let mapped = self.map(level, grouped, exprs)?;
+            fields = Some(merge_nullable(fields, mapped.tuple.fields()));
+            inputs.push(mapped.id);
+        }
+        let tuple = Tuple::new(fields.unwrap_or_default());
+        Ok(add(level, "union", &inputs, Params::new(), tuple))
+    }
+}
+
+fn call_value(call: &Call) -> Result<Value> {
+    let mut entries: Vec<(Name, Value)> = vec![
+        ("function".into(), Value::name(call.function.clone())),
+        ("args".into(), Value::List(call.args.iter().cloned().map(Value::Expr).collect())),
+    ];
+    if call.distinct {
+        entries.push(("distinct".into(), Value::Boolean(true)));
+    }
+    if let Some(filter) = &call.filter {
+        entries.push(("filter".into(), Value::Expr(filter.clone())));
+    }
+    if !call.order_by.is_empty() {
+        let mut keys = Vec::new();
+        for key in &call.order_by {
+            let Expr::Field(field) = &key.expr else {
+                return Err(Error::internal("an aggregate's order is no field"));
+            };
+            let key =
+                SortKey { field: field.clone(), descending: key.descending, nulls_first: key.nulls_first };
+            keys.push(key.to_value());
+        }
+        entries.push(("order_by".into(), Value::List(keys)));
+    }
+    if let Some(limit) = call.limit {
+        entries.push(("limit".into(), Value::from(limit as i64)));
+    }
+    Ok(Value::Record(entries))
+}

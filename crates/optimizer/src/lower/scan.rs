@@ -1,0 +1,60 @@
+//! Tables as scans, with the predicates that a scan can test itself.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tessera_plan::Expr;
+use tessera_types::{Result, Tuple};
+
+use super::node::{add, filter, with_fields};
+use super::{Level, Lowering, Made};
+use crate::logical::relation::Name;
+use crate::table::Table;
+
+impl Lowering<'_> {
+    pub(super) fn scan(
+        &mut self,
+        table: &Arc<Table>,
+        columns: &[(Name, usize)],
+        predicates: &[Expr],
+        needed: &HashSet<Name>,
+        level: &mut Level,
+    ) -> Result<Made> {
+        let read = with_fields(needed, predicates);
+        let mut fields = Vec::new();
+        let mut renames: Vec<(Name, Expr)> = Vec::new();
+        let mut stored: HashMap<Name, Name> = HashMap::new();
+        for (name, index) in columns {
+            let Some(field) = table.tuple.fields().get(*index).filter(|_| read.contains(name)) else {
+                continue;
+            };
+            stored.insert(name.clone(), field.name.clone());
+            renames.push((name.clone(), Expr::Field(field.name.clone())));
+            fields.push(field.clone());
+        }
+        let tuple = Tuple::new(fields);
+        let mut params = table.params.clone();
+        params.set("columns", tuple.clone());
+        // The scan tests what it can by itself; what may raise stays behind what stands before it.
+        let (inside, outside): (Vec<Expr>, Vec<Expr>) = predicates.iter().cloned().partition(|predicate| {
+            table.filters && crate::logical::relation::parameters(predicate).is_empty()
+        });
+        if !inside.is_empty() {
+            let mut predicate = Expr::all(inside);
+            crate::logical::relation::substitute(&mut predicate, &|name| {
+                stored.get(name).map(|stored| Expr::Field(stored.clone()))
+            });
+            params.set("filter", predicate);
+        }
+        let mut made = add(level, &table.operator, &[], params, tuple);
+        if renames.iter().any(|(name, expr)| !matches!(expr, Expr::Field(field) if field == name)) {
+            let kept = outside.is_empty();
+            renames.retain(|(name, _)| !kept || needed.contains(name));
+            made = self.map(level, made, renames)?;
+        }
+        if !outside.is_empty() {
+            made = filter(level, made, &outside);
+        }
+        self.prune(level, made, needed)
+    }
+}

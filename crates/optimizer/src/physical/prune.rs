@@ -1,0 +1,260 @@
+//! Columns that nobody reads.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tessera_plan::catalogue::Catalogue;
+use tessera_plan::edge::Traits;
+use tessera_plan::graph::{Node, NodeId, Plan};
+use tessera_plan::rewrite::{expressions, map_nodes, reachable};
+use tessera_plan::value::{Params, Value};
+use tessera_plan::verify::{Verified, verify_in};
+use tessera_types::{Field, Item, Result, Tuple};
+
+type Names = BTreeSet<Arc<str>>;
+
+/// Drops fields that nobody needs: from the columns of scans, from maps, projections and aggregates, and, by a
+/// projection, before state is built (joins, sorts) or tuples change hands (unions, exchanges).
+///
+/// # Errors
+/// The plan does not verify.
+pub fn prune_columns(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
+    let verified = verify_in(plan, catalogue, Traits::DRIVER)?;
+    let pruned = prune(plan, &verified)?;
+    verify_in(&pruned, catalogue, Traits::DRIVER)
+        .map_err(|error| error.context("after dropping columns that nobody reads"))?;
+    Ok(pruned)
+}
+
+/// What is needed of each node, and what each node needs of each of its inputs (`None`: everything).
+struct Needs<'a> {
+    plan: &'a Plan,
+    edges: Vec<&'a Tuple>,
+    output: Vec<Names>,
+    /// For a node that makes a hash table: what its probes need of the tuples inside.
+    table: Vec<Names>,
+    inputs: Vec<Vec<Option<Names>>>,
+}
+
+fn prune(plan: &Plan, verified: &Verified) -> Result<Plan> {
+    let edges: Vec<&Tuple> = verified.edges.iter().map(|edge| &edge.tuple).collect();
+    let count = plan.nodes.len();
+    let mut needs = Needs {
+        plan,
+        edges,
+        output: vec![Names::new(); count],
+        table: vec![Names::new(); count],
+        inputs: vec![Vec::new(); count],
+    };
+    needs.all(plan.root);
+    let reachable = reachable(plan);
+    for id in plan.ids().collect::<Vec<_>>().into_iter().rev() {
+        if reachable[id.index()] {
+            needs.node(id)?;
+        }
+    }
+    map_nodes(plan, &mut |out, id, mut node| {
+        for (inner, verified) in node.nested.iter_mut().zip(&verified.nested[id.index()]) {
+            *inner = prune(inner, verified)?;
+        }
+        narrow(&mut node, &needs.output[id.index()])?;
+        let old = &plan.nodes[id.index()];
+        for (position, input) in node.inputs.iter_mut().enumerate() {
+            let wanted = needs.inputs[id.index()].get(position).and_then(Option::as_ref);
+            let tuple = needs.edges[old.inputs[position].index()];
+            let Some(wanted) = wanted.filter(|wanted| wanted.len() < tuple.len()) else { continue };
+            if projects_input(&node.operator) {
+                let fields = tuple.fields().iter().filter(|field| wanted.contains(&field.name));
+                let params = Params::new().with("fields", Value::names(fields.map(|field| &field.name)));
+                *input = out.add("projection", &[*input], params);
+            }
+        }
+        Ok(out.push(node))
+    })
+}
+
+/// Whether fewer columns in its input make it cheaper.
+fn projects_input(operator: &str) -> bool {
+    matches!(
+        operator,
+        "build"
+            | "probe"
+            | "sort"
+            | "top_k"
+            | "limit"
+            | "union"
+            | "exchange"
+            | "merge"
+            | "merge_join"
+            | "nested_loop"
+            | "cartesian_product"
+            | "zip"
+            | "unnest"
+            | "series"
+    )
+}
+
+fn is_scan(operator: &str) -> bool {
+    matches!(operator, "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan" | "block_scan")
+}
+
+impl Needs<'_> {
+    fn tuple(&self, id: NodeId) -> &Tuple {
+        self.edges[id.index()]
+    }
+
+    /// Everything of a node is needed, tables included.
+    fn all(&mut self, id: NodeId) {
+        let tuple = self.edges[id.index()];
+        for field in tuple.fields() {
+            self.output[id.index()].insert(field.name.clone());
+            if let Item::Collection(collection) = &field.item {
+                self.table[id.index()]
+                    .extend(collection.tuple.fields().iter().map(|field| field.name.clone()));
+            }
+        }
+    }
+
+    /// Of these names, those that the tuple of `id` has; never none.
+    fn some(&mut self, id: NodeId, names: &Names) -> Names {
+        let tuple = self.edges[id.index()];
+        let mut names: Names =
+            tuple.fields().iter().map(|f| &f.name).filter(|n| names.contains(*n)).cloned().collect();
+        if names.is_empty() {
+            names.extend(narrowest(tuple.fields().iter()).map(|field| field.name.clone()));
+        }
+        self.output[id.index()].extend(names.iter().cloned());
+        names
+    }
+
+    fn node(&mut self, id: NodeId) -> Result<()> {
+        let plan = self.plan;
+        let node = plan.node(id);
+        let output = self.output[id.index()].clone();
+        // Everything an expression of the node reads.
+        let mut read = output.clone();
+        for (_, value) in node.params.iter() {
+            fields_of(value, &mut read);
+        }
+        let mut wants: Vec<Option<Names>> = vec![None; node.inputs.len()];
+        match (&*node.operator, node.inputs.as_slice()) {
+            (operator, []) if is_scan(operator) => {}
+            ("filter" | "limit" | "sort" | "top_k" | "exchange" | "merge" | "unnest" | "series", [input]) => {
+                wants[0] = Some(self.some(*input, &read));
+            }
+            ("union", inputs) => {
+                for (position, input) in inputs.iter().enumerate() {
+                    wants[position] = Some(self.some(*input, &output));
+                }
+            }
+            ("cartesian_product" | "nested_loop" | "merge_join" | "zip", inputs) => {
+                for (position, input) in inputs.iter().enumerate() {
+                    wants[position] = Some(self.some(*input, &read));
+                }
+            }
+            ("map" | "parametrized_map" | "projection" | "reduce" | "reduce_by_key", inputs) => {
+                let mut kept = node.clone();
+                narrow(&mut kept, &output)?;
+                let mut read = Names::new();
+                kept.params.iter().for_each(|(_, value)| fields_of(value, &mut read));
+                for (position, input) in inputs.iter().enumerate() {
+                    wants[position] = Some(self.some(*input, &read));
+                }
+            }
+            ("build", [input]) => {
+                let mut inside = self.table[id.index()].clone();
+                node.params.iter().for_each(|(_, value)| fields_of(value, &mut inside));
+                wants[0] = Some(self.some(*input, &inside));
+            }
+            ("probe", [table, input]) if &*plan.node(*table).operator == "build" => {
+                wants[1] = Some(self.some(*input, &read));
+                let Some(Item::Collection(inside)) =
+                    self.tuple(*table).fields().first().map(|f| f.item.clone())
+                else {
+                    self.all(*table);
+                    return Ok(());
+                };
+                let inside = inside.tuple.fields().iter().map(|field| &field.name);
+                self.table[table.index()].extend(inside.filter(|name| read.contains(*name)).cloned());
+                self.output[table.index()].insert(self.edges[table.index()].fields()[0].name.clone());
+            }
+            (_, inputs) => inputs.iter().for_each(|input| self.all(*input)),
+        }
+        self.inputs[id.index()] = wants;
+        Ok(())
+    }
+}
+
+/// The cheapest field to carry along where only the number of tuples matters.
+fn narrowest<'a>(fields: impl Iterator<Item = &'a Field>) -> Option<&'a Field> {
+    fields.min_by_key(|field| field.atom().and_then(|atom| atom.width_bytes()).unwrap_or(usize::MAX))
+}
+
+fn fields_of(value: &Value, into: &mut Names) {
+    expressions(value, &mut |expr| into.extend(expr.fields()));
+}
+
+/// Drops what the node yields and nobody needs.
+fn narrow(node: &mut Node, needed: &Names) -> Result<()> {
+    let parameter = match &*node.operator {
+        "map" | "parametrized_map" => "exprs",
+        "reduce" | "reduce_by_key" => "aggregates",
+        "projection" => {
+            let mut names = node.params.names("fields")?;
+            let first = names.first().cloned();
+            names.retain(|name| needed.contains(name));
+            names.extend(if names.is_empty() { first } else { None });
+            node.params.set("fields", Value::names(names));
+            return Ok(());
+        }
+        operator if is_scan(operator) => return narrow_scan(node, needed),
+        _ => return Ok(()),
+    };
+    if let Some(Value::Record(entries)) = node.params.get(parameter) {
+        let mut kept = entries.clone();
+        kept.retain(|(name, _)| needed.contains(name));
+        // One is kept where only the number of tuples matters; of aggregates besides keys, none is needed.
+        if kept.is_empty() && &*node.operator != "reduce_by_key" {
+            kept.extend(entries.first().cloned());
+        }
+        node.params.set(parameter, Value::Record(kept));
+    }
+    Ok(())
+}
+
+/// Reads only the columns that are yielded or tested, and yields only those that are needed.
+fn narrow_scan(node: &mut Node, needed: &Names) -> Result<()> {
+    let columns = node.params.tuple("columns")?.clone();
+    let yielded = match node.params.get("fields") {
+        Some(_) => node.params.names("fields")?,
+        None => columns.fields().iter().map(|field| field.name.clone()).collect(),
+    };
+    let mut tested = Names::new();
+    if let Some(filter) = node.params.get("filter") {
+        fields_of(filter, &mut tested);
+    }
+    let mut fields: Vec<Arc<str>> = yielded.iter().filter(|name| needed.contains(*name)).cloned().collect();
+    if fields.is_empty() {
+        let candidates = columns.fields().iter().filter(|field| yielded.contains(&field.name));
+        // What is read anyway costs least.
+        let candidates: Vec<&Field> = candidates.collect();
+        let read = candidates.iter().copied().filter(|field| tested.contains(&field.name));
+        let cheapest = narrowest(read).or_else(|| narrowest(candidates.iter().copied()));
+        fields.extend(cheapest.map(|field| field.name.clone()));
+    }
+    // The columns of a CSV file without a header are known by their positions, so its scan keeps them all.
+    let kept: Vec<Field> = match &*node.operator {
+        "csv_scan" => columns.fields().to_vec(),
+        _ => {
+            let read = |field: &&Field| fields.contains(&field.name) || tested.contains(&field.name);
+            columns.fields().iter().filter(read).cloned().collect()
+        }
+    };
+    if kept.iter().map(|field| &field.name).eq(&fields) {
+        node.params.remove("fields");
+    } else {
+        node.params.set("fields", Value::names(fields));
+    }
+    node.params.set("columns", Tuple::new(kept));
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! Passes over plans, from outside.
+
+#[path = "../../plan/tests/common/mod.rs"]
+mod common;
+mod passes;

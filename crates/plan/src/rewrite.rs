@@ -1,0 +1,154 @@
+//! What rewrites of plans are made of. Nothing here knows a sub-operator.
+
+use tessera_types::{Atom, Result};
+
+use crate::catalogue::Functions;
+use crate::expr::Expr;
+use crate::graph::{Builder, Node, NodeId, Plan};
+use crate::typing::{Scope, type_of};
+use crate::value::Value;
+
+/// Rebuilds a plan node by node, inputs first. `rewrite` gets each node with its inputs already translated, adds
+/// what it likes to the new plan and gives the id that stands for the node there. Nested plans are left as they are;
+/// nodes that nothing reads any more are dropped.
+///
+/// # Errors
+/// Those of `rewrite`.
+pub fn map_nodes(
+    plan: &Plan,
+    rewrite: &mut dyn FnMut(&mut Builder, NodeId, Node) -> Result<NodeId>,
+) -> Result<Plan> {
+    let mut out = Builder::new(plan.parameters.clone());
+    let mut ids: Vec<NodeId> = Vec::with_capacity(plan.nodes.len());
+    for (id, node) in plan.ids().zip(&plan.nodes) {
+        let mut node = node.clone();
+        for input in &mut node.inputs {
+            *input = translated(&ids, *input)?;
+        }
+        ids.push(rewrite(&mut out, id, node)?);
+    }
+    let root = translated(&ids, plan.root)?;
+    Ok(remove_unreachable(&out.finish(root)))
+}
+
+fn translated(ids: &[NodeId], old: NodeId) -> Result<NodeId> {
+    ids.get(old.index()).copied().ok_or_else(|| {
+        tessera_types::Error::semantic(format!("%{} is read before it stands in the plan", old.0))
+    })
+}
+
+/// Which nodes the result depends on.
+pub fn reachable(plan: &Plan) -> Vec<bool> {
+    let mut reachable = vec![false; plan.nodes.len()];
+    if let Some(root) = reachable.get_mut(plan.root.index()) {
+        *root = true;
+    }
+    for position in (0..plan.nodes.len()).rev() {
+        if reachable[position] {
+            for input in &plan.nodes[position].inputs {
+                if let Some(input) = reachable.get_mut(input.index()) {
+                    *input = true;
+                }
+            }
+        }
+    }
+    reachable
+}
+
+/// Drops the nodes that the result does not depend on.
+pub fn remove_unreachable(plan: &Plan) -> Plan {
+    let keep = reachable(plan);
+    let mut next = 0;
+    let positions: Vec<NodeId> = keep
+        .iter()
+        .map(|keep| {
+            let id = NodeId(next);
+            next += u32::from(*keep);
+            id
+        })
+        .collect();
+    // An id out of range stays out of range, for the verifier to find.
+    let renumbered = |id: NodeId| positions.get(id.index()).copied().unwrap_or(NodeId(u32::MAX));
+    let nodes = plan.nodes.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(node, _)| {
+        let mut node = node.clone();
+        node.inputs.iter_mut().for_each(|input| *input = renumbered(*input));
+        node
+    });
+    Plan { parameters: plan.parameters.clone(), nodes: nodes.collect(), root: renumbered(plan.root) }
+}
+
+/// Drops the types that the author declared: a pass may narrow tuples, and the declarations have been checked.
+pub fn without_declared_types(mut plan: Plan) -> Plan {
+    for node in &mut plan.nodes {
+        node.expected = None;
+        node.nested = std::mem::take(&mut node.nested).into_iter().map(without_declared_types).collect();
+    }
+    plan
+}
+
+/// How many nodes read each node; the plan's result counts as a reader.
+pub fn readers(plan: &Plan) -> Vec<usize> {
+    let reachable = reachable(plan);
+    let mut readers = vec![0; plan.nodes.len()];
+    for (node, _) in plan.nodes.iter().zip(&reachable).filter(|(_, reachable)| **reachable) {
+        for input in &node.inputs {
+            readers[input.index()] += 1;
+        }
+    }
+    readers[plan.root.index()] += 1;
+    readers
+}
+
+/// Whether evaluating it can raise on some tuple; `true` also for an expression that has no type.
+pub fn can_raise(expr: &Expr, scope: Scope<'_>) -> bool {
+    raising(expr, scope).is_none_or(|(_, raises)| raises)
+}
+
+/// The type, and whether it can raise. The type is found on the way, since asking for it at each level would take
+/// time quadratic in the depth.
+fn raising(expr: &Expr, scope: Scope<'_>) -> Option<(Atom, bool)> {
+    let children =
+        expr.children().into_iter().map(|child| raising(child, scope)).collect::<Option<Vec<_>>>()?;
+    let any = children.iter().any(|(_, raises)| *raises);
+    Some(match expr {
+        Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => (type_of(expr, scope).ok()?.0, false),
+        Expr::Call { function, args } => {
+            let types = children.into_iter().zip(args).map(|((atom, _), arg)| (atom, true, arg));
+            let types: Vec<_> = types.collect();
+            let (atom, _) = scope.functions.scalar(function, &types).ok()?;
+            (atom, any || scope.functions.can_raise(function, &types))
+        }
+        Expr::Cast { to, safe, .. } => {
+            let (from, _) = children.first()?;
+            (to.clone(), any || (!safe && scope.functions.cast_can_raise(from, to)))
+        }
+        // The first value, after the first condition or alone after ELSE.
+        Expr::Case { branches, .. } => {
+            (children.get(usize::from(!branches.is_empty())).or(children.first())?.0.clone(), any)
+        }
+        Expr::Coalesce(_) => (children.first()?.0.clone(), any),
+        Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::IsNull(_) => (Atom::Boolean, any),
+        Expr::Try(_) => (Atom::Boolean, false),
+    })
+}
+
+/// Whether it calls a function that gives another value each time.
+pub fn is_volatile(expr: &Expr, functions: &dyn Functions) -> bool {
+    let mut found = false;
+    expr.walk(&mut |expr| {
+        if let Expr::Call { function, .. } = expr {
+            found |= functions.is_volatile(function);
+        }
+    });
+    found
+}
+
+/// Calls `visit` on every expression in a parameter's value.
+pub fn expressions<'a>(value: &'a Value, visit: &mut dyn FnMut(&'a Expr)) {
+    match value {
+        Value::Expr(expr) => visit(expr),
+        Value::List(values) => values.iter().for_each(|value| expressions(value, visit)),
+        Value::Record(entries) => entries.iter().for_each(|(_, value)| expressions(value, visit)),
+        _ => {}
+    }
+}
