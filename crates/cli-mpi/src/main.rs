@@ -4,10 +4,10 @@
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tessera_cli::Cancel;
 use tessera_platform_mpi::Mpi;
 use tessera_platform_mpi::control::Control;
 use tessera_platform_mpi::world;
+use tessera_session::Cancel;
 
 fn main() -> ExitCode {
     let running: Arc<Mutex<Running>> = Arc::default();

@@ -23,7 +23,11 @@ const GROUPS_PER_TUPLE_WHOLE: f64 = 100.0;
 const SHARE_LEFT_MAX: f64 = 0.5;
 
 /// The relation with its grouped inputs reduced where that is estimated to pay.
-pub(crate) fn reduce_groups(mut relation: Relation, types: Types<'_>, estimates: &Estimates) -> Result<Relation> {
+pub(crate) fn reduce_groups(
+    mut relation: Relation,
+    types: Types<'_>,
+    estimates: &Estimates,
+) -> Result<Relation> {
     if !types.uses(Rule::ReduceGroups) {
         return Ok(relation);
     }
