@@ -25,6 +25,8 @@ const STOREYS: &[&[&str]] = &[
     // Makes files, which storage/files writes, and knows nothing else of the engine; only what people touch uses it.
     &["generate"],
     &["session"],
+    // Starts workers, which are sessions.
+    &["platforms/serverless/launch"],
     &["cli", "server", "python"],
     // The program again, with MPI.
     &["cli-mpi"],
@@ -109,12 +111,10 @@ fn edges(metadata: &Value) -> Result<Vec<Edge>, String> {
 }
 
 fn storey(room: &str) -> Option<usize> {
-    STOREYS.iter().position(|rooms| {
-        rooms.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(folder) => room.starts_with(folder),
-            None => *pattern == room,
-        })
-    })
+    let named = |name: &&str| *name == room;
+    let in_folder = |pattern: &&str| pattern.strip_suffix('*').is_some_and(|folder| room.starts_with(folder));
+    let of = |fits: &dyn Fn(&&str) -> bool| STOREYS.iter().position(|rooms| rooms.iter().any(fits));
+    of(&named).or_else(|| of(&in_folder))
 }
 
 fn check(edge: &Edge) -> Result<(), String> {

@@ -17,7 +17,13 @@ fn main() -> ExitCode {
     let ran = world::run(|link| {
         control.ready();
         let (index, count) = (link.rank(), link.ranks());
-        let part = tessera_cli::Part { platform: Arc::new(Mpi::new(link)), index, count };
+        let part = tessera_cli::Part {
+            platform: tessera_platform_mpi::NAME,
+            extension: Arc::new(Mpi::new(link)),
+            index,
+            count,
+            is_watched: std::env::var_os(tessera_platform_mpi::launcher::CONTROL).is_some(),
+        };
         let code = tessera_cli::part(part, |session| with(&running, |running| running.begin(session)));
         if index == 0 {
             control.exit(code);

@@ -1,16 +1,21 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::builder::PossibleValue;
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use tessera_engine::{LaunchOption, LaunchRole, LaunchValues, Launcher, Report, Setting, Setup};
+use tessera_functions::Library;
 use tessera_jit::{Device, Tier};
 use tessera_objects::SmartStorage;
-use tessera_platform_mpi::Way;
+use tessera_operator::Registry;
 use tessera_session::{Config, parse_size};
 
-use crate::runner::{Report, Timing};
+use crate::extensions::LAUNCHERS;
+use crate::runner::Timing;
 use crate::timeouts::TimeoutLine;
 
 /// SQL over Parquet, CSV, JSON lines and Arrow files.
@@ -32,19 +37,6 @@ enum Sub {
     Run(Box<RunLine>),
     /// Write benchmark data as Parquet
     Generate(GenerateLine),
-    /// Be an object store on loopback that selects, with a directory as bucket `data`: for trying smart storage
-    #[command(hide = true)]
-    Store {
-        /// The directory
-        data: PathBuf,
-    },
-    /// Be a worker of a function service, which starts this
-    #[command(hide = true)]
-    Worker {
-        /// Worker threads (default: one per core)
-        #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-        threads: Option<u16>,
-    },
 }
 
 #[derive(Debug, Args)]
@@ -87,12 +79,6 @@ struct EngineLine {
     /// Most tuples in a chunk, 1 to 65536
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     chunk_rows: Option<u32>,
-    /// Where statements run: on this machine's cores, on ranks that mpiexec starts, or on workers of a cloud function
-    #[arg(long, value_enum, default_value_t = PlatformName::Local)]
-    platform: PlatformName,
-    /// How many ranks mpiexec starts
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096), default_value_t = 2)]
-    ranks: u16,
     /// What is compiled to machine code: nothing (vectorized), whatever can be before it runs (compiled),
     /// or what many tuples go through, meanwhile (auto)
     #[arg(long, value_name = "TIER", default_value_t)]
@@ -104,12 +90,6 @@ struct EngineLine {
     /// Let statements create functions: machine code, which can do whatever this process can
     #[arg(long)]
     native_functions: bool,
-    /// How tuples cross between ranks: one-sided, packed (in few bits), two-sided, split (two-sided,
-    /// from half of the ranks to the rest), rounds (two-sided, for what is larger than the memory), or auto: one-sided or rounds
-    #[arg(long, value_name = "WAY", default_value_t)]
-    mpi_exchange: Way,
-    #[command(flatten)]
-    serverless: ServerlessLine,
     /// Whether stores filter objects themselves: wherever they can be trusted with it, or where it pays
     #[arg(long, value_name = "off|auto|on", value_parser = smart_storage, default_value = "off")]
     smart_storage: SmartStorage,
@@ -124,27 +104,6 @@ struct EngineLine {
     deadline: Option<Duration>,
     #[command(flatten)]
     timeouts: TimeoutLine,
-}
-
-/// What platform serverless needs to know.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-#[command(next_help_heading = "Platform serverless")]
-pub(crate) struct ServerlessLine {
-    /// How many workers run a statement
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), default_value_t = 4)]
-    pub(crate) workers: u16,
-    /// Memory of a worker on loopback; that of a cloud function is set there
-    #[arg(long, value_name = "SIZE", value_parser = worker_memory, default_value = "1769MiB")]
-    pub(crate) worker_memory: usize,
-    /// The cloud function (or TESSERA_FUNCTION); without one, workers and a store are brought up on loopback
-    #[arg(long, value_name = "NAME")]
-    pub(crate) function: Option<String>,
-    /// Prefix of a store that workers exchange tuples through (or TESSERA_SCRATCH)
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) scratch: Option<String>,
-    /// What requests and memory cost, as deploy/prices.toml
-    #[arg(long, value_name = "FILE")]
-    pub(crate) prices: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -181,17 +140,6 @@ struct GenerateLine {
     seed: Option<u64>,
 }
 
-/// Where statements run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PlatformName {
-    /// The cores of this machine
-    Local,
-    /// Ranks of an MPI world
-    Mpi,
-    /// Workers of a cloud function
-    Serverless,
-}
-
 /// How rows are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -225,20 +173,17 @@ impl Format {
     }
 }
 
-/// Where to do it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In this process.
-    Local,
-    /// On ranks.
-    Mpi {
-        /// How many.
-        ranks: usize,
-        /// How long is waited until they have come.
-        start_timeout: Option<Duration>,
-    },
-    /// On serverless workers.
-    Serverless(ServerlessLine),
+/// The platform that statements run on, and what the command line says of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) launcher: &'static dyn Launcher,
+    pub(crate) values: LaunchValues,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Place { launcher: LAUNCHERS[0], values: LaunchValues::default() }
+    }
 }
 
 /// What to do.
@@ -247,8 +192,8 @@ pub(crate) enum Command {
     Query(Query),
     Run(RunPlan),
     Generate(Generate),
-    Worker { threads: Option<u16> },
-    Store { data: PathBuf },
+    /// As a part of a platform.
+    Role(LaunchRole, LaunchValues),
 }
 
 impl Command {
@@ -256,21 +201,14 @@ impl Command {
         match self {
             Command::Query(query) => Some(&mut query.config),
             Command::Run(run) => Some(&mut run.config),
-            Command::Generate(_) | Command::Worker { .. } | Command::Store { .. } => None,
+            Command::Generate(_) | Command::Role(..) => None,
         }
     }
 
-    /// Reads another database than the command line names.
-    pub(crate) fn set_database(&mut self, database: PathBuf) {
+    /// Changes how its session is set up.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Config)) {
         if let Some(config) = self.config_mut() {
-            config.database = Some(database);
-        }
-    }
-
-    /// Reads stores with these settings.
-    pub(crate) fn set_stores(&mut self, settings: Vec<(String, String)>) {
-        if let Some(config) = self.config_mut() {
-            config.stores.extend(settings);
+            change(config);
         }
     }
 
@@ -280,7 +218,7 @@ impl Command {
             Command::Query(Query { timing, .. }) | Command::Run(RunPlan { timing, .. }) => {
                 timing.report = Some(report);
             }
-            Command::Generate(_) | Command::Worker { .. } | Command::Store { .. } => {}
+            Command::Generate(_) | Command::Role(..) => {}
         }
     }
 
@@ -289,7 +227,7 @@ impl Command {
         match self {
             Command::Query(query) => query.config.clone(),
             Command::Run(run) => run.config.clone(),
-            Command::Generate(_) | Command::Worker { .. } | Command::Store { .. } => Config::default(),
+            Command::Generate(_) | Command::Role(..) => Config::default(),
         }
     }
 
@@ -374,16 +312,6 @@ fn memory(text: &str) -> Result<usize, String> {
     if bytes >= least { Ok(bytes) } else { Err(format!("must be at least {} KiB", least >> 10)) }
 }
 
-fn worker_memory(text: &str) -> Result<usize, String> {
-    let bytes = memory(text)?;
-    // Those of AWS Lambda.
-    if (128 << 20..=10_240 << 20).contains(&bytes) {
-        Ok(bytes)
-    } else {
-        Err("must be from 128 MiB to 10240 MiB".to_string())
-    }
-}
-
 fn smart_storage(text: &str) -> Result<SmartStorage, String> {
     SmartStorage::parse(text).ok_or_else(|| "must be off, auto or on".to_string())
 }
@@ -403,25 +331,123 @@ pub(crate) fn parse() -> (Command, Place) {
     }
 }
 
+const PLATFORM: &str = "platform";
+
+/// The command line: what all platforms have, and what each adds.
+fn definition(settings: &[Setting]) -> clap::Command {
+    let names = LAUNCHERS.map(|launcher| PossibleValue::new(launcher.name()).help(launcher.help()));
+    let platform = Arg::new(PLATFORM)
+        .long(PLATFORM)
+        .value_name("PLATFORM")
+        .value_parser(names)
+        .default_value(LAUNCHERS[0].name())
+        .help("Where statements run");
+    let mut flags = vec![platform];
+    for launcher in LAUNCHERS {
+        let heading = format!("Platform {}", launcher.name());
+        flags.extend(launcher.options().iter().map(|option| flag(option).help_heading(heading.clone())));
+    }
+    for setting in settings {
+        let parse = setting.parse;
+        let flag = Arg::new(setting.name)
+            .long(setting.name.replace('_', "-"))
+            .value_name(setting.value_name)
+            .default_value(setting.default)
+            .value_parser(move |text: &str| parse(text))
+            .help(setting.help)
+            .help_heading(setting.heading);
+        flags.push(flag);
+    }
+    let mut line = Line::command().args(flags.clone()).mut_subcommand("run", |run| run.args(flags));
+    for role in roles() {
+        let options = role.options.iter().map(flag);
+        let operand = role.operand.iter().map(|operand| {
+            Arg::new(operand.name).value_name(operand.value_name).help(operand.help).required(true)
+        });
+        line = line.subcommand(
+            clap::Command::new(role.name).about(role.help).hide(true).args(options).args(operand),
+        );
+    }
+    line
+}
+
+/// The subcommands by which platforms start this program.
+pub(crate) fn roles() -> impl Iterator<Item = &'static LaunchRole> {
+    LAUNCHERS.into_iter().flat_map(|launcher| launcher.roles())
+}
+
+fn flag(option: &LaunchOption) -> Arg {
+    let check = option.check;
+    let flag = Arg::new(option.name)
+        .long(option.name)
+        .value_name(option.value_name)
+        .value_parser(move |text: &str| check(text).map(|()| text.to_string()))
+        .help(option.help);
+    match option.default {
+        Some(default) => flag.default_value(default),
+        None => flag,
+    }
+}
+
+/// The settings that platforms bring.
+fn settings() -> tessera_types::Result<Vec<Setting>> {
+    let mut setup = Setup::new(Registry::new(std::sync::Arc::new(Library::default())));
+    LAUNCHERS.iter().try_for_each(|launcher| launcher.extension().install(&mut setup))?;
+    Ok(setup.settings().to_vec())
+}
+
+/// The values of these options.
+fn values<'o>(matches: &ArgMatches, options: impl IntoIterator<Item = &'o LaunchOption>) -> LaunchValues {
+    let mut values = LaunchValues::default();
+    for option in options {
+        if let Some(value) = matches.get_one::<String>(option.name) {
+            values.set(option.name, value.clone());
+        }
+    }
+    values
+}
+
+fn place(matches: &ArgMatches) -> Place {
+    let chosen = |launcher: &&&dyn Launcher| {
+        matches.get_one::<String>(PLATFORM).is_some_and(|name| name == launcher.name())
+    };
+    let launcher = *LAUNCHERS.iter().find(chosen).unwrap_or(&LAUNCHERS[0]);
+    Place { launcher, values: values(matches, launcher.options()) }
+}
+
 fn from(
     line: impl IntoIterator<Item = impl Into<std::ffi::OsString> + Clone>,
 ) -> Result<(Command, Place), clap::Error> {
-    let matches = Line::command().try_get_matches_from(line)?;
+    let settings = settings().map_err(internal)?;
+    let matches = definition(&settings).try_get_matches_from(line)?;
+    if let Some((name, matches)) = matches.subcommand()
+        && let Some(role) = roles().find(|role| role.name == name)
+    {
+        let values = values(matches, role.options.iter().chain(&role.operand));
+        return Ok((Command::Role(*role, values), Place::default()));
+    }
     let parsed = Line::from_arg_matches(&matches)?;
-    let place = match &parsed.command {
-        Some(Sub::Run(run)) => run.engine.place(),
-        Some(Sub::Generate(_) | Sub::Worker { .. } | Sub::Store { .. }) => Place::Local,
-        None => parsed.query.engine.place(),
+    let of_platform = match &parsed.command {
+        Some(Sub::Run(_)) => matches.subcommand_matches("run").unwrap_or(&matches),
+        _ => &matches,
     };
-    let command = match parsed.command {
+    let place_of = match &parsed.command {
+        Some(Sub::Generate(_)) => Place::default(),
+        _ => place(of_platform),
+    };
+    let given: Vec<(String, String)> = settings
+        .iter()
+        .filter_map(|setting| {
+            Some((setting.name.to_string(), of_platform.get_one::<String>(setting.name)?.clone()))
+        })
+        .collect();
+    let mut command = match parsed.command {
         Some(Sub::Run(run)) => Command::Run(RunPlan {
             config: config(run.engine, None),
             plan: run.plan,
             format: run.output.format,
             timing: run.output.timing.into(),
         }),
-        Some(Sub::Worker { threads }) => Command::Worker { threads },
-        Some(Sub::Store { data }) => Command::Store { data },
         Some(Sub::Generate(line)) => Command::Generate(Generate {
             suite: line.suite,
             scale: line.scale,
@@ -453,33 +479,19 @@ fn from(
             })
         }
     };
-    Ok((command, place))
+    command.change(|config| config.settings = given);
+    Ok((command, place_of))
 }
 
-impl EngineLine {
-    fn place(&self) -> Place {
-        match self.platform {
-            PlatformName::Local => Place::Local,
-            PlatformName::Mpi => {
-                Place::Mpi { ranks: usize::from(self.ranks), start_timeout: self.timeouts.mpi_start() }
-            }
-            PlatformName::Serverless => Place::Serverless(self.serverless.clone()),
-        }
-    }
+/// Two platforms bring the same.
+fn internal(error: impl fmt::Display) -> clap::Error {
+    clap::Error::raw(clap::error::ErrorKind::Io, format!("{error}\n"))
 }
 
 fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
-    let EngineLine { deadline, mpi_exchange, smart_storage, tier, device, native_functions, .. } = engine;
-    let mut config = Config {
-        database,
-        deadline,
-        mpi_exchange,
-        smart_storage,
-        tier,
-        device,
-        native_functions,
-        ..Config::default()
-    };
+    let EngineLine { deadline, smart_storage, tier, device, native_functions, .. } = engine;
+    let mut config =
+        Config { database, deadline, smart_storage, tier, device, native_functions, ..Config::default() };
     engine.timeouts.set(&mut config);
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
@@ -510,13 +522,14 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        Line::command().debug_assert();
+        definition(&settings().unwrap()).debug_assert();
     }
 
     #[test]
     fn inputs_keep_their_order() {
         let line = ["tessera", "db", "-c", "a", "-f", "b", "-c", "c", "-f", "-", "--threads", "2"];
-        let (Command::Query(query), Place::Local) = from(line).unwrap() else { panic!("not a query") };
+        let (Command::Query(query), place) = from(line).unwrap() else { panic!("not a query") };
+        assert_eq!(place.launcher.name(), "local");
         let expected =
             [Input::Text("a".into()), Input::File("b".into()), Input::Text("c".into()), Input::Stdin];
         assert_eq!(query.inputs, expected);

@@ -11,6 +11,14 @@ use tessera_session::Cancel;
 use crate::EXIT_INTERRUPTED;
 use crate::runner::complain;
 
+/// Whether this process hears of interruptions from what has started it.
+static LEFT_TO_LAUNCHER: AtomicBool = AtomicBool::new(false);
+
+/// Sessions do not listen for signals: this process is a part of a platform, whose launcher cancels.
+pub(crate) fn leave_to_launcher() {
+    LEFT_TO_LAUNCHER.store(true, Ordering::Release);
+}
+
 /// Counts interruptions of what is being done.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt {
@@ -62,8 +70,7 @@ impl Interrupt {
 
     /// Listens on behalf of a session.
     pub(crate) fn of_session(cancel: Cancel) -> Interrupt {
-        // A rank hears of interruptions from its launcher; a signal is then from mpiexec, which ends everything.
-        if std::env::var_os(tessera_platform_mpi::launcher::CONTROL).is_some() {
+        if LEFT_TO_LAUNCHER.load(Ordering::Acquire) {
             return Interrupt::default();
         }
         Interrupt::listen(move || cancel.cancel())

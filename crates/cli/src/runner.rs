@@ -1,9 +1,9 @@
 //! Runs one statement after the other and shows what comes back.
 
 use std::io::{Write, stderr};
-use std::sync::Arc;
 use std::time::Instant;
 
+use tessera_engine::Report;
 use tessera_files::is_standard_output_closed;
 use tessera_session::{ResultStream, Session, StatementOutput};
 use tessera_types::{Code, Error};
@@ -39,32 +39,22 @@ impl Outcome {
 }
 
 /// What is said after a statement on the standard error.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Timing {
     pub(crate) wanted: bool,
     /// What the platform has to say.
     pub(crate) report: Option<Report>,
 }
 
+impl std::fmt::Debug for Timing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timing").field("wanted", &self.wanted).finish_non_exhaustive()
+    }
+}
+
 impl From<bool> for Timing {
     fn from(wanted: bool) -> Timing {
         Timing { wanted, report: None }
-    }
-}
-
-/// What a platform has to say of a statement.
-#[derive(Clone)]
-pub(crate) struct Report(Arc<dyn Fn() -> Option<String> + Send + Sync>);
-
-impl Report {
-    pub(crate) fn new(report: impl Fn() -> Option<String> + Send + Sync + 'static) -> Report {
-        Report(Arc::new(report))
-    }
-}
-
-impl std::fmt::Debug for Report {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Report").finish_non_exhaustive()
     }
 }
 
@@ -141,7 +131,7 @@ impl<W: Write + Send> Runner<W> {
         if !self.timing.wanted {
             return;
         }
-        if let Some(text) = self.timing.report.as_ref().and_then(|report| report.0()) {
+        if let Some(text) = self.timing.report.as_ref().and_then(|report| report()) {
             complain(&text);
         }
         complain(&format!("Time: {:.3} ms", started.elapsed().as_secs_f64() * 1e3));

@@ -1,10 +1,8 @@
 //! The time-outs of the command line.
 
-use std::time::Duration;
-
 use clap::Args;
-use tessera_objects::parse_timeout;
 use tessera_session::Config;
+use tessera_types::parse_timeout;
 
 /// How long is waited, in seconds.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
@@ -22,17 +20,7 @@ pub(crate) struct TimeoutLine {
     /// Until other statements of the process leave enough memory for one to begin [default: none]
     #[arg(long, value_name = "SECONDS", value_parser = timeout)]
     admission_timeout: Option<String>,
-    /// Until all ranks of MPI have come [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = timeout)]
-    mpi_start_timeout: Option<String>,
-    /// Until a serverless worker answers, its work included (or TESSERA_WORKER_TIMEOUT)
-    /// [default: 960]
-    #[arg(long, value_name = "SECONDS", value_parser = timeout)]
-    worker_timeout: Option<String>,
 }
-
-/// How long is waited for ranks, if nothing else is said.
-const MPI_START: Duration = Duration::from_secs(60);
 
 impl TimeoutLine {
     /// What a session and its platform are told.
@@ -41,7 +29,6 @@ impl TimeoutLine {
             ("TESSERA_CONNECT_TIMEOUT", &self.connect_timeout),
             ("TESSERA_FIRST_BYTE_TIMEOUT", &self.first_byte_timeout),
             ("TESSERA_STALL_TIMEOUT", &self.stall_timeout),
-            ("TESSERA_WORKER_TIMEOUT", &self.worker_timeout),
         ];
         for (name, value) in variables {
             config.stores.extend(value.iter().map(|value| (name.to_string(), value.clone())));
@@ -49,11 +36,6 @@ impl TimeoutLine {
         if let Some(timeout) = self.admission_timeout.as_deref().and_then(parse_timeout) {
             config.admission_timeout = timeout;
         }
-    }
-
-    /// How long is waited for ranks.
-    pub(crate) fn mpi_start(&self) -> Option<Duration> {
-        self.mpi_start_timeout.as_deref().and_then(parse_timeout).unwrap_or(Some(MPI_START))
     }
 }
 

@@ -6,7 +6,7 @@
 //! when it is empty. Of several runs, the one that has had the least time is served first. No job waits: a chain of
 //! sub-operators that is blocked is parked with its token, and resumed by whoever finds it ready.
 //!
-//! This room knows no SQL, no file format and no platform: those arrive as sub-operators in the registry.
+//! This room knows no SQL, no file format and no platform: an [`Extension`] adds those to a [`Setup`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,79 +34,26 @@ mod engine;
 mod execution;
 mod lane;
 mod last;
+mod launch;
 mod part;
 mod pipeline;
+mod platform;
 mod program;
 mod query;
 mod query_run;
 mod ranges;
 mod results;
+mod setup;
 mod turns;
 
 pub mod profile;
 
 pub use admission::{Admitted, Kept, LEAST_BYTES, Memory};
 pub use engine::Engine;
+pub use launch::{Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report};
 pub use part::InShare;
+pub use platform::{Platform, Sent};
 pub use program::Program;
 pub use query::{FileCreator, FileOpener, Governor, Query, ScratchMaker, Settings};
 pub use query_run::QueryRun;
-
-/// A plan that a platform's driver has sent to this process, and how it is to run.
-#[derive(Debug, Clone)]
-pub struct Sent {
-    /// The plan: an executor.
-    pub plan: tessera_plan::Plan,
-    /// The most tuples in a chunk.
-    pub chunk_rows: usize,
-    /// The memory budget of this process.
-    pub memory_bytes: usize,
-}
-
-/// The interface by which a platform plugs in: a name, its sub-operators, and its pass.
-pub trait Platform: Send + Sync + std::fmt::Debug {
-    /// The name, as in `EXPLAIN (PLATFORM name)`.
-    fn name(&self) -> &'static str;
-
-    /// Registers its executor, its exchange and what else it brings.
-    fn register(&self, registry: &mut tessera_operator::Registry);
-
-    /// Takes part in the plans of the platform's driver for as long as that wants, where this process is not the driver
-    /// itself: `run` runs a plan that was sent. Whether it has.
-    ///
-    /// # Errors
-    /// The driver cannot be heard any more.
-    fn serve(&self, _run: &mut dyn FnMut(&Sent) -> tessera_types::Result<()>) -> tessera_types::Result<bool> {
-        Ok(false)
-    }
-
-    /// Takes a setting of the session, where it is one of the platform's.
-    ///
-    /// # Errors
-    /// The value does not fit it.
-    fn set(&self, _name: &str, _value: &str) -> tessera_types::Result<()> {
-        Ok(())
-    }
-
-    /// Turns a platform-independent plan into one that runs here, with these rewrites.
-    fn pass(
-        &self,
-        plan: &tessera_plan::Plan,
-        catalogue: &tessera_plan::Catalogue,
-        rules: tessera_plan::Rules,
-    ) -> tessera_types::Result<tessera_plan::Plan>;
-
-    /// The same where the plan that [`Platform::pass`] gives has run out of memory: one that needs less, and more time; none where
-    /// there is no such plan.
-    ///
-    /// # Errors
-    /// As [`Platform::pass`].
-    fn frugal_pass(
-        &self,
-        _plan: &tessera_plan::Plan,
-        _catalogue: &tessera_plan::Catalogue,
-        _rules: tessera_plan::Rules,
-    ) -> tessera_types::Result<Option<tessera_plan::Plan>> {
-        Ok(None)
-    }
-}
+pub use setup::{Extension, Pass, Phase, Setting, Setup};

@@ -8,7 +8,7 @@ use tessera_types::{Result, Tuple};
 use crate::sample::Sample;
 
 /// Tables by name.
-pub trait Catalog: Sync {
+pub trait Catalog: Sync + std::fmt::Debug {
     /// The table a reference means, `None` when there is none. A reference is the name in parts (`schema`, `name`), or
     /// one part that is a path as written in quotes: `'dir/*.parquet'`.
     ///

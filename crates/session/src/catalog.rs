@@ -36,6 +36,8 @@ pub(crate) struct FileCatalog {
     described: Mutex<HashMap<String, Described>>,
     /// What reads a few rows of each table for estimates; none when that is switched off.
     sampler: Option<Sampler>,
+    /// Tables of extensions, for names that are not found here.
+    others: Vec<Arc<dyn Catalog + Send>>,
 }
 
 #[derive(Debug)]
@@ -48,7 +50,11 @@ struct Described {
 impl FileCatalog {
     /// # Errors
     /// The database is no directory and no prefix of a store.
-    pub(crate) fn new(database: Option<PathBuf>, storage: Storage) -> Result<FileCatalog> {
+    pub(crate) fn new(
+        database: Option<PathBuf>,
+        storage: Storage,
+        others: Vec<Arc<dyn Catalog + Send>>,
+    ) -> Result<FileCatalog> {
         let text = |path: PathBuf| {
             path.into_os_string().into_string().map_err(|path| {
                 Error::io(format!("the database's name {} is not UTF-8; rename it", path.display()))
@@ -67,6 +73,7 @@ impl FileCatalog {
             tables: Tables::default(),
             described: Mutex::new(HashMap::new()),
             sampler: None,
+            others,
         })
     }
 
@@ -209,10 +216,23 @@ impl FileCatalog {
     pub(crate) fn list(&self) -> Vec<(String, &'static str)> {
         let mut names: BTreeMap<String, &'static str> =
             self.entries().unwrap_or_default().into_iter().map(|(name, _)| (name, "file")).collect();
+        for table in self.others.iter().flat_map(|other| other.table_names()) {
+            names.entry(table).or_insert("table");
+        }
         names.extend(self.external.keys().map(|name| (name.clone(), "external table")));
         names.extend(self.memory.keys().map(|name| (name.clone(), "temporary table")));
         names.extend(self.views.keys().map(|name| (name.clone(), "view")));
         names.into_iter().collect()
+    }
+
+    /// The table that the first extension with one of this name offers.
+    fn in_extension(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
+        for other in &self.others {
+            if let Some(table) = other.table(reference)? {
+                return Ok(Some(table));
+            }
+        }
+        Ok(None)
     }
 
     /// Table names and paths of the database.
@@ -268,7 +288,7 @@ impl Catalog for FileCatalog {
         let name = match reference {
             [name] => *name,
             [schema, name] if SCHEMAS.contains(schema) => *name,
-            _ => return Ok(None),
+            _ => return self.in_extension(reference),
         };
         if let Some(table) = self.memory.get(name) {
             return Ok(Some(table.table.clone()));
@@ -282,7 +302,7 @@ impl Catalog for FileCatalog {
         if reference.len() == 1 && is_path(name) {
             return self.described(Source::at(&self.storage, name, name)?).map(Some);
         }
-        Ok(None)
+        self.in_extension(reference)
     }
 
     fn files(&self, path: &str, format: &str, options: &[FileOption]) -> Result<Option<Arc<Table>>> {
@@ -353,6 +373,7 @@ mod tests {
         let catalog = FileCatalog::new(
             Some(folder.path().to_path_buf()),
             Storage::new(Vec::new(), crate::storage::Streams::Read),
+            Vec::new(),
         )
         .unwrap();
         assert_eq!(catalog.table_names(), ["Orders", "events", "lineitem", "log"]);
@@ -378,6 +399,7 @@ mod tests {
             let catalog = FileCatalog::new(
                 Some(path.to_path_buf()),
                 Storage::new(Vec::new(), crate::storage::Streams::Read),
+                Vec::new(),
             );
             catalog.unwrap_err().message().to_string()
         };

@@ -2,12 +2,16 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tessera_engine::Extension;
 use tessera_jit::{Device, Tier};
 use tessera_objects::SmartStorage;
 use tessera_types::{Error, Result};
 use tessera_vector::CHUNK_ROWS;
+
+use crate::extensions::Standard;
 
 /// The smallest memory budget a session takes.
 pub const MEMORY_BYTES_MIN: usize = 1 << 20;
@@ -35,8 +39,12 @@ pub struct Config {
     /// Settings of object stores, by the names of environment variables (`AWS_ENDPOINT_URL`,
     /// `TESSERA_STALL_TIMEOUT`); they come before these.
     pub stores: Vec<(String, String)>,
-    /// How tuples cross between the ranks of platform `mpi`.
-    pub mpi_exchange: tessera_platform_mpi::Way,
+    /// What adds to the engine: sub-operators, functions, platforms, settings, in this order.
+    pub extensions: Vec<Arc<dyn Extension>>,
+    /// The name of the platform on which statements run.
+    pub platform: String,
+    /// Values of the extensions' settings, by name.
+    pub settings: Vec<(String, String)>,
     /// What is compiled, and when.
     pub tier: Tier,
     /// Where compiled code runs.
@@ -68,7 +76,9 @@ impl Default for Config {
             database: None,
             sql_from_stdin: false,
             stores: Vec::new(),
-            mpi_exchange: tessera_platform_mpi::Way::default(),
+            extensions: vec![Arc::new(Standard)],
+            platform: tessera_local::NAME.to_string(),
+            settings: Vec::new(),
             tier: Tier::default(),
             device: Device::default(),
             native_functions: false,

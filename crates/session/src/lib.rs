@@ -26,6 +26,7 @@ mod catalog;
 mod config;
 mod copy;
 mod explain;
+mod extensions;
 mod functions;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -42,6 +43,7 @@ mod stream;
 
 pub use cancel::{Cancel, Progress, Stopped};
 pub use config::{Config, MEMORY_BYTES_MIN, parse_size};
+pub use extensions::Standard;
 pub use result::{QueryResult, StatementResult};
 pub use session::Session;
 pub use stack::with_big_stack;

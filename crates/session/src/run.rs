@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tessera_codegen::Compiler;
 use tessera_context::Scratch;
-use tessera_engine::{Engine, Governor, Memory, Platform, Program, Query, QueryRun};
+use tessera_engine::{Engine, Governor, Memory, Pass, Phase, Platform, Program, Query, QueryRun};
 use tessera_files::ScratchFile;
 use tessera_operator::Registry;
 use tessera_plan::Plan;
@@ -21,6 +21,8 @@ use crate::storage::Storage;
 pub(crate) struct Runner {
     pub(crate) registry: Arc<Registry>,
     pub(crate) platform: Arc<dyn Platform>,
+    /// Of extensions.
+    pub(crate) passes: Vec<Pass>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) storage: Storage,
@@ -77,12 +79,22 @@ impl Runner {
 
     /// The plan for the platform.
     pub(crate) fn for_platform(&self, plan: &Plan) -> Result<Plan> {
-        self.platform.pass(plan, self.registry.catalogue(), self.values.planning.rules)
+        let plan = self.platform.pass(plan, self.registry.catalogue(), self.values.planning.rules)?;
+        self.passes(Phase::Distributed, plan)
+    }
+
+    /// The plan after the passes of a phase.
+    pub(crate) fn passes(&self, phase: Phase, plan: Plan) -> Result<Plan> {
+        let passes = self.passes.iter().filter(|pass| pass.phase == phase);
+        let (catalogue, rules) = (self.registry.catalogue(), self.values.planning.rules);
+        passes.into_iter().try_fold(plan, |plan, pass| (pass.rewrite)(&plan, catalogue, rules))
     }
 
     /// The plan for the platform that needs less memory, where there is one.
     pub(crate) fn frugal(&self, plan: &Plan) -> Result<Option<Plan>> {
-        self.platform.frugal_pass(plan, self.registry.catalogue(), self.values.planning.rules)
+        let frugal =
+            self.platform.frugal_pass(plan, self.registry.catalogue(), self.values.planning.rules)?;
+        frugal.map(|plan| self.passes(Phase::Distributed, plan)).transpose()
     }
 
     fn prepare(&self, plan: &Plan) -> Result<Ready> {

@@ -6,17 +6,14 @@ use std::time::Instant;
 
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_context::read_buffer;
-use tessera_engine::{Engine, Governor, Memory, Platform, Program, Query, Sent};
+use tessera_engine::{Engine, Governor, Memory, Pass, Phase, Platform, Program, Query, Sent, Setup};
 use tessera_formats::block::BlockScan;
 use tessera_functions::Library;
 use tessera_jit::InUse;
-use tessera_local::Local;
 use tessera_operator::Registry;
 use tessera_optimizer::physical;
 use tessera_optimizer::table::Catalog;
-use tessera_plan::{Plan, Rule, Rules, text, verify};
-use tessera_platform_mpi::{EXCHANGE, Mpi};
-use tessera_serverless::Serverless;
+use tessera_plan::{Plan, Rules, text, verify};
 use tessera_sql::{
     CreateFunction, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement,
 };
@@ -33,7 +30,7 @@ use crate::memory_table::{self, MemoryTable};
 use crate::planning::interruptible;
 use crate::result::{Columns, QueryResult, StatementResult};
 use crate::run::{Ran, Runner};
-use crate::settings::{SETTINGS, Values};
+use crate::settings::Values;
 use crate::source::Sampler;
 use crate::stack::{contained, with_big_stack};
 use crate::storage::{Storage, Streams};
@@ -48,8 +45,9 @@ pub struct Session {
     registry: Arc<Registry>,
     /// Where statements run.
     platform: Arc<dyn Platform>,
-    /// Whose plans can be explained.
-    explained: Vec<Arc<dyn Platform>>,
+    /// Those whose plans can be explained.
+    platforms: Vec<Arc<dyn Platform>>,
+    passes: Vec<Pass>,
     engine: Arc<Engine>,
     /// That of all sessions side by side.
     memory: Arc<Memory>,
@@ -67,26 +65,17 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a session: starts the workers and looks at the database directory.
+    /// Opens a session: installs the extensions, starts the workers and looks at the database directory.
     ///
     /// # Errors
-    /// The database is no directory, a setting is out of its range, or the system gives no threads.
+    /// Two extensions bring the same; there is no such platform; the database is no directory; a setting is out of its
+    /// range; or the system gives no threads.
     pub fn new(config: Config) -> Result<Session> {
-        Session::on(Arc::new(Local), config)
-    }
-
-    /// As [`Session::new`], on another platform than `local`.
-    ///
-    /// # Errors
-    /// As [`Session::new`].
-    pub fn on(platform: Arc<dyn Platform>, config: Config) -> Result<Session> {
-        let values = Values::new(&config)?;
         let memory = Memory::new(config.process_memory_bytes.max(config.memory_bytes));
         // No budget counts the buffers that are kept for later reads: they must stay small beside
         // one.
         read_buffer::set_kept_bytes_max(config.memory_bytes / KEPT_SHARE);
-        let engine = Arc::new(Engine::new(values.threads)?);
-        Session::with(platform, config, values, engine, memory)
+        Session::with(config, None, memory)
     }
 
     /// Opens another session beside this one, set up like it: their statements share the workers evenly, and the memory of the
@@ -95,42 +84,42 @@ impl Session {
     /// # Errors
     /// As [`Session::new`]; or the platform runs one statement at a time.
     pub fn beside(&self) -> Result<Session> {
-        if self.platform.name() != tessera_local::NAME {
+        if !self.platform.concurrent_statements() {
             let name = self.platform.name();
             return Err(Error::unsupported(format!(
                 "sessions side by side on platform {name}, which runs one statement at a time; start another process"
             )));
         }
         let config = Config { threads: self.engine.workers(), ..self.config.clone() };
-        let values = Values::new(&config)?;
-        Session::with(self.platform.clone(), config, values, self.engine.clone(), self.memory.clone())
+        Session::with(config, Some(self.engine.clone()), self.memory.clone())
     }
 
-    fn with(
-        platform: Arc<dyn Platform>,
-        config: Config,
-        values: Values,
-        engine: Arc<Engine>,
-        memory: Arc<Memory>,
-    ) -> Result<Session> {
-        let explained: Vec<Arc<dyn Platform>> =
-            vec![Arc::new(Local), Arc::new(Mpi::default()), Arc::new(Serverless::default())];
-        let mut registry = Registry::new(Arc::new(Library::default()));
-        tessera_operators::register(&mut registry);
-        tessera_formats::register(&mut registry);
-        for other in explained.iter().chain([&platform]) {
-            other.register(&mut registry);
+    fn with(config: Config, engine: Option<Arc<Engine>>, memory: Arc<Memory>) -> Result<Session> {
+        let mut setup = Setup::new(Registry::new(Arc::new(Library::default())));
+        for extension in &config.extensions {
+            let name = extension.name();
+            extension.install(&mut setup).map_err(|error| error.context(format!("extension {name}")))?;
         }
-        let exchange = values.mpi_exchange.name();
-        explained.iter().chain([&platform]).try_for_each(|other| other.set(EXCHANGE, exchange))?;
-        let streams = match platform.name() {
-            tessera_local::NAME if config.sql_from_stdin => Streams::SqlFromStdin,
-            tessera_local::NAME => Streams::Read,
-            other => Streams::Refused(other.to_string()),
+        let platforms = setup.platforms().to_vec();
+        let platform = called(&platforms, &config.platform)?.clone();
+        let streams = match platform.accepts_local_paths() {
+            true if config.sql_from_stdin => Streams::SqlFromStdin,
+            true => Streams::Read,
+            false => Streams::Refused(platform.name().to_string()),
         };
         let storage = Storage::new(config.stores.clone(), streams);
-        registry.register(storage.select_request());
-        let mut catalog = FileCatalog::new(config.database.clone(), storage.clone())?;
+        storage.install(&mut setup)?;
+        let values = Values::new(&config, setup.settings())?;
+        values.apply()?;
+        storage.set_smart(values.smart_storage);
+        let engine = match engine {
+            Some(engine) => engine,
+            None => Arc::new(Engine::new(values.threads)?),
+        };
+        let passes = setup.passes().to_vec();
+        let mut catalog =
+            FileCatalog::new(config.database.clone(), storage.clone(), setup.table_catalogs().to_vec())?;
+        let mut registry = setup.into_registry(&*platform);
         registry.register(BlockScan::new(catalog.tables().clone()));
         let registry = Arc::new(registry);
         let sampler = Sampler::new(registry.clone(), storage.clone(), config.statistics_cache.clone());
@@ -139,7 +128,8 @@ impl Session {
         Ok(Session {
             registry,
             platform,
-            explained,
+            platforms,
+            passes,
             engine,
             memory,
             catalog,
@@ -377,7 +367,7 @@ impl Session {
                  COPY (query) TO 'file.parquet' writes them to a file"
             )));
         }
-        if self.platform.name() != tessera_local::NAME {
+        if !self.platform.accepts_local_paths() {
             let platform = self.platform.name();
             return Err(Error::unsupported(format!(
                 "CREATE TABLE {name} AS on platform {platform}: tables in memory are for platform local; write a file with COPY \
@@ -404,7 +394,7 @@ impl Session {
                 create.name
             )));
         }
-        if platform != tessera_local::NAME {
+        if !self.platform.accepts_local_paths() {
             return Err(Error::unsupported(format!(
                 "CREATE FUNCTION {} on platform {platform}, whose other processes would not know it",
                 create.name
@@ -458,11 +448,8 @@ impl Session {
         if changed.threads != self.values.threads {
             self.engine = Arc::new(Engine::new(changed.threads)?);
         }
-        let exchange = changed.mpi_exchange.name();
-        self.explained
-            .iter()
-            .chain([&self.platform])
-            .try_for_each(|platform| platform.set(EXCHANGE, exchange))?;
+        changed.apply()?;
+        self.storage.set_smart(changed.smart_storage);
         self.catalog.sample(changed.samples.then(|| self.sampler.clone()));
         self.values = changed;
         Ok(())
@@ -490,6 +477,7 @@ impl Session {
             memory: self.memory.clone(),
             storage: self.storage.clone(),
             cancel: self.cancel.clone(),
+            passes: self.passes.clone(),
             values: self.values.clone(),
         }
     }
@@ -498,10 +486,7 @@ impl Session {
         let catalogue = self.registry.catalogue();
         self.cancel.interrupt.check()?;
         let plan = physical::optimise(plan, catalogue, self.rules())?;
-        match self.rules().has(Rule::SelectInStore) {
-            true => self.storage.push_selects(&plan, catalogue, self.values.smart_storage),
-            false => Ok(plan),
-        }
+        self.runner().passes(Phase::Optimized, plan)
     }
 
     /// The rewrites that are on.
@@ -521,7 +506,7 @@ impl Session {
 
     fn explain(&self, explain: &Explain, started: Instant) -> Result<String> {
         let platform = match &explain.platform {
-            Some(name) => Some(self.platform_called(name)?),
+            Some(name) => Some(called(&self.platforms, name)?),
             None => None,
         };
         if explain.format == ExplainFormat::Html {
@@ -555,7 +540,10 @@ impl Session {
             });
         }
         let plan = match platform {
-            Some(platform) => platform.pass(&plan, self.registry.catalogue(), self.rules())?,
+            Some(platform) => {
+                let plan = platform.pass(&plan, self.registry.catalogue(), self.rules())?;
+                self.runner().passes(Phase::Distributed, plan)?
+            }
             None => plan,
         };
         let verified = verify(&plan, self.registry.catalogue())?;
@@ -574,24 +562,24 @@ impl Session {
         })
     }
 
-    /// A platform whose plans can be explained: the one statements run on, or another as it would be.
-    fn platform_called(&self, name: &str) -> Result<&Arc<dyn Platform>> {
-        let all = || std::iter::once(&self.platform).chain(&self.explained);
-        all().find(|platform| platform.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
-            let names: Vec<&str> = self.explained.iter().map(|platform| platform.name()).collect();
-            Error::unsupported(format!("there is no platform {name}; there are {}", names.join(", ")))
-        })
-    }
-
     fn show(&self, name: &str, started: Instant) -> Result<ResultStream> {
         if name != "all" {
             return rows(&[(name, texts(&[self.values.get(name)?]))], started);
         }
-        let values = SETTINGS.iter().map(|(name, _)| self.values.get(name)).collect::<Result<Vec<_>>>()?;
-        let (names, meanings): (Vec<_>, Vec<_>) = SETTINGS.into_iter().unzip();
+        let all = self.values.all();
+        let values = all.iter().map(|(name, _)| self.values.get(name)).collect::<Result<Vec<_>>>()?;
+        let (names, meanings): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         let columns = [("name", texts(&names)), ("value", texts(&values)), ("meaning", texts(&meanings))];
         rows(&columns, started)
     }
+}
+
+/// The platform of this name.
+fn called<'a>(platforms: &'a [Arc<dyn Platform>], name: &str) -> Result<&'a Arc<dyn Platform>> {
+    platforms.iter().find(|platform| platform.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let names: Vec<&str> = platforms.iter().map(|platform| platform.name()).collect();
+        Error::unsupported(format!("there is no platform {name}; there are {}", names.join(", ")))
+    })
 }
 
 /// The number of rows a materialise sub-operator says it wrote.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tessera_codegen::Compiler;
+use tessera_engine::Setting;
 use tessera_jit::{Device, Tier};
-use tessera_objects::{SmartStorage, Timeouts, parse_timeout};
+use tessera_objects::{SmartStorage, Timeouts};
 use tessera_plan::Rules;
-use tessera_platform_mpi::Way;
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, parse_timeout};
 use tessera_vector::CHUNK_ROWS_MAX;
 
 use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
@@ -20,8 +20,8 @@ const THREADS_MAX: usize = 1024;
 /// In less memory nothing is compiled unasked: the compiler takes some 30 MB, which no budget counts.
 const COMPILER_BYTES_MIN: usize = 512 << 20;
 
-/// What can be set, by name, and what it means.
-pub(crate) const SETTINGS: [(&str, &str); 17] = [
+/// What can be set without extensions, by name, and what it means.
+const SETTINGS: [(&str, &str); 16] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("temp_directory", "directory for what does not fit into the memory budget"),
@@ -40,10 +40,6 @@ pub(crate) const SETTINGS: [(&str, &str); 17] = [
         "rewrites that are left out, with commas between their names (docs/reference/rules.md); all; or none",
     ),
     ("join_order", "cost: joins ordered by estimated cost; written: as written"),
-    (
-        "mpi_exchange",
-        "how tuples cross between ranks: auto, one-sided, packed, two-sided, split (half of the ranks to the rest), or rounds (for what is larger than the memory)",
-    ),
     (
         "smart_storage",
         "on: stores filter objects themselves where they can be trusted with it; auto: where it pays; off",
@@ -66,7 +62,8 @@ pub(crate) struct Values {
     pub(crate) deadline: Option<Duration>,
     pub(crate) admission_timeout: Option<Duration>,
     pub(crate) timeouts: Timeouts,
-    pub(crate) mpi_exchange: Way,
+    /// Settings of extensions, with their values.
+    extensions: Vec<(Setting, String)>,
     pub(crate) smart_storage: SmartStorage,
     pub(crate) samples: bool,
     pub(crate) tier: Tier,
@@ -78,8 +75,8 @@ pub(crate) struct Values {
 impl Values {
     /// # Errors
     /// A value is out of its range.
-    pub(crate) fn new(config: &Config) -> Result<Values> {
-        let values = Values {
+    pub(crate) fn new(config: &Config, settings: &[Setting]) -> Result<Values> {
+        let mut values = Values {
             threads: config.threads,
             memory_bytes: config.memory_bytes,
             temp_directory: config.temp_directory.clone(),
@@ -87,7 +84,10 @@ impl Values {
             deadline: config.deadline,
             admission_timeout: config.admission_timeout,
             timeouts: Timeouts::of(&config.stores)?,
-            mpi_exchange: config.mpi_exchange,
+            extensions: settings
+                .iter()
+                .map(|setting| (setting.clone(), setting.default.to_string()))
+                .collect(),
             smart_storage: config.smart_storage,
             samples: true,
             tier: config.tier,
@@ -96,7 +96,26 @@ impl Values {
             planning: tessera_sql::Settings::default(),
         };
         values.check()?;
+        for (name, value) in &config.settings {
+            values.set(name, value)?;
+        }
         Ok(values)
+    }
+
+    /// Tells the extensions their values.
+    ///
+    /// # Errors
+    /// An extension cannot use its value.
+    pub(crate) fn apply(&self) -> Result<()> {
+        self.extensions.iter().try_for_each(|(setting, value)| (setting.apply)(value))
+    }
+
+    /// All settings, with what they mean, sorted by name.
+    pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
+        let extensions = self.extensions.iter().map(|(setting, _)| (setting.name, setting.help));
+        let mut all: Vec<_> = SETTINGS.into_iter().chain(extensions).collect();
+        all.sort_unstable();
+        all
     }
 
     fn check(&self) -> Result<()> {
@@ -154,7 +173,6 @@ impl Values {
                     }
                 }
             }
-            "mpi_exchange" => changed.mpi_exchange = value.parse()?,
             "smart_storage" => {
                 changed.smart_storage = SmartStorage::parse(value).ok_or_else(|| {
                     Error::semantic(format!("smart_storage is off, auto or on, not '{value}'"))
@@ -180,7 +198,11 @@ impl Values {
                 }
                 changed.planning.time_zone = value.into();
             }
-            _ => return Err(unknown(name)),
+            _ => {
+                let own = changed.extensions.iter_mut().find(|(setting, _)| setting.name == name);
+                let (setting, own) = own.ok_or_else(|| self.unknown(name))?;
+                *own = (setting.parse)(value)?;
+            }
         }
         changed.check()?;
         *self = changed;
@@ -202,14 +224,21 @@ impl Values {
             "stall_timeout" => seconds(self.timeouts.stall),
             "disabled_rules" => self.planning.rules.disabled(),
             "join_order" => if self.planning.join_order { "cost" } else { "written" }.to_string(),
-            "mpi_exchange" => self.mpi_exchange.to_string(),
             "smart_storage" => self.smart_storage.name().to_string(),
             "statistics" => if self.samples { "samples" } else { "metadata" }.to_string(),
             "tier" => self.tier.to_string(),
             "device" => self.device.to_string(),
             "time_zone" | "timezone" => self.planning.time_zone.to_string(),
-            _ => return Err(unknown(name)),
+            _ => {
+                let own = self.extensions.iter().find(|(setting, _)| setting.name == name);
+                own.ok_or_else(|| self.unknown(name))?.1.clone()
+            }
         })
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let names: Vec<&str> = self.all().into_iter().map(|(name, _)| name).collect();
+        Error::semantic(format!("there is no setting {name}; there are {}", names.join(", ")))
     }
 }
 
@@ -253,18 +282,13 @@ fn timeout(name: &str, value: &str) -> Result<Option<Duration>> {
     parse_timeout(value).ok_or_else(wrong)
 }
 
-fn unknown(name: &str) -> Error {
-    let names: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
-    Error::semantic(format!("there is no setting {name}; there are {}", names.join(", ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_value_out_of_range_changes_nothing() {
-        let mut values = Values::new(&Config { threads: 2, ..Config::default() }).unwrap();
+        let mut values = Values::new(&Config { threads: 2, ..Config::default() }, &[]).unwrap();
         values.set("chunk_rows", "7").unwrap();
         values.set("deadline", "1.5").unwrap();
         values.set("smart_storage", "Auto").unwrap();
@@ -276,7 +300,6 @@ mod tests {
             ("threads", "x"),
             ("chunk_rows", "65537"),
             ("memory", "10"),
-            ("mpi_exchange", "x"),
             ("smart_storage", "much"),
             ("stall_timeout", "0"),
             ("admission_timeout", "soon"),

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tessera_context::{Interrupt, RangeReader, Read, ReadBuffer, file_changed, lock};
-use tessera_engine::{FileCreator, FileOpener};
+use tessera_engine::{FileCreator, FileOpener, Pass, Phase, Setup};
 use tessera_files::{Compression, FileFormat, FileVersion, InputStream, decompress};
 use tessera_objects::{
     Edges, Objects, SelectRequest, SmartStorage, Timeouts, Totals, is_object, push_selects,
 };
-use tessera_plan::{Catalogue, Plan, Value};
+use tessera_plan::{Catalogue, Plan, Rule, Rules, Value};
 use tessera_types::{Error, Result};
 
 /// Of a stream, so much is looked at to tell its format.
@@ -23,6 +23,8 @@ const SNIFFED_BYTES: u64 = 4 << 10;
 pub(crate) struct Storage {
     objects: Arc<Objects>,
     unpacked: Arc<Unpacked>,
+    /// When stores are asked to filter objects themselves.
+    smart: Arc<Mutex<SmartStorage>>,
 }
 
 /// What the statement reads from files without a name, as it cannot be read by ranges where it lies.
@@ -86,7 +88,11 @@ impl Storage {
             allowed: streams,
             has_streamed: AtomicBool::new(false),
         };
-        Storage { objects: Arc::new(Objects::new(settings)), unpacked: Arc::new(unpacked) }
+        Storage {
+            objects: Arc::new(Objects::new(settings)),
+            unpacked: Arc::new(unpacked),
+            smart: Arc::new(Mutex::new(SmartStorage::Off)),
+        }
     }
 
     /// A statement begins: what it unpacks goes to this directory.
@@ -110,22 +116,29 @@ impl Storage {
         self.objects.spent()
     }
 
-    /// The sub-operator that asks stores to select.
-    pub(crate) fn select_request(&self) -> SelectRequest {
-        SelectRequest::new(self.objects.clone())
-    }
-
-    /// The plan in which stores are asked to select, where they can be trusted with it.
+    /// Adds the sub-operator that asks stores to select, and the pass that puts it into plans.
     ///
     /// # Errors
-    /// An object cannot be looked into.
-    pub(crate) fn push_selects(
-        &self,
-        plan: &Plan,
-        catalogue: &Catalogue,
-        mode: SmartStorage,
-    ) -> Result<Plan> {
-        push_selects(plan, catalogue, &self.objects, mode)
+    /// Their names are taken.
+    pub(crate) fn install(&self, setup: &mut Setup) -> Result<()> {
+        setup.operator(SelectRequest::new(self.objects.clone()))?;
+        let (objects, smart) = (self.objects.clone(), self.smart.clone());
+        let rewrite =
+            move |plan: &Plan, catalogue: &Catalogue, rules: Rules| match rules.has(Rule::SelectInStore) {
+                true => push_selects(plan, catalogue, &objects, *lock(&smart)),
+                false => Ok(plan.clone()),
+            };
+        setup.pass(Pass {
+            name: "select_in_store",
+            phase: Phase::Optimized,
+            after: None,
+            rewrite: Arc::new(rewrite),
+        })
+    }
+
+    /// Says when stores are asked to select.
+    pub(crate) fn set_smart(&self, smart: SmartStorage) {
+        *lock(&self.smart) = smart;
     }
 
     /// What ends the statement.
@@ -401,10 +414,10 @@ mod tests {
 
     #[test]
     fn streams_are_refused_where_processes_cannot_share_them() {
-        let refused = Storage::new(Vec::new(), Streams::Refused("mpi".to_string()));
+        let refused = Storage::new(Vec::new(), Streams::Refused("far".to_string()));
         for path in ["/dev/null", "/dev/stdin", "/dev/fd/0"] {
             let message = refused.open(path).unwrap_err().message().to_string();
-            assert!(message.contains(path) && message.contains("platform mpi"), "{message}");
+            assert!(message.contains(path) && message.contains("platform far"), "{message}");
         }
         let storage = Storage::new(Vec::new(), Streams::SqlFromStdin);
         assert_eq!(storage.open("/dev/null").unwrap().len(), 0);

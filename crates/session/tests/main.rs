@@ -5,6 +5,7 @@ mod cancel;
 mod cancelling;
 mod concurrent;
 mod estimates;
+mod extension;
 mod files;
 mod functions;
 mod key_filters;

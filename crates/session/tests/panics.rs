@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tessera_engine::Platform;
+use tessera_engine::{Extension, Platform, Setup};
 use tessera_local::Local;
 use tessera_operator::Registry;
 use tessera_plan::{Catalogue, Plan, Rules};
@@ -15,7 +15,11 @@ struct Panicking;
 
 impl Platform for Panicking {
     fn name(&self) -> &'static str {
-        Local.name()
+        "panicking"
+    }
+
+    fn accepts_local_paths(&self) -> bool {
+        true
     }
 
     fn register(&self, registry: &mut Registry) {
@@ -28,10 +32,21 @@ impl Platform for Panicking {
     }
 }
 
+impl Extension for Panicking {
+    fn name(&self) -> &'static str {
+        "panicking"
+    }
+
+    fn install(&self, setup: &mut Setup) -> Result<()> {
+        setup.platform(Arc::new(Panicking))
+    }
+}
+
 #[test]
 fn a_panic_while_planning_ends_its_statement_only() {
-    let config = Config { threads: 1, ..Config::default() };
-    let mut session = Session::on(Arc::new(Panicking), config).unwrap();
+    let mut config = Config { threads: 1, platform: "panicking".to_string(), ..Config::default() };
+    config.extensions.push(Arc::new(Panicking));
+    let mut session = Session::new(config).unwrap();
     session.execute("CREATE TABLE t AS SELECT 1 AS a").unwrap();
     for sql in [
         "SELECT 'on purpose' AS a",

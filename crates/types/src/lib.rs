@@ -25,6 +25,7 @@ mod nearest;
 mod parse;
 mod redact;
 mod sql_state;
+mod timeout;
 mod tuple;
 
 pub use atom::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
@@ -34,6 +35,7 @@ pub use nearest::{edit_distance, nearest};
 pub use parse::{TypeParser, is_plain_name, quote_name};
 pub use redact::redact;
 pub use sql_state::SqlState;
+pub use timeout::parse_timeout;
 pub use tuple::{Collection, Field, Format, Item, Tuple, unique_names};
 
 /// The deepest nesting of a type (lists in structs in collections …) that parsers and verifiers accept.

@@ -19,7 +19,7 @@ use tessera_engine::{Engine, Governor, Platform, Program, Query, Settings};
 use tessera_jit::{Device, Tier, compiler};
 use tessera_operator::Registry;
 use tessera_plan::{Plan, Rules, text};
-use tessera_platform_mpi::{EXCHANGE, Link, Mpi, Way, world};
+use tessera_platform_mpi::{Link, Mpi, Way, world};
 use tessera_types::{Error, Result};
 
 use tuples::Tuples;
@@ -114,7 +114,7 @@ fn main() {
 
 fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     let mpi = Mpi::new(link.clone());
-    mpi.set(EXCHANGE, options.exchange.name())?;
+    mpi.set_exchange(options.exchange);
     let count = options.tuples.next_power_of_two();
     if options.copies.is_empty()
         || options.copies.iter().any(|copies| !copies.is_power_of_two() || *copies > count)

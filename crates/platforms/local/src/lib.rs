@@ -6,6 +6,7 @@
 
 mod exchange;
 mod executor;
+mod launch;
 mod pass;
 
 use tessera_engine::Platform;
@@ -16,6 +17,7 @@ use tessera_types::Result;
 
 pub use exchange::LocalExchange;
 pub use executor::LocalExecutor;
+pub use launch::LocalLauncher;
 
 /// The name of the platform.
 pub const NAME: &str = "local";
@@ -32,6 +34,14 @@ impl Platform for Local {
     fn register(&self, registry: &mut Registry) {
         registry.register(OnPlatform::new(Executor, LocalExecutor));
         registry.register(OnPlatform::new(Exchange, LocalExchange));
+    }
+
+    fn concurrent_statements(&self) -> bool {
+        true
+    }
+
+    fn accepts_local_paths(&self) -> bool {
+        true
     }
 
     fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {

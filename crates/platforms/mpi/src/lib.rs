@@ -18,6 +18,7 @@ mod exchange;
 mod executor;
 mod flow;
 mod histogram;
+mod launch;
 pub mod launcher;
 mod link;
 mod pass;
@@ -35,7 +36,7 @@ pub mod world;
 use std::sync::{Arc, Mutex};
 
 use tessera_context::lock;
-use tessera_engine::{Platform, Sent};
+use tessera_engine::{Extension, Platform, Sent, Setting, Setup};
 use tessera_operator::Registry;
 use tessera_operator::platform::{Executor, OnPlatform};
 use tessera_plan::{Catalogue, Plan, Rules};
@@ -44,6 +45,7 @@ use tessera_types::Result;
 pub use broadcast::{Broadcast, First};
 pub use exchange::Exchange;
 pub use histogram::Histogram;
+pub use launch::MpiLauncher;
 pub use link::Link;
 use pass::Crossing;
 pub use receive::Receive;
@@ -73,6 +75,11 @@ impl Mpi {
         Mpi { link: Some(link), ..Mpi::default() }
     }
 
+    /// Sets how tuples cross.
+    pub fn set_exchange(&self, way: Way) {
+        *lock(&self.way) = way;
+    }
+
     /// How tuples cross.
     fn way(&self) -> Way {
         let shares_cores = || self.link.as_ref().is_some_and(|link| link.shares_cores());
@@ -85,6 +92,32 @@ impl Mpi {
 
     fn ranks(&self) -> usize {
         self.link.as_ref().map_or(RANKS_EXPLAINED, |link| link.ranks())
+    }
+}
+
+impl Extension for Mpi {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn install(&self, setup: &mut Setup) -> Result<()> {
+        // Each session says for itself how tuples cross.
+        let platform = Mpi { link: self.link.clone(), way: Arc::default() };
+        let of_setting = platform.clone();
+        setup.setting(Setting {
+            name: EXCHANGE,
+            default: "auto",
+            value_name: "WAY",
+            help: "how tuples cross between ranks: auto (one-sided or rounds), one-sided, packed (in few bits), two-sided, split \
+                   (two-sided, from half of the ranks to the rest), or rounds (two-sided, for what is larger than the memory)",
+            heading: launch::HEADING,
+            parse: |value| Ok(value.parse::<Way>()?.to_string()),
+            apply: Arc::new(move |value| {
+                of_setting.set_exchange(value.parse()?);
+                Ok(())
+            }),
+        })?;
+        setup.platform(Arc::new(platform))
     }
 }
 
@@ -111,13 +144,6 @@ impl Platform for Mpi {
             Some(link) if link.rank() > 0 => link.serve(run).map(|()| true),
             _ => Ok(false),
         }
-    }
-
-    fn set(&self, name: &str, value: &str) -> Result<()> {
-        if name == EXCHANGE {
-            *lock(&self.way) = value.parse()?;
-        }
-        Ok(())
     }
 
     fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {

@@ -20,7 +20,7 @@ fn distributed_by(way: Way, nodes: &str) -> Plan {
     let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
     let mut registry = tessera_testing::standard_registry();
     let mpi = Mpi::default();
-    mpi.set(tessera_platform_mpi::EXCHANGE, way.name()).unwrap();
+    mpi.set_exchange(way);
     mpi.register(&mut registry);
     let plan = mpi.pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
     verify(&plan, registry.catalogue()).unwrap();
@@ -327,7 +327,7 @@ fn frugal(nodes: &str) -> Plan {
 fn ranks_that_share_cores_send_in_rounds() {
     let join = format!("{JOIN}return %4");
     let in_rounds = Mpi::new(Link::new(0, 4, false));
-    in_rounds.set(tessera_platform_mpi::EXCHANGE, "rounds").unwrap();
+    in_rounds.set_exchange(Way::Rounds);
     let plan = by_default(&Mpi::new(Link::new(0, 4, false)), &join).0;
     assert!(steps(&plan).contains(&"mpi_window".to_string()));
     assert_eq!(by_default(&Mpi::new(Link::new(0, 4, true)), &join), by_default(&in_rounds, &join));
@@ -342,7 +342,7 @@ fn where_memory_is_lacking_all_goes_in_rounds() {
     assert_eq!(text::print(&plan).matches("rounds = true").count(), 6);
     for way in Way::ALL {
         let mpi = Mpi::new(Link::new(0, 4, false));
-        mpi.set(tessera_platform_mpi::EXCHANGE, way.name()).unwrap();
+        mpi.set_exchange(way);
         assert_eq!(by_default(&mpi, &join).1.as_ref(), Some(&plan), "{way}");
     }
     // What is only gathered, too.

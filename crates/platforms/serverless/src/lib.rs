@@ -49,7 +49,7 @@ mod worker;
 
 use std::sync::Arc;
 
-use tessera_engine::{Platform, Sent};
+use tessera_engine::{Extension, Platform, Sent, Setup};
 use tessera_operator::Registry;
 use tessera_operator::platform::{Executor, OnPlatform};
 use tessera_plan::{Catalogue, Plan, Rules};
@@ -102,6 +102,16 @@ impl Serverless {
             Role::Driver(driver) => driver.workers(),
             _ => WORKERS_EXPLAINED,
         }
+    }
+}
+
+impl Extension for Serverless {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn install(&self, setup: &mut Setup) -> Result<()> {
+        setup.platform(Arc::new(self.clone()))
     }
 }
 

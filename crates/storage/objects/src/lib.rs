@@ -50,7 +50,7 @@ pub use io::{KINDS, Totals, totals};
 pub use object::Stamp;
 pub use objects::{Edges, Expanded, Objects};
 pub use select::{SelectRequest, SmartStorage, push_selects};
-pub use timeouts::{Timeouts, parse_timeout};
+pub use timeouts::Timeouts;
 
 /// A client of the store of an address, and the place there: for platforms that exchange tuples through a store. It is used on the
 /// thread of [`io()`].

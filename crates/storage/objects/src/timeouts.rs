@@ -14,7 +14,7 @@ use object_store::client::{
     ClientConfigKey, HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
 };
 use tessera_context::lock;
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, parse_timeout};
 use tokio::time::{Instant, Sleep};
 
 /// What a session waits for a server at most; forever where there is none.
@@ -63,16 +63,6 @@ impl Timeouts {
         }
         Ok(timeouts)
     }
-}
-
-/// A time in seconds, more than none, or `none`.
-pub fn parse_timeout(text: &str) -> Option<Option<Duration>> {
-    let text = text.trim();
-    if text.eq_ignore_ascii_case("none") {
-        return Some(None);
-    }
-    let seconds = text.trim_end_matches('s').trim_end().parse::<f64>().ok()?;
-    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).map(Some)
 }
 
 /// The options of a client that waits for a connection no longer than this; its answers are watched
@@ -189,13 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_seconds_or_none() {
-        assert_eq!(parse_timeout("1.5"), Some(Some(Duration::from_millis(1_500))));
-        assert_eq!(parse_timeout(" 2s "), Some(Some(Duration::from_secs(2))));
-        assert_eq!(parse_timeout("None"), Some(None));
-        for wrong in ["", "0", "-1", "soon", "1e99", "nan"] {
-            assert_eq!(parse_timeout(wrong), None, "{wrong}");
-        }
+    fn timeouts_are_settings() {
         let set = [("TESSERA_STALL_TIMEOUT".to_string(), "0.25".to_string())];
         assert_eq!(Timeouts::of(&set).unwrap().stall, Some(Duration::from_millis(250)));
         let wrong = [("TESSERA_CONNECT_TIMEOUT".to_string(), "soon".to_string())];

@@ -3,14 +3,11 @@
 //! Fields of text are strings there, as for every such store: the SQL casts them. The store's language has other names for types
 //! than the engine's, and calls fields of CSV by their positions.
 
-use tessera_formats::csv::write_batch;
+use tessera_formats::{csv, json};
 use tessera_objects::SmartStorage;
 use tessera_serverless_local::{Form, Selection};
 use tessera_session::{Config, Session, StatementOutput, with_big_stack};
 use tessera_types::{Error, Result};
-
-use crate::arguments::Format;
-use crate::output::{Failure, Printer};
 
 /// The records of a selection as text, or what is wrong.
 pub(crate) fn select(selection: &Selection) -> std::result::Result<Vec<u8>, String> {
@@ -65,17 +62,10 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
         return Err(Error::semantic("a store only selects"));
     };
     let mut out = Vec::new();
-    match selection.output {
-        Form::Json => {
-            Printer::new(&mut out, Format::Json).rows(rows, || {}).map_err(|failure| match failure {
-                Failure::Query(error, _) | Failure::Error(error) => error,
-                Failure::Closed => Error::internal("records that cannot be written"),
-            })?
-        }
-        _ => {
-            for batch in rows {
-                write_batch(&batch?, &mut out)?;
-            }
+    for batch in rows {
+        match selection.output {
+            Form::Json => json::write_batch(&batch?, &mut out)?,
+            Form::Csv | Form::Parquet => csv::write_batch(&batch?, &mut out)?,
         }
     }
     Ok(out)

@@ -1,0 +1,85 @@
+//! Statements on ranks that `mpiexec` starts: the same command line, given to `tessera-mpi`.
+
+use std::sync::Arc;
+
+use tessera_engine::{Extension, Launch, LaunchOption, Launched, Launcher};
+use tessera_types::{Code, Result, parse_timeout};
+
+use crate::launcher::{self, Canceller};
+use crate::{Mpi, NAME};
+
+/// Under which heading `--help` lists its flags.
+pub(crate) const HEADING: &str = "Platform mpi";
+
+/// Most ranks that are started.
+const RANKS_MAX: u16 = 4096;
+
+/// Starts ranks and watches over them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MpiLauncher;
+
+const OPTIONS: [LaunchOption; 2] = [
+    LaunchOption {
+        name: "ranks",
+        value_name: "N",
+        default: Some("2"),
+        help: "How many ranks mpiexec starts",
+        check: |value| match value.parse::<u16>() {
+            Ok(ranks) if (1..=RANKS_MAX).contains(&ranks) => Ok(()),
+            _ => Err(format!("must be a number from 1 to {RANKS_MAX}")),
+        },
+    },
+    LaunchOption {
+        name: "mpi-start-timeout",
+        value_name: "SECONDS",
+        default: Some("60"),
+        help: "Seconds until all ranks have come, or none",
+        check: |value| match parse_timeout(value) {
+            Some(_) => Ok(()),
+            None => Err("must be a number of seconds above 0, or none".to_string()),
+        },
+    },
+];
+
+impl Launcher for MpiLauncher {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn help(&self) -> &'static str {
+        "Ranks of an MPI world, which mpiexec starts"
+    }
+
+    fn options(&self) -> &'static [LaunchOption] {
+        &OPTIONS
+    }
+
+    fn has_shell(&self) -> bool {
+        false
+    }
+
+    fn extension(&self) -> Arc<dyn Extension> {
+        Arc::new(Mpi::default())
+    }
+
+    fn launch(&self, launch: &Launch<'_>) -> Result<Launched> {
+        let ranks: u16 = launch.values.parsed("ranks")?;
+        let start = launch.values.get("mpi-start-timeout").and_then(parse_timeout).flatten();
+        let canceller = Canceller::default();
+        let cancelled = canceller.clone();
+        let interrupted = (launch.on_interrupt)(Box::new(move || {
+            cancelled.cancel();
+            true
+        }));
+        let launched =
+            launcher::launch(usize::from(ranks), &launch.arguments, launch.reads_input, &canceller);
+        match launched.and_then(|launched| launched.wait(start)) {
+            Ok(code) => Ok(Launched::Elsewhere { code, interrupted: code != 0 && interrupted() }),
+            Err(error) if error.code() == Code::Cancelled => {
+                eprintln!("error: {error}");
+                Ok(Launched::Elsewhere { code: 1, interrupted: true })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! A stranger's crate: it brings a sub-operator, a table, a function, a pass, a setting and a platform.
+
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arrow::array::{ArrayRef, Int64Array};
+use tessera_codegen::{Function, RawInput};
+use tessera_context::Run;
+use tessera_engine::{Extension, Pass, Phase, Platform, Setting, Setup};
+use tessera_functions::UserFunction;
+use tessera_local::Local;
+use tessera_operator::stream_util::chunks_source;
+use tessera_operator::{Lowering, Operator, Registry, Source, SourceRun, SubOperator};
+use tessera_optimizer::table::{Catalog, Statistics, Table};
+use tessera_plan::{Catalogue, Descriptor, Edge, Inputs, Node, Order, Params, Plan, Role, Rules};
+use tessera_rows::Collected;
+use tessera_session::{Config, Session, StatementResult};
+use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_vector::Chunk;
+
+/// What the extension does, and what was done with it.
+#[derive(Debug, Default, Clone)]
+struct Stranger {
+    first: Arc<AtomicI64>,
+    /// Plans that the pass has seen.
+    passed: Arc<AtomicUsize>,
+    log: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Extension for Stranger {
+    fn name(&self) -> &'static str {
+        "stranger"
+    }
+
+    fn install(&self, setup: &mut Setup) -> Result<()> {
+        setup.operator(Countdown { first: self.first.clone() })?;
+        setup.tables(Arc::new(Counters));
+        setup.function(twice()?)?;
+        let (first, passed) = (self.first.clone(), self.passed.clone());
+        setup.setting(Setting {
+            name: "countdown_from",
+            default: "3",
+            value_name: "N",
+            help: "the first number of the table countdown",
+            heading: "Countdown",
+            parse: |value| match value.parse::<i64>() {
+                Ok(first @ 1..) => Ok(first.to_string()),
+                _ => Err(Error::semantic(format!("countdown_from must be a number above 0, not '{value}'"))),
+            },
+            apply: Arc::new(move |value| {
+                first.store(value.parse().unwrap_or(0), Ordering::SeqCst);
+                Ok(())
+            }),
+        })?;
+        let logged = |name: &'static str, after, log: &Arc<Mutex<Vec<&'static str>>>| {
+            let log = log.clone();
+            let rewrite = move |plan: &Plan, _: &Catalogue, _: Rules| {
+                log.lock().unwrap().push(name);
+                Ok(plan.clone())
+            };
+            Pass { name, phase: Phase::Optimized, after, rewrite: Arc::new(rewrite) }
+        };
+        setup.pass(logged("first", None, &self.log))?;
+        setup.pass(logged("third", None, &self.log))?;
+        setup.pass(logged("second", Some("first"), &self.log))?;
+        let count = move |plan: &Plan, _: &Catalogue, _: Rules| {
+            passed.fetch_add(1, Ordering::SeqCst);
+            Ok(plan.clone())
+        };
+        setup.pass(Pass {
+            name: "count",
+            phase: Phase::Distributed,
+            after: None,
+            rewrite: Arc::new(count),
+        })?;
+        setup.platform(Arc::new(Far))
+    }
+}
+
+/// Yields the numbers from the setting down to 1.
+#[derive(Debug, Clone)]
+struct Countdown {
+    first: Arc<AtomicI64>,
+}
+
+fn tuple() -> Tuple {
+    Tuple::new(vec![Field::new("n", Atom::Int64)])
+}
+
+impl Descriptor for Countdown {
+    tessera_operator::describe!("countdown", "Yields numbers down to 1.", ["columns"], 0, 0);
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        Ok(Edge { tuple: tuple(), traits: inputs.edges[0].traits, order: Order::Source })
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Source
+    }
+}
+
+impl SubOperator for Countdown {
+    fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        Ok(Operator::Source(Arc::new(self.clone())))
+    }
+}
+
+impl Source for Countdown {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
+        let numbers = Int64Array::from_iter_values((1..=self.first.load(Ordering::SeqCst)).rev());
+        let chunk = Chunk::from_arrays(vec![Arc::new(numbers) as ArrayRef]);
+        Ok(chunks_source(vec![chunk], run.context.chunk_rows()))
+    }
+}
+
+/// The table `countdown`.
+#[derive(Debug)]
+struct Counters;
+
+impl Catalog for Counters {
+    fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
+        let table = || Table {
+            name: "countdown".to_string(),
+            tuple: tuple(),
+            operator: "countdown".into(),
+            params: Params::new(),
+            filters: false,
+            statistics: Statistics::default(),
+            sample: None,
+        };
+        Ok((reference == ["countdown"]).then(|| Arc::new(table())))
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        vec!["countdown".to_string()]
+    }
+}
+
+/// A function in native code that no compiler has made.
+#[derive(Debug)]
+struct Twice;
+
+impl Function for Twice {
+    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, statuses: *mut u32) {
+        for row in 0..rows {
+            // SAFETY: the caller promises one input of so many values of 8 bytes, and room for as many values and statuses.
+            unsafe {
+                let value = inputs[0].values.cast::<i64>().add(row).read_unaligned();
+                values.cast::<i64>().add(row).write_unaligned(value.wrapping_mul(2));
+                statuses.add(row).write_unaligned(0);
+            }
+        }
+    }
+}
+
+fn twice() -> Result<UserFunction> {
+    let types = (vec![Atom::Int64], Atom::Int64);
+    let code = UserFunction::code("twice_of_stranger", "", &types.0, &types.1)?;
+    Ok(UserFunction::new(types, false, (Arc::new(code), Arc::new(Twice))))
+}
+
+/// The cores of this machine, as a platform that reaches no file of it.
+#[derive(Debug)]
+struct Far;
+
+impl Platform for Far {
+    fn name(&self) -> &'static str {
+        "far"
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        Local.register(registry);
+    }
+
+    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
+        Local.pass(plan, catalogue, rules)
+    }
+}
+
+fn session(stranger: &Stranger, platform: &str) -> Result<Session> {
+    let mut config = Config { threads: 2, platform: platform.to_string(), ..Config::default() };
+    config.extensions.push(Arc::new(stranger.clone()));
+    Session::new(config)
+}
+
+/// The rows as text.
+fn rows(session: &mut Session, sql: &str) -> Vec<String> {
+    let results = session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let Some(StatementResult::Rows(rows)) = results.into_iter().last() else { panic!("{sql} gives no rows") };
+    let mut lines = Vec::new();
+    for batch in rows.batches() {
+        let batch = batch.unwrap();
+        let mut text = Vec::new();
+        tessera_formats::csv::write_batch(&batch, &mut text).unwrap();
+        lines.extend(String::from_utf8(text).unwrap().lines().map(str::to_string));
+    }
+    lines
+}
+
+#[test]
+fn what_an_extension_brings_is_there() {
+    let stranger = Stranger::default();
+    let mut session = session(&stranger, "local").unwrap();
+    assert_eq!(rows(&mut session, "SELECT n FROM countdown"), ["3", "2", "1"]);
+    assert_eq!(*stranger.log.lock().unwrap(), ["first", "second", "third"]);
+    assert_eq!(stranger.passed.load(Ordering::SeqCst), 1);
+    let sql =
+        "SET countdown_from = '4'; SELECT twice_of_stranger(n) AS t FROM countdown WHERE n > 2 ORDER BY n";
+    assert_eq!(rows(&mut session, sql), ["6", "8"]);
+    assert_eq!(rows(&mut session, "SHOW countdown_from"), ["4"]);
+    assert!(session.execute("SET countdown_from = '0'").is_err());
+    assert_eq!(rows(&mut session, "RESET countdown_from; SELECT count(*) FROM countdown"), ["3"]);
+    let settings = rows(&mut session, "SHOW ALL");
+    assert!(settings.contains(&"countdown_from,3,the first number of the table countdown".to_string()));
+    assert!(session.table_names().contains(&"countdown".to_string()));
+}
+
+#[test]
+fn statements_run_on_the_platform_of_an_extension() {
+    let mut session = session(&Stranger::default(), "far").unwrap();
+    assert_eq!(rows(&mut session, "SELECT sum(n) FROM countdown"), ["6"]);
+    let error = session.execute("CREATE TABLE t AS SELECT 1").unwrap_err();
+    assert!(error.message().contains("platform far"), "{error}");
+    assert!(session.beside().unwrap_err().message().contains("platform far"));
+    let error = self::session(&Stranger::default(), "near").unwrap_err();
+    assert!(error.message().contains("there are local, far"), "{error}");
+}
+
+#[test]
+fn two_extensions_cannot_bring_the_same() {
+    let mut config = Config::default();
+    config.extensions.push(Arc::new(Stranger::default()));
+    config.extensions.push(Arc::new(Stranger::default()));
+    let error = Session::new(config).unwrap_err();
+    assert!(error.message().contains("sub-operator countdown"), "{error}");
+}
