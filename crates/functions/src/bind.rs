@@ -13,7 +13,7 @@ use super::in_set::{InSet, SET_MIN, in_set};
 use super::kernel::Kernel;
 use super::library::Library;
 use super::scalar::scalar_to_array;
-use super::simplify::comparisons::is_strict;
+use super::strict::is_strict;
 use super::types::Arg;
 
 /// Which fields a node reads.

@@ -69,13 +69,14 @@ pub mod scalar;
 mod select;
 pub mod settled;
 mod similar;
-mod simplify;
+mod strict;
 mod substr;
 mod text;
 mod texts;
 mod types;
 mod user;
 
+pub mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -107,8 +108,7 @@ pub use library::{Library, moments_and_texts};
 pub use moments::series::Moments;
 pub use numbers::WHOLE_QUOTIENT;
 pub use offered::is_offered;
-pub use simplify::comparisons::is_written_null;
-pub use simplify::{Known, Simplifier};
+pub use strict::{is_strict, is_written_null};
 pub use types::common_type;
 pub use user::UserFunction;
 

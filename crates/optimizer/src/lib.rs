@@ -2,6 +2,8 @@
 //!
 //! This list is the order of all steps. Each rewrite has an entry in [`tessera_plan::rule`], with its condition.
 //!
+//! Expressions are simplified ([`expression`]) while they are bound, and when their predicates move.
+//!
 //! 1. `logical::decorrelate` turns subqueries into joins, so that the others see joins only.
 //! 2. `logical::distinct` turns aggregates of distinct values into two groupings. Predicates can then move below both.
 //! 3. `logical::push` moves predicates to the tables that they speak of, so that estimates count what is left of these.
@@ -14,6 +16,7 @@
 //!
 //! Steps 1 to 6 are [`plan`]; the session calls 7 to 9.
 
+pub mod expression;
 pub mod logical;
 mod lower;
 pub mod physical;

@@ -60,55 +60,55 @@ rules! {
     Expression FoldConstants "fold_constants" "crates/functions/src/fold.rs"
         "an expression over constants is its value"
         if "it is not volatile, does not raise, and the value has at most 64 KiB";
-    Expression SameTypeCast "same_type_cast" "crates/functions/src/simplify.rs"
+    Expression SameTypeCast "same_type_cast" "crates/optimizer/src/expression/mod.rs"
         "`cast(x as T)` is `x`"
         if "x has type T";
-    Expression StrictNull "strict_null" "crates/functions/src/simplify/comparisons.rs"
+    Expression StrictNull "strict_null" "crates/optimizer/src/expression/comparisons.rs"
         "a call with a written NULL is NULL"
         if "it is a comparison other than IS DISTINCT FROM, `+ - * / %`, LIKE or ILIKE";
-    Expression FlipComparison "flip_comparison" "crates/functions/src/simplify/comparisons.rs"
+    Expression FlipComparison "flip_comparison" "crates/optimizer/src/expression/comparisons.rs"
         "`5 < x` is `x > 5`"
         if "only the left side is a constant";
-    Expression DistinctFromNull "distinct_from_null" "crates/functions/src/simplify/comparisons.rs"
+    Expression DistinctFromNull "distinct_from_null" "crates/optimizer/src/expression/comparisons.rs"
         "`x IS DISTINCT FROM NULL` is `x IS NOT NULL`"
         if "the NULL is written";
-    Expression BooleanEquality "boolean_equality" "crates/functions/src/simplify/comparisons.rs"
+    Expression BooleanEquality "boolean_equality" "crates/optimizer/src/expression/comparisons.rs"
         "`b = true` is `b`, `b = false` is `NOT b`"
         if "b is boolean";
-    Expression UnwrapCast "unwrap_cast" "crates/functions/src/simplify/comparisons.rs"
+    Expression UnwrapCast "unwrap_cast" "crates/optimizer/src/expression/comparisons.rs"
         "`cast(x as T) < c` is `x < d`"
         if "the cast never raises and keeps every value and their order, and c converted to the type of x and back is c";
-    Expression DateComparison "date_comparison" "crates/functions/src/simplify/comparisons.rs"
+    Expression DateComparison "date_comparison" "crates/optimizer/src/expression/comparisons.rs"
         "`cast(d as timestamp) < t` is a comparison of dates"
         if "d is a date, the cast raises where it overflows, t is a constant without time zone, and = and <> only at midnight";
-    Expression LikeWithoutWildcards "like_without_wildcards" "crates/functions/src/simplify/comparisons.rs"
+    Expression LikeWithoutWildcards "like_without_wildcards" "crates/optimizer/src/expression/comparisons.rs"
         "`s LIKE 'abc'` is `s = 'abc'`"
         if "s is text and the constant pattern holds neither % nor _ nor a backslash";
-    Expression DoubleNot "double_not" "crates/functions/src/simplify/connectives.rs"
+    Expression DoubleNot "double_not" "crates/optimizer/src/expression/connectives.rs"
         "`NOT NOT b` is `b`"
         if "always";
-    Expression NegateComparison "negate_comparison" "crates/functions/src/simplify/comparisons.rs"
+    Expression NegateComparison "negate_comparison" "crates/optimizer/src/expression/comparisons.rs"
         "`NOT a < b` is `a >= b`"
         if "it is one of the eight comparisons: all values of a type are ordered, NaN too";
-    Expression PushNot "push_not" "crates/functions/src/simplify/connectives.rs"
+    Expression PushNot "push_not" "crates/optimizer/src/expression/connectives.rs"
         "`NOT (a AND b)` is `NOT a OR NOT b`, and the other way round"
         if "the operands are not all equalities of one value with constants";
-    Expression FlattenConnectives "flatten_connectives" "crates/functions/src/simplify/connectives.rs"
+    Expression FlattenConnectives "flatten_connectives" "crates/optimizer/src/expression/connectives.rs"
         "AND within AND and OR within OR are one"
         if "always; the order of operands is kept";
-    Expression NeutralOperands "neutral_operands" "crates/functions/src/simplify/connectives.rs"
+    Expression NeutralOperands "neutral_operands" "crates/optimizer/src/expression/connectives.rs"
         "`a AND true` is `a`, `a OR false` is `a`"
         if "the operand is a constant";
-    Expression DecidingOperand "deciding_operand" "crates/functions/src/simplify/connectives.rs"
+    Expression DecidingOperand "deciding_operand" "crates/optimizer/src/expression/connectives.rs"
         "`a AND false` is `false`, `a OR true` is `true`"
         if "operands before it stay up to the last one that can raise or is volatile";
-    Expression RepeatedOperands "repeated_operands" "crates/functions/src/simplify/connectives.rs"
+    Expression RepeatedOperands "repeated_operands" "crates/optimizer/src/expression/connectives.rs"
         "`a AND b AND a` is `a AND b`, likewise of OR"
         if "a is not volatile; the first one stays";
-    Expression DeadBranches "dead_branches" "crates/functions/src/simplify/branches.rs"
+    Expression DeadBranches "dead_branches" "crates/optimizer/src/expression/branches.rs"
         "CASE without the branches that are never taken"
         if "a condition is the constant false, NULL or, for all branches behind it, true";
-    Expression CoalesceValues "coalesce_values" "crates/functions/src/simplify/branches.rs"
+    Expression CoalesceValues "coalesce_values" "crates/optimizer/src/expression/branches.rs"
         "coalesce within coalesce is one, without NULLs and without what stands behind a constant"
         if "NULLs and constants are written";
 

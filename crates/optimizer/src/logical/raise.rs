@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tessera_functions::{Known, Library, Simplifier};
+use crate::expression::{Known, Simplifier};
+use tessera_functions::Library;
 use tessera_plan::{Expr, Functions, Rule, Rules, Scope, type_of};
 use tessera_types::{Atom, Field, Tuple};
 

@@ -6,11 +6,12 @@
 mod generate;
 
 use arrow::compute::concat;
+use tessera_functions::is_written_null;
 use tessera_plan::rule::{Level, RULES};
 use tessera_plan::{Rule, Rules, Scope, type_of};
 
 use super::*;
-use crate::{Known, Simplifier, is_written_null};
+use crate::expression::{Known, Simplifier};
 use generate::{Random, pool, shape};
 
 /// How many expressions a rule must have changed.

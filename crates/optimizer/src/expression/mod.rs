@@ -5,16 +5,16 @@
 //! only if that cannot raise, or stands beside a NULL that is written down, as in PostgreSQL. None copies a volatile one.
 
 mod branches;
-pub(super) mod comparisons;
+mod comparisons;
 mod connectives;
+#[cfg(test)]
+mod tests;
 
 use std::mem;
 
+use tessera_functions::Library;
 use tessera_plan::{Expr, Rule, Rules, Scalar};
 use tessera_types::Atom;
-
-use super::fold;
-use super::library::Library;
 
 /// What a planner knows about the expressions it simplifies.
 pub trait Known {
@@ -96,7 +96,7 @@ impl<'a, K: Known> Simplifier<'a, K> {
     }
 
     fn fold_constants(&self, expr: Expr) -> Rewritten {
-        fold::constant(&expr, self.library).ok_or(expr)
+        tessera_functions::constant(&expr, self.library).ok_or(expr)
     }
 
     fn same_type_cast(&self, expr: Expr) -> Rewritten {

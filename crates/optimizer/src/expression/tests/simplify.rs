@@ -6,7 +6,7 @@ use tessera_plan::{Scope, type_of};
 use tessera_types::TimeUnit;
 
 use super::*;
-use crate::{Known, Simplifier};
+use crate::expression::{Known, Simplifier};
 
 const TUPLE: &str =
     "<a: int32?, b: int64?, x: float64?, m: decimal(10,2)?, s: string?, d: date?, p: boolean?, q: boolean?>";

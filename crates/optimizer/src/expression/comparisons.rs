@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tessera_codegen::{Comparison, Operation};
+use tessera_codegen::Comparison;
+use tessera_functions::cast::cast_raises;
+use tessera_functions::is_strict;
+use tessera_functions::scalar::per_second;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
 use super::{Known, Rewritten, Simplifier, is_null, truth};
-use crate::cast::cast_raises;
-use crate::fold;
-use crate::scalar::per_second;
 
 impl<K: Known> Simplifier<'_, K> {
     pub(super) fn strict_null(&self, expr: Expr) -> Rewritten {
@@ -74,11 +74,12 @@ impl<K: Known> Simplifier<'_, K> {
         let Expr::Constant(_, atom) = constant else { return None };
         let safe = |input: &Expr, to: &Atom| {
             let cast = Expr::Cast { input: Box::new(input.clone()), to: to.clone(), safe: true };
-            fold::constant(&cast, self.library)
+            tessera_functions::constant(&cast, self.library)
         };
         let value = safe(constant, to)?;
         let back = safe(&value, atom)?;
-        let equal = fold::constant(&Expr::call("eq", vec![back, constant.clone()]), self.library)?;
+        let equal =
+            tessera_functions::constant(&Expr::call("eq", vec![back, constant.clone()]), self.library)?;
         (truth(&equal) == Some(Some(true))).then_some(value)
     }
 
@@ -181,23 +182,6 @@ fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static 
         ("not_eq", true) => ("not_eq", day),
         _ => return None,
     })
-}
-
-/// Whether a call is NULL because of a NULL that is written: nothing beside that is computed.
-pub fn is_written_null(function: &str, args: &[Expr]) -> bool {
-    let is_written = |arg: &Expr| match arg {
-        Expr::Cast { input, .. } => is_null(input),
-        other => is_null(other),
-    };
-    is_strict(function) && args.iter().any(is_written)
-}
-
-/// Whether an operator gives NULL wherever an operand is NULL.
-pub(crate) fn is_strict(function: &str) -> bool {
-    match Comparison::named(function) {
-        Some(comparison) => !matches!(comparison, Comparison::Distinct | Comparison::NotDistinct),
-        None => Operation::named(function).is_some() || matches!(function, "like" | "ilike"),
-    }
 }
 
 /// The comparison of the operands the other way round.

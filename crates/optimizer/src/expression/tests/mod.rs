@@ -1,0 +1,14 @@
+//! Tests of the rules of expressions.
+
+mod rules;
+mod simplify;
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use tessera_functions::scalar::scalar_to_array;
+use tessera_functions::testing::*;
+use tessera_functions::{Bound, Library};
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, Code, Result, Tuple};
+use tessera_vector::Chunk;
