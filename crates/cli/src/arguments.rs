@@ -559,7 +559,6 @@ mod tests {
             vec!["tessera", "--format", "xml"],
             vec!["tessera", "generate", "tpch"],
             vec!["tessera", "--worker-memory", "64MiB"],
-            vec!["tessera", "--mpi-exchange", "sideways"],
             vec!["tessera", "--smart-storage", "perhaps"],
         ] {
             assert_eq!(from(line.clone()).unwrap_err().exit_code(), 2, "{line:?}");

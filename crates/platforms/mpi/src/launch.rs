@@ -83,3 +83,22 @@ impl Launcher for MpiLauncher {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_few_or_thousands() {
+        let check = |name: &str, value: &str| {
+            let option = OPTIONS.iter().find(|option| option.name == name).unwrap();
+            (option.check)(value).is_ok()
+        };
+        assert!(check("ranks", "1") && check("ranks", "4096"));
+        assert!(!check("ranks", "0") && !check("ranks", "4097") && !check("ranks", "some"));
+        assert!(check("mpi-start-timeout", "none") && !check("mpi-start-timeout", "0"));
+        for option in OPTIONS {
+            assert!(option.default.is_none_or(|value| (option.check)(value).is_ok()), "{}", option.name);
+        }
+    }
+}

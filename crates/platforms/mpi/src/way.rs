@@ -70,3 +70,16 @@ impl FromStr for Way {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_are_named() {
+        for way in Way::ALL {
+            assert_eq!(way.name().to_uppercase().parse::<Way>().unwrap(), way);
+        }
+        assert!("sideways".parse::<Way>().is_err());
+    }
+}
