@@ -9,7 +9,7 @@ use serde_json::Value;
 /// `storage/*` stand for all folders there.
 const STOREYS: &[&[&str]] = &[
     &["types"],
-    &["plan", "codegen"],
+    &["plan", "codegen", "text"],
     &["vector"],
     &["context"],
     &["functions"],

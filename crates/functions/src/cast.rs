@@ -12,7 +12,6 @@ use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::datetime::offset_at;
 use super::exact::{
     EXACT_DIGITS, decimal_to_double, decimal_to_single, double_to_decimal, exact_power, single_to_decimal,
 };
@@ -23,6 +22,7 @@ use super::parse_list::parse_lists;
 use super::scalar::{per_second, with_integer, with_whole_number};
 use super::types::decimal_of;
 use tessera_codegen::{Op, ValueCode};
+use tessera_text::calendar::offset_at;
 
 pub use super::format::decimal_text;
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::array::*;
 use arrow::datatypes::*;
+
+use tessera_text::calendar::{civil, offset_at};
 use tessera_types::{Atom, Result, TimeUnit};
 
-use super::datetime::{civil, offset_at};
 use super::digits::{Text, push_date, push_padded};
 use super::kernel::unexpected;
 use super::scalar::{per_second, with_whole_number};

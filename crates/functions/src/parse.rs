@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::array::*;
 use chrono::{DateTime, Offset, TimeZone};
+
+use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, civil, day_number, offset_at, with_rules};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::datetime::{civil, day_number, offset_at, with_rules};
 use super::kernel::unexpected;
-use super::moments::fields::{DAY_MICROSECONDS, JULIAN_EPOCH};
 use super::moments::read::{Told, read as read_moment, read_time};
 use super::moments::zones::Zone;
 use super::parse_float::{double, single};

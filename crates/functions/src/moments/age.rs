@@ -1,11 +1,13 @@
 //! What lies between two moments, and intervals in their usual form.
 
 use arrow::datatypes::IntervalMonthDayNano;
+
+use tessera_text::calendar::{DAY_MICROSECONDS, add_months, day_number};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::fields::{Calendar, DAY_MICROSECONDS, Field, microseconds_of};
 use super::part::{field_of, unsupported};
-use crate::datetime::{add_months, day_number, shift};
+use crate::datetime::shift;
+use crate::moments::fields::{Calendar, Field, microseconds_of};
 use crate::rowwise::{In, MICROSECONDS, Out, TIME, lenient, signature, strict, takes, zoned};
 use crate::types::{Arg, Resolved, wrong_arguments};
 

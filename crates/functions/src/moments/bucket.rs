@@ -1,9 +1,9 @@
 //! DuckDB's `time_bucket(width, moment [, origin])`.
 
+use tessera_text::calendar::{DAY_MICROSECONDS, day_number};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
-use super::fields::{Calendar, DAY_MICROSECONDS};
-use crate::datetime::day_number;
+use crate::moments::fields::Calendar;
 use crate::rowwise::{MICROSECONDS, Out, fault, strict, takes};
 use crate::types::{Arg, Resolved, wrong_arguments};
 

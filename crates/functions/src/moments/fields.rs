@@ -1,10 +1,6 @@
 //! The fields of dates, times and intervals, by PostgreSQL's names.
 
-use crate::datetime::{civil, day_number};
-
-pub(crate) const DAY_MICROSECONDS: i64 = 86_400_000_000;
-/// The Julian day of 1970-01-01.
-pub(crate) const JULIAN_EPOCH: i64 = 2_440_588;
+use tessera_text::calendar::{DAY_MICROSECONDS, civil, day_number};
 
 /// What a name in `extract`, `date_part` or `date_trunc` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +65,10 @@ impl Field {
 /// A date as its fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Calendar {
-    pub day: i64,
-    pub year: i64,
-    pub month: i64,
-    pub date: i64,
+    pub(crate) day: i64,
+    pub(crate) year: i64,
+    pub(crate) month: i64,
+    pub(crate) date: i64,
 }
 
 impl Calendar {

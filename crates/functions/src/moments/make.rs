@@ -4,11 +4,12 @@ use std::str::FromStr;
 
 use arrow::array::timezone::Tz;
 use arrow::datatypes::IntervalMonthDayNano;
+
+use tessera_text::calendar::{DAY_MICROSECONDS, civil, day_number};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::fields::{Calendar, DAY_MICROSECONDS};
 use super::trunc::zone_named;
-use crate::datetime::{civil, day_number};
+use crate::moments::fields::Calendar;
 use crate::parse::offset_in;
 use crate::rowwise::{In, MICROSECONDS, Out, TIME, fault, signature, strict, takes, zoned};
 use crate::types::{Arg, Resolved, wrong_arguments};

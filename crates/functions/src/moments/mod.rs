@@ -6,7 +6,7 @@ mod age;
 mod bucket;
 pub(crate) mod fields;
 mod make;
-pub(crate) mod names;
+mod names;
 mod part;
 pub(crate) mod read;
 mod round;

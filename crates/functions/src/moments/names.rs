@@ -1,30 +1,15 @@
 //! DuckDB's functions that are named like what they give: `year(x)`, `dayname(x)`, `to_days(n)`.
 
 use arrow::datatypes::IntervalMonthDayNano;
+
+use tessera_text::names::{DAYS, MONTHS};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
-use super::fields::{Calendar, Field};
 use super::part::{Style, resolve_named};
+use crate::moments::fields::{Calendar, Field};
 use crate::parse_interval::{Unit, interval};
 use crate::rowwise::{MICROSECONDS, Out, signature, strict, takes};
 use crate::types::{Arg, Resolved, wrong_arguments};
-
-pub(crate) const DAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-pub(crate) const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let field = match name {

@@ -10,13 +10,14 @@ use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::*;
+
 use tessera_plan::{Expr, Scalar};
+use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, offset_at};
 use tessera_types::{Atom, Error, Result, SqlState, TimeUnit};
 
-use super::fields::{Calendar, DAY_MICROSECONDS, Field, JULIAN_EPOCH};
 use crate::cast::cast;
-use crate::datetime::offset_at;
 use crate::kernel::{Argument, Kernel, argument, unexpected};
+use crate::moments::fields::{Calendar, Field};
 use crate::types::{Arg, Resolved, wrong_arguments};
 
 /// What a field is read from.

@@ -1,10 +1,10 @@
 //! Text as dates, times and timestamps, in the forms that PostgreSQL reads: ISO 8601, numbers with the month first, months in
 //! words, `epoch`, `infinity`, with BC, AM, PM and zones.
 
-use super::fields::{DAY_MICROSECONDS, JULIAN_EPOCH};
+use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, civil, day_number};
+
 use super::tokens::{Field, Kind, fields};
 use super::zones::{Zone, zone_named};
-use crate::datetime::{civil, day_number};
 use crate::parse::Failure;
 
 /// What a text tells.

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
+use tessera_text::calendar::{DAY_MICROSECONDS, civil, day_number};
+use tessera_text::names::{DAYS, MONTHS};
 use tessera_types::{Atom, Result, SqlState};
 
-use super::fields::{Calendar, DAY_MICROSECONDS};
-use super::names::{DAYS, MONTHS};
-use crate::datetime::{civil, day_number};
+use crate::moments::fields::Calendar;
 use crate::rowwise::{MICROSECONDS, Out, fault, strict, takes};
 use crate::types::{Arg, Resolved, wrong_arguments};
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::datatypes::*;
+
+use tessera_text::calendar::{DAY_MICROSECONDS, offset_at};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::fields::{DAY_MICROSECONDS, Field, first_day, microseconds_of};
 use super::part::{field_of, unknown, unsupported};
 use super::zones::Zone;
-use crate::datetime::offset_at;
 use crate::kernel::{Argument, Kernel, argument, unexpected};
+use crate::moments::fields::{Field, first_day, microseconds_of};
 use crate::parse::offset_in;
 use crate::types::{Arg, Resolved, wrong_arguments};
 

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::expression::{Known, Simplifier};
 use tessera_functions::Library;
 use tessera_plan::{Expr, Functions, Rule, Rules, Scope, type_of};
 use tessera_types::{Atom, Field, Tuple};
 
+use crate::expression::{Known, Simplifier};
 use crate::logical::relation::{Name, Relation};
 
 /// The types of all fields of a query, and the functions its expressions call.

@@ -54,14 +54,10 @@ use std::sync::Arc;
 use sqlparser::ast::{Ident, Query, Spanned};
 use sqlparser::tokenizer::Span as Tokens;
 use tessera_functions::Library;
-use tessera_optimizer::{
-    expression::Simplifier,
-    logical::{
-        fields::Fields,
-        relation::{Name, Relation},
-    },
-    table::Catalog,
-};
+use tessera_optimizer::expression::Simplifier;
+use tessera_optimizer::logical::fields::Fields;
+use tessera_optimizer::logical::relation::{Name, Relation};
+use tessera_optimizer::table::Catalog;
 use tessera_plan::{Expr, Rules};
 use tessera_types::{Error, Result, Span};
 

@@ -1,10 +1,10 @@
 //! Random expressions over fields of every type, with shapes that a given rule looks for.
 
+use tessera_functions::testing::call;
 use tessera_plan::{Expr, Rule, Scalar};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, TimeUnit};
 
 use super::Fields;
-use tessera_functions::testing::call;
 
 const COMPARISONS: [&str; 8] =
     ["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "is_distinct", "is_not_distinct"];

@@ -2,13 +2,13 @@
 
 use tessera_types::{Error, Result, SqlState};
 
-use super::format_fault;
-use super::moment_patterns::{Convention, Field, Kind, Part, Pattern, is_separator, is_space};
-use super::moment_write::{ROMAN_MONTHS, first_of_iso_year};
-use crate::datetime::{civil, day_number};
-use crate::moments::fields::{DAY_MICROSECONDS, JULIAN_EPOCH};
-use crate::moments::names::{DAYS, MONTHS};
-use crate::rowwise::fault;
+use crate::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH};
+use crate::calendar::{civil, day_number};
+use crate::fault;
+use crate::format_fault;
+use crate::moment_patterns::{Convention, Field, Kind, Part, Pattern, is_separator, is_space};
+use crate::moment_write::{ROMAN_MONTHS, first_of_iso_year};
+use crate::names::{DAYS, MONTHS};
 
 /// The first day that there is: 4714-11-24 BC.
 const FIRST_DAY: i64 = -JULIAN_EPOCH;
@@ -54,7 +54,7 @@ struct Told {
 
 /// A date and time.
 #[derive(Debug)]
-pub(super) struct Found {
+pub struct Found {
     year: i64,
     month: i64,
     date: i64,
@@ -75,7 +75,7 @@ impl Found {
     ///
     /// # Errors
     /// The calendar has no such day.
-    pub(super) fn date(&self, text: &str) -> Result<i64> {
+    pub fn date(&self, text: &str) -> Result<i64> {
         self.day()
             .ok_or_else(|| fault(format!("date out of range: '{text}'"), SqlState::DATETIME_FIELD_OVERFLOW))
     }
@@ -84,7 +84,7 @@ impl Found {
     ///
     /// # Errors
     /// It is beyond the type.
-    pub(super) fn timestamp(&self) -> Result<i64> {
+    pub fn timestamp(&self) -> Result<i64> {
         let out_of_range = || fault("timestamp out of range", SqlState::DATETIME_FIELD_OVERFLOW);
         let day = self.day().ok_or_else(out_of_range)?;
         let time = self.microseconds - self.offset * 1_000_000;
@@ -107,7 +107,7 @@ impl Found {
 ///
 /// # Errors
 /// It does not fit the pattern, or its fields contradict each other or the calendar.
-pub(super) fn read(text: &str, pattern: &Pattern) -> Result<Found> {
+pub fn read(text: &str, pattern: &Pattern) -> Result<Found> {
     let told = Reader { rest: text, before: None, told: Told::default() }.read(pattern)?;
     told.found(text)
 }

@@ -2,12 +2,12 @@
 
 use tessera_types::{DECIMAL_PRECISION_MAX, Error, Result, SqlState};
 
-use super::moment_patterns::{Case, quoted, unquoted};
-use crate::rowwise::fault;
+use crate::fault;
+use crate::moment_patterns::{Case, quoted, unquoted};
 
 /// A piece of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Item {
+pub(crate) enum Item {
     /// `9`
     Digit,
     /// `0`
@@ -38,44 +38,44 @@ pub(super) enum Item {
 
 /// Where the sign of `S` stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SignPlace {
+pub enum SignPlace {
     Before,
     Behind,
 }
 
 /// A pattern of numbers, and what it says of the whole number.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NumberPattern {
-    pub(super) items: Vec<Item>,
+pub struct NumberPattern {
+    pub(crate) items: Vec<Item>,
     /// How many digits stand before the point.
-    pub(super) before: usize,
+    pub before: usize,
     /// How many digits stand behind it.
-    pub(super) behind: usize,
+    pub behind: usize,
     /// How many digits follow `V`.
-    pub(super) shifted: usize,
+    pub shifted: usize,
     /// The place of the first `0` before the point, from 0.
-    pub(super) zero_start: usize,
+    pub zero_start: usize,
     /// How many places there are up to the last `0`.
-    pub(super) zero_end: usize,
+    pub zero_end: usize,
     /// How many digits stand before `S`.
-    pub(super) before_sign: usize,
+    pub before_sign: usize,
     /// `S`
-    pub(super) sign: Option<SignPlace>,
-    pub(super) has_point: bool,
-    pub(super) has_zero: bool,
+    pub sign: Option<SignPlace>,
+    pub(crate) has_point: bool,
+    pub(crate) has_zero: bool,
     /// `FM`
-    pub(super) fill: bool,
+    pub fill: bool,
     /// `PR`
-    pub(super) brackets: bool,
+    pub brackets: bool,
     /// `MI` or `SG`
-    pub(super) minus: bool,
+    pub minus: bool,
     /// `PL` or `SG`
-    pub(super) plus: bool,
-    pub(super) roman: bool,
+    pub plus: bool,
+    pub(crate) roman: bool,
     /// `V`
-    pub(super) shifts: bool,
+    pub shifts: bool,
     /// `EEEE`
-    pub(super) exponent: bool,
+    pub exponent: bool,
     blank: bool,
 }
 
@@ -104,7 +104,7 @@ fn refused(message: &str) -> Error {
 impl NumberPattern {
     /// # Errors
     /// Items that do not go together.
-    pub(super) fn parse(text: &str) -> Result<NumberPattern> {
+    pub fn parse(text: &str) -> Result<NumberPattern> {
         let mut pattern = NumberPattern::default();
         let mut rest = text;
         while !rest.is_empty() {
@@ -230,7 +230,7 @@ impl NumberPattern {
     }
 
     /// The precision and scale of the decimals that it reads.
-    pub(super) fn decimal(&self) -> (u8, i8) {
+    pub fn decimal(&self) -> (u8, i8) {
         let most = usize::from(DECIMAL_PRECISION_MAX);
         let scale = (self.behind + self.shifted).min(most);
         let precision = (self.before + self.behind + self.shifted).clamp(1, most).max(scale);

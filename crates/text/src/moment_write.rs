@@ -5,19 +5,19 @@ use std::fmt::Write;
 use arrow::datatypes::IntervalMonthDayNano;
 use tessera_types::Result;
 
-use super::format_fault;
-use super::moment_patterns::{Case, Field, Kind, Part, Pattern};
-use crate::datetime::{civil, day_number};
-use crate::moments::fields::{DAY_MICROSECONDS, JULIAN_EPOCH};
-use crate::moments::names::{DAYS, MONTHS};
+use crate::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH};
+use crate::calendar::{civil, day_number};
+use crate::format_fault;
+use crate::moment_patterns::{Case, Field, Kind, Part, Pattern};
+use crate::names::{DAYS, MONTHS};
 
 /// The months in Roman numbers.
-pub(super) const ROMAN_MONTHS: [&str; 12] =
+pub(crate) const ROMAN_MONTHS: [&str; 12] =
     ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
 /// What a pattern shows of a timestamp or an interval.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub struct Moment {
     is_interval: bool,
     /// Whether there is a time zone, which is UTC.
     has_zone: bool,
@@ -33,7 +33,7 @@ pub(super) struct Moment {
 
 impl Moment {
     /// Of a timestamp in microseconds; none where it is infinite.
-    pub(super) fn of_timestamp(value: i64, has_zone: bool) -> Option<Moment> {
+    pub fn of_timestamp(value: i64, has_zone: bool) -> Option<Moment> {
         if matches!(value, i64::MIN | i64::MAX) {
             return None;
         }
@@ -53,7 +53,8 @@ impl Moment {
         })
     }
 
-    pub(super) fn of_interval(value: IntervalMonthDayNano) -> Moment {
+    /// An interval, whose fields are not those of a day.
+    pub fn of_interval(value: IntervalMonthDayNano) -> Moment {
         let (months, date) = (i64::from(value.months), i64::from(value.days));
         let time = value.nanoseconds / 1_000;
         Moment {
@@ -95,7 +96,7 @@ impl Moment {
 }
 
 /// The Julian day on which the first ISO week of a year begins.
-pub(super) fn first_of_iso_year(year: i64) -> i64 {
+pub(crate) fn first_of_iso_year(year: i64) -> i64 {
     let fourth = day_number(year, 1, 4) + JULIAN_EPOCH;
     fourth - fourth.rem_euclid(7)
 }
@@ -104,7 +105,7 @@ pub(super) fn first_of_iso_year(year: i64) -> i64 {
 ///
 /// # Errors
 /// An interval has no such field.
-pub(super) fn write(moment: &Moment, pattern: &Pattern) -> Result<String> {
+pub fn write(moment: &Moment, pattern: &Pattern) -> Result<String> {
     let mut out = String::with_capacity(pattern.parts.len() * 4);
     for part in &pattern.parts {
         match part {
@@ -274,7 +275,7 @@ fn year(shown: i64, digits: u32, fill: bool, moment: &Moment) -> Shown {
 }
 
 /// The ending of an ordinal number.
-pub(super) fn ordinal(number: &str, case: Case) -> &'static str {
+pub(crate) fn ordinal(number: &str, case: Case) -> &'static str {
     let digits = number.as_bytes();
     let is_teen = digits.len() > 1 && digits[digits.len() - 2] == b'1';
     match (digits.last(), is_teen, case) {

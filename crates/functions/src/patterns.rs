@@ -1,24 +1,15 @@
 //! PostgreSQL's `to_char`, `to_date`, `to_timestamp` and `to_number`: values as texts of a pattern, and back.
 
-mod moment_patterns;
-mod moment_read;
-mod moment_write;
-mod number_patterns;
-mod number_read;
-mod number_write;
-
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState};
+use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Result};
 
-use super::rowwise::{In, MICROSECONDS, Out, fault, signature, strict, zoned};
+use tessera_text::{Moment, Number, NumberPattern, Pattern};
+
+use super::rowwise::{In, MICROSECONDS, Out, signature, strict, zoned};
 use super::types::{Arg, Resolved, wrong_arguments};
-use moment_patterns::Pattern;
-use moment_write::Moment;
-use number_patterns::NumberPattern;
-use number_write::Number;
 
 /// The functions, by name.
 pub(crate) const NAMES: &[&str] = &["to_char", "to_date", "to_number", "to_timestamp"];
@@ -58,10 +49,6 @@ impl<T> Last<T> {
     }
 }
 
-fn format_fault(message: impl Into<String>) -> Error {
-    fault(message, SqlState::INVALID_DATETIME_FORMAT)
-}
-
 /// `to_char(value, pattern)`.
 fn written(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let wrong = || {
@@ -94,7 +81,7 @@ fn written_moment(args: &[Arg<'_>], atom: Atom) -> Result<Resolved> {
         match moment {
             Some(moment) if !text.is_empty() => {
                 let pattern = last.get(text)?;
-                moment_write::write(&moment, &pattern).map(Out::Text)
+                tessera_text::write_moment(&moment, &pattern).map(Out::Text)
             }
             _ => Ok(Out::Null),
         }
@@ -125,7 +112,7 @@ fn written_number(args: &[Arg<'_>]) -> Result<Resolved> {
             ref value => Number::Short(value.whole()),
         };
         let pattern = last.get(text)?;
-        number_write::write(number, &pattern).map(Out::Text)
+        tessera_text::write_number(number, &pattern).map(Out::Text)
     }))
 }
 
@@ -135,7 +122,7 @@ fn read_date(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let last = Last::new(|text| Ok(Pattern::parse(text)));
     Ok(strict(Atom::Date, args, casts, move |given| {
         let pattern = last.get(given[1].text())?;
-        let found = moment_read::read(given[0].text(), &pattern)?;
+        let found = tessera_text::read_moment(given[0].text(), &pattern)?;
         found.date(given[0].text()).map(Out::Whole)
     }))
 }
@@ -146,7 +133,7 @@ fn read_moment(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let last = Last::new(|text| Ok(Pattern::parse(text)));
     Ok(strict(zoned(), args, casts, move |given| {
         let pattern = last.get(given[1].text())?;
-        let found = moment_read::read(given[0].text(), &pattern)?;
+        let found = tessera_text::read_moment(given[0].text(), &pattern)?;
         found.timestamp().map(Out::Whole)
     }))
 }
@@ -169,6 +156,6 @@ fn read_number(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             return Ok(Out::Null);
         }
         let pattern = last.get(pattern)?;
-        number_read::read(text, &pattern, precision, scale).map(Out::Decimal)
+        tessera_text::read_number(text, &pattern, precision, scale).map(Out::Decimal)
     }))
 }

@@ -2,14 +2,14 @@
 
 use tessera_types::{Code, Error, Result, SqlState};
 
-use super::number_patterns::{Item, NumberPattern, SignPlace};
-use crate::rowwise::fault;
+use crate::fault;
+use crate::number_patterns::{Item, NumberPattern, SignPlace};
 
 /// A number read by a pattern, as a decimal of this precision and scale.
 ///
 /// # Errors
 /// There is no number in the text, or it has more digits than the decimal.
-pub(super) fn read(text: &str, pattern: &NumberPattern, precision: u8, scale: i8) -> Result<i128> {
+pub fn read(text: &str, pattern: &NumberPattern, precision: u8, scale: i8) -> Result<i128> {
     if pattern.exponent || pattern.roman {
         let name = if pattern.exponent { "EEEE" } else { "RN" };
         return Err(Error::unsupported(format!("the pattern '{name}' is only for to_char")));

@@ -2,7 +2,7 @@
 
 /// What a field shows or reads. Names in capitals, with one capital or small are fields of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// `AD` or `BC`; with points.
     Era {
         points: bool,
@@ -53,7 +53,7 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Case {
+pub(crate) enum Case {
     Upper,
     Title,
     Lower,
@@ -61,7 +61,7 @@ pub(super) enum Case {
 
 impl Case {
     /// An English name, which begins with a capital, in this case.
-    pub(super) fn of(self, name: &str) -> String {
+    pub(crate) fn of(self, name: &str) -> String {
         match self {
             Case::Upper => name.to_ascii_uppercase(),
             Case::Title => name.to_string(),
@@ -72,14 +72,14 @@ impl Case {
 
 /// Whether a field belongs to one of the two ways to write dates, which a pattern must not mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Convention {
+pub(crate) enum Convention {
     Gregorian,
     IsoWeek,
 }
 
 impl Kind {
     /// Whether the field is written in digits.
-    pub(super) fn is_digits(self) -> bool {
+    pub(crate) fn is_digits(self) -> bool {
         use Kind::*;
         !matches!(
             self,
@@ -97,7 +97,7 @@ impl Kind {
         )
     }
 
-    pub(super) fn convention(self) -> Option<Convention> {
+    pub(crate) fn convention(self) -> Option<Convention> {
         use Kind::*;
         match self {
             DayOfYear | DayOfMonth | DayOfWeek | Month | MonthName(_) | MonthShort(_) | Roman(_) | Week
@@ -202,20 +202,20 @@ fn field(text: &str) -> Option<(&'static str, Kind)> {
 
 /// A field of a pattern with what stands around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Field {
-    pub(super) kind: Kind,
-    pub(super) name: &'static str,
+pub(crate) struct Field {
+    pub kind: Kind,
+    pub name: &'static str,
     /// `FM`: without zeros before and blanks behind.
-    pub(super) fill: bool,
+    pub fill: bool,
     /// `TM`: a name as the locale has it, which is English here.
-    pub(super) local: bool,
+    pub local: bool,
     /// `TH` or `th`.
-    pub(super) ordinal: Option<Case>,
+    pub ordinal: Option<Case>,
 }
 
 /// A piece of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Field(Field),
     /// A sign between fields, not quoted.
     Separator(char),
@@ -225,22 +225,23 @@ pub(super) enum Part {
 
 /// A pattern of dates and times.
 #[derive(Debug)]
-pub(super) struct Pattern {
-    pub(super) parts: Vec<Part>,
+pub struct Pattern {
+    pub(crate) parts: Vec<Part>,
 }
 
 /// Whether a character is ASCII and no letter, digit or blank.
-pub(super) fn is_separator(character: char) -> bool {
+pub(crate) fn is_separator(character: char) -> bool {
     character.is_ascii_punctuation()
 }
 
 /// What C calls a blank.
-pub(super) fn is_space(character: char) -> bool {
+pub(crate) fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
 impl Pattern {
-    pub(super) fn parse(text: &str) -> Pattern {
+    /// Cuts a pattern into its parts.
+    pub fn parse(text: &str) -> Pattern {
         let mut parts = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
@@ -275,7 +276,7 @@ impl Pattern {
     }
 
     /// Whether what follows a part cannot be read as one more digit of it.
-    pub(super) fn ends_at_separator(&self, index: usize) -> bool {
+    pub fn ends_at_separator(&self, index: usize) -> bool {
         if matches!(self.parts.get(index), Some(Part::Field(Field { ordinal: Some(_), .. }))) {
             return true;
         }
@@ -290,7 +291,7 @@ impl Pattern {
 }
 
 /// Takes the characters up to the closing quote; a backslash quotes the next one. What is left.
-pub(super) fn quoted(text: &str, mut each: impl FnMut(char)) -> &str {
+pub(crate) fn quoted(text: &str, mut each: impl FnMut(char)) -> &str {
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
         match character {
@@ -303,7 +304,7 @@ pub(super) fn quoted(text: &str, mut each: impl FnMut(char)) -> &str {
 }
 
 /// Takes a character outside of quotes: a backslash is one, unless it stands before a quote.
-pub(super) fn unquoted(rest: &mut &str) -> Option<char> {
+pub(crate) fn unquoted(rest: &mut &str) -> Option<char> {
     if let Some(behind) = rest.strip_prefix("\\\"") {
         *rest = behind;
         return Some('"');

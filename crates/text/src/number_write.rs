@@ -2,18 +2,21 @@
 
 use tessera_types::{Code, Error, Result, SqlState};
 
-use super::moment_patterns::Case;
-use super::moment_write::ordinal;
-use super::number_patterns::{Item, NumberPattern, SignPlace};
-use crate::rowwise::fault;
+use crate::fault;
+use crate::moment_patterns::Case;
+use crate::moment_write::ordinal;
+use crate::number_patterns::{Item, NumberPattern, SignPlace};
 
 /// A number by its type, on which rounding and limits depend.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Number<'a> {
+pub enum Number<'a> {
     /// Of 32 bits at most.
     Short(i64),
+    /// 64 bits.
     Long(i64),
+    /// 32 bits.
     Single(f32),
+    /// 64 bits.
     Double(f64),
     /// In digits.
     Decimal(&'a str),
@@ -33,7 +36,7 @@ fn out_of_range() -> Error {
 ///
 /// # Errors
 /// A number that overflows as the pattern shifts it, or is none that Roman numbers are made of.
-pub(super) fn write(number: Number<'_>, pattern: &NumberPattern) -> Result<String> {
+pub fn write(number: Number<'_>, pattern: &NumberPattern) -> Result<String> {
     if pattern.roman {
         let whole = match number {
             Number::Short(value) => value,
