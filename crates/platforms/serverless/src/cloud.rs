@@ -6,12 +6,17 @@ use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 use futures_util::future::ready;
+use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::AwsCredentialProvider;
 use object_store::path::Path;
-use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
+use object_store::{
+    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutPayload, Result as StoreResult,
+};
 use tessera_types::{Error, Result};
 use tokio::runtime::Handle;
+
+use crate::result::{self, Written};
 
 /// How often a request that failed is made; the client itself has repeated some of those that failed for a passing reason.
 const ATTEMPTS_MAX: usize = 5;
@@ -184,21 +189,51 @@ impl Space {
     /// Deletes what is there. After [`Space::close`] nothing stays that comes later: whoever wrote it looks for `open`
     /// afterwards, and clears again.
     pub(crate) async fn clear(&self) -> Result<()> {
-        self.clear_but(None).await
+        self.clear_but(|_| false).await
     }
 
-    /// Deletes what workers have written, but for why the query has failed.
-    pub(crate) async fn clear_late(&self) -> Result<()> {
-        self.clear_but(Some(self.path(REASON))).await
+    /// Deletes all but the result, when it has been written.
+    pub(crate) async fn clear_others(&self, written: &Written) -> Result<()> {
+        let result = self.path(&written.folder());
+        self.clear_but(move |path| path.prefix_matches(&result)).await
     }
 
-    async fn clear_but(&self, kept: Option<Path>) -> Result<()> {
+    /// Deletes what workers have written, but for why the query has failed, and for results of other attempts than this one:
+    /// the driver may be reading one.
+    pub(crate) async fn clear_late(&self, attempt: u64) -> Result<()> {
+        let (reason, results) = (self.path(REASON), self.path(result::FOLDER));
+        let own = self.path(&Written { attempt, parts: 0 }.folder());
+        self.clear_but(move |path| {
+            *path == reason || (path.prefix_matches(&results) && !path.prefix_matches(&own))
+        })
+        .await
+    }
+
+    async fn clear_but(&self, keeps: impl Fn(&Path) -> bool + Clone + Send + 'static) -> Result<()> {
+        self.delete(|| {
+            let (listed, keeps) = (self.store.list(Some(&self.prefix)), keeps.clone());
+            let listed = listed.map_ok(|meta| meta.location);
+            listed.try_filter(move |path| ready(!keeps(path))).boxed()
+        })
+        .await
+    }
+
+    /// Deletes a result that has been read.
+    pub(crate) async fn remove(&self, written: &Written) -> Result<()> {
+        if written.parts == 0 {
+            return Ok(());
+        }
+        self.delete(|| {
+            let (space, written) = (self.clone(), *written);
+            stream::iter((0..written.parts).map(move |part| Ok(space.path(&written.name(part))))).boxed()
+        })
+        .await
+    }
+
+    async fn delete(&self, paths: impl Fn() -> BoxStream<'static, StoreResult<Path>>) -> Result<()> {
         let mut attempt = 0;
         loop {
-            let listed = self.store.list(Some(&self.prefix)).map_ok(|meta| meta.location);
-            let kept = kept.clone();
-            let listed = listed.try_filter(move |path| ready(Some(path) != kept.as_ref()));
-            let deleted = self.store.delete_stream(Box::pin(listed));
+            let deleted = self.store.delete_stream(paths());
             // Another may clear, too.
             let deleted =
                 deleted.filter(|deleted| ready(!matches!(deleted, Err(StoreError::NotFound { .. }))));
@@ -237,7 +272,7 @@ mod tests {
         assert!(!done(space.is_open()));
         // One that fails because of the first notes nothing and takes nothing away.
         done(space.fail(b"second".to_vec()));
-        done(space.clear_late()).unwrap();
+        done(space.clear_late(7)).unwrap();
         assert_eq!(names(&space), ["query/reason"]);
         assert_eq!(done(space.reason()).unwrap(), "first");
         done(space.clear()).unwrap();

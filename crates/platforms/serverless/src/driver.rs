@@ -1,25 +1,28 @@
-//! LambdaExecutor in the user's process: invokes the first worker and reads its result.
+//! LambdaExecutor in the user's process: invokes the first worker and reads its result, part by part.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::task::{self, Poll, Wake, Waker};
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
-use tessera_context::{Reservation, Run, Token, lock};
-use tessera_operator::platform::{Runtime, to_send};
-use tessera_operator::stream_util::ChunksReader;
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
-use tessera_plan::{Functions, Node, Plan, Value, text};
-use tessera_rows::Collected;
+use futures_util::future::join;
+use tessera_encodings::Chunk;
+use tessera_ops::orchestration::{Runtime, to_send};
+use tessera_ops::rows::{RowLayout, Rows};
+use tessera_ops::{
+    Collected, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, Step, Token, lock,
+};
+use tessera_plan::{Functions, Node, Plan, Value, pass, text};
 use tessera_types::{Code, Error, Result};
+use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::AbortHandle;
 
 use crate::cloud::{Cloud, Space};
-use crate::executor::{RESULT, decode};
 use crate::invoke::Function;
 use crate::meeting;
 use crate::report::{Prices, Usage};
+use crate::result::Part;
 use crate::task::{Answer, Order, Stop};
 
 /// The name of the function, where nobody gives another.
@@ -98,7 +101,7 @@ impl Driver {
             memory_bytes: run.context.memory_bytes(),
             repeatable,
         };
-        Ok(Query { space, order, stop: Stop::default() })
+        Ok(Query { space, order, stop: Stop::default(), run: run.clone() })
     }
 }
 
@@ -112,11 +115,12 @@ impl Runtime for OnDriver {
         node.nested.iter().try_for_each(meeting::check)?;
         // The result crosses: it must have an Arrow form.
         lowering.output.tuple.arrow_schema()?;
+        let layout = RowLayout::bare(&lowering.output.tuple)?;
         let plan = text::print(&to_send(node, crate::NAME)?).into();
         let repeatable = !node.nested.iter().any(|plan| is_volatile(plan, &**lowering.library));
         let nested = lowering.nested.first().cloned();
         let nested = nested.ok_or_else(|| Error::internal("an executor without a plan"))?;
-        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), nested, plan, repeatable })))
+        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), nested, plan, layout, repeatable })))
     }
 }
 
@@ -161,6 +165,7 @@ struct Lowered {
     driver: Arc<Driver>,
     nested: Arc<dyn NestedPlan>,
     plan: Arc<str>,
+    layout: Arc<RowLayout>,
     repeatable: bool,
 }
 
@@ -182,19 +187,21 @@ impl SourceRun for ExecutorRun {
     }
 
     fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
-        let Lowered { driver, nested, plan, repeatable } = &self.lowered;
+        let Lowered { driver, plan, repeatable, .. } = &self.lowered;
         let query = Arc::new(driver.query((plan.clone(), *repeatable), &self.run)?);
         let done: Arc<Done> = Arc::default();
+        let (sender, parts) = mpsc::channel(1);
         let (working, told) = ((driver.clone(), query.clone()), done.clone());
         let work = async move {
             let (driver, query) = working;
-            let result = query.run(&driver).await;
+            let result = query.run(&driver, sender).await;
             *lock(&told.result) = Some(result);
             told.token.set_ready();
         };
         let abort = driver.cloud.io.spawn(work).abort_handle();
         let running = Running { driver: driver.clone(), query, done, abort };
-        Ok(Box::new(ExecutorReader { running, nested: nested.clone(), run: self.run.clone(), read: None }))
+        let (lowered, run) = (self.lowered.clone(), self.run.clone());
+        Ok(Box::new(ExecutorReader { running, lowered, run, parts, part: None }))
     }
 }
 
@@ -204,6 +211,7 @@ struct Query {
     space: Space,
     order: Order,
     stop: Stop,
+    run: Run,
 }
 
 #[derive(Debug, Default)]
@@ -212,10 +220,9 @@ struct Done {
     result: Mutex<Option<Result<Outcome>>>,
 }
 
-/// How a query has ended: the encoded result, what it used, and what the sub-operators of each worker have counted.
+/// How a query has ended: what it used, and what the sub-operators of each worker have counted.
 #[derive(Debug)]
 struct Outcome {
-    result: Bytes,
     usage: Usage,
     figures: Vec<String>,
 }
@@ -231,18 +238,31 @@ impl Query {
         noted.and_then(|reason| Answer::from_bytes(&reason).ok()?.error).unwrap_or(error)
     }
 
-    /// Runs it to its end. Its objects are gone afterwards.
-    async fn run(&self, driver: &Driver) -> Result<Outcome> {
+    /// Runs it to its end, and hands the parts of its result on. Its objects are gone afterwards.
+    async fn run(&self, driver: &Driver, parts: Sender<Part>) -> Result<Outcome> {
         let before = (driver.cloud.spent)();
         let metered = driver.meter.as_ref().map(|meter| meter());
         self.space.open().await?;
         let answer = driver.function.invoke(&self.order, &self.stop).await;
-        let result = match answer.error {
-            None => self.space.get(RESULT).await,
+        let no_result = || {
+            Error::io(
+                "the first worker has not said where its result is; does the function have this program's version?",
+            )
+        };
+        let written = match answer.error {
+            None => answer.result.ok_or_else(no_result),
             Some(error) => Err(self.cause(error).await),
         };
+        // Other attempts at workers stop before the result is read, and leave it alone.
         let closed = self.space.close().await;
-        let cleared = self.space.clear().await;
+        let (read, cleared) = match written {
+            Ok(written) => {
+                let read = written.read(&self.space, &self.run.context, parts);
+                let (read, cleared) = join(read, self.space.clear_others(&written)).await;
+                (read, cleared.and(self.space.remove(&written).await))
+            }
+            Err(error) => (Err(error), self.space.clear().await),
+        };
         let mut usage = answer.usage;
         usage.add_spent(before, (driver.cloud.spent)());
         usage.add_received(&self.space);
@@ -250,9 +270,9 @@ impl Query {
             let after = meter();
             usage.set_billed(after.0 - before.0, after.1 - before.1);
         }
-        let result = result?;
+        read?;
         closed.and(cleared)?;
-        Ok(Outcome { result, usage, figures: answer.figures })
+        Ok(Outcome { usage, figures: answer.figures })
     }
 }
 
@@ -284,31 +304,64 @@ impl Drop for Running {
 
 struct ExecutorReader {
     running: Running,
-    nested: Arc<dyn NestedPlan>,
+    lowered: Lowered,
     run: Run,
-    read: Option<(ChunksReader, Reservation)>,
+    parts: Receiver<Part>,
+    /// The part that is passed on, from this tuple on.
+    part: Option<(Rows, u64)>,
+}
+
+/// Makes a token ready when there is something to take.
+struct Waking(Token);
+
+impl Wake for Waking {
+    fn wake(self: Arc<Self>) {
+        self.0.set_ready();
+    }
+}
+
+impl ExecutorReader {
+    /// The next tuples of the part that is here.
+    fn cut(&mut self) -> Result<Option<Chunk>> {
+        let Some((rows, first)) = &mut self.part else { return Ok(None) };
+        let end = (*first + self.run.context.chunk_rows() as u64).min(rows.len() as u64);
+        let range = std::mem::replace(first, end)..end;
+        if range.is_empty() {
+            self.part = None;
+            return Ok(None);
+        }
+        rows.chunk(range).map(Some)
+    }
+
+    /// All parts have been read.
+    fn end(&self) -> Result<Step> {
+        let Running { driver, done, .. } = &self.running;
+        if !done.token.is_ready() {
+            return Ok(Step::Blocked(done.token.clone()));
+        }
+        let result = lock(&done.result).take();
+        let ended = result.unwrap_or_else(|| Err(Error::internal("a result was read twice")))?;
+        let Outcome { usage, figures } = ended;
+        figures.iter().try_for_each(|figures| self.lowered.nested.add_figures(figures))?;
+        usage.count(&self.run.counters, &driver.prices);
+        *lock(&driver.last) = Some(usage);
+        Ok(Step::Done)
+    }
 }
 
 impl Reader for ExecutorReader {
     fn step(&mut self) -> Result<Step> {
         loop {
-            if let Some((reader, _)) = &mut self.read {
-                return reader.step();
+            if let Some(chunk) = self.cut()? {
+                return Ok(Step::HasOutput(chunk));
             }
-            let Running { driver, done, .. } = &self.running;
-            if !done.token.is_ready() {
-                return Ok(Step::Blocked(done.token.clone()));
+            let token = Token::new();
+            let waker = Waker::from(Arc::new(Waking(token.clone())));
+            match self.parts.poll_recv(&mut task::Context::from_waker(&waker)) {
+                Poll::Pending => return Ok(Step::Blocked(token)),
+                Poll::Ready(Some(part)) => self.part = Some((part.rows(&self.lowered.layout)?, 0)),
+                Poll::Ready(None) => return self.end(),
             }
-            let result = lock(&done.result).take();
-            let ended = result.unwrap_or_else(|| Err(Error::internal("a result was read twice")))?;
-            let Outcome { result: bytes, usage, figures } = ended;
-            figures.iter().try_for_each(|figures| self.nested.add_figures(figures))?;
-            usage.count(&self.run.counters, &driver.prices);
-            *lock(&driver.last) = Some(usage);
-            let mut memory = Reservation::new(self.run.context.clone());
-            memory.grow(bytes.len())?;
-            let reader = ChunksReader::new(decode(&bytes)?, self.run.context.chunk_rows());
-            self.read = Some((reader, memory));
         }
     }
 }

@@ -1,25 +1,21 @@
-//! LambdaExecutor on a worker: runs the nested plan on this worker's share; the first worker's result becomes an object.
+//! LambdaExecutor on a worker: runs the nested plan on this worker's share; the first worker writes the result.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::ipc::reader::StreamReader;
-use arrow::ipc::writer::StreamWriter;
-use bytes::Bytes;
-use tessera_context::{Run, Share, Token, lock};
-use tessera_engine::InShare;
-use tessera_operator::platform::Runtime;
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
+use tessera_encodings::Chunk;
+use tessera_exec::InShare;
+use tessera_ops::orchestration::Runtime;
+use tessera_ops::{
+    Collected, Lowering, NestedPlan, Operator, Reader, Run, Share, Source, SourceRun, Step, lock,
+};
 use tessera_plan::Node;
 use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, own_strings};
 
+use crate::result::Writer;
 use crate::task::Task;
 use crate::worker::Worker;
-
-/// The first worker's result.
-pub(crate) const RESULT: &str = "result";
 
 /// Runs `executor` on a worker.
 #[derive(Debug, Clone)]
@@ -74,36 +70,33 @@ struct ExecutorReader {
 
 enum State {
     New,
-    /// The plan runs here; the first worker encodes its result.
-    Running(Box<dyn Reader>, Box<Encoder>),
-    Writing(Writing),
+    /// The plan runs here; the first worker writes its result.
+    Running(Box<dyn Reader>, Option<Box<Writer>>),
+    /// The plan has run here.
+    Writing(Box<Writer>),
     Ended,
 }
-
-/// The result on its way to the store.
-type Writing = (Token, Arc<Mutex<Option<Result<bool>>>>);
 
 impl Reader for ExecutorReader {
     fn step(&mut self) -> Result<Step> {
         loop {
             match &mut self.state {
-                State::New => {
-                    self.state = State::Running(self.begin()?, Box::new(Encoder::new(&self.lowered.tuple)?))
-                }
-                State::Running(running, encoder) => match running.step()? {
-                    Step::HasOutput(chunk) if self.task.order.index == 0 => encoder.add(&chunk)?,
-                    Step::HasOutput(_) => {}
-                    Step::Done => self.state = self.ran()?,
-                    other => return Ok(other),
-                },
-                State::Writing((token, done)) => {
-                    if !token.is_ready() {
-                        return Ok(Step::Blocked(token.clone()));
+                State::New => self.state = self.begin()?,
+                State::Running(running, writer) => {
+                    if let Some(token) = writer.as_mut().map_or(Ok(None), |writer| writer.blocked())? {
+                        return Ok(Step::Blocked(token));
                     }
-                    let written = lock(done).take().unwrap_or(Ok(true));
-                    self.state = State::Ended;
-                    written?;
+                    match (running.step()?, writer) {
+                        (Step::HasOutput(chunk), Some(writer)) => writer.add(&chunk)?,
+                        (Step::HasOutput(_), None) => {}
+                        (Step::Done, _) => self.state = self.ran(),
+                        (other, _) => return Ok(other),
+                    }
                 }
+                State::Writing(writer) => match writer.finish()? {
+                    Some(token) => return Ok(Step::Blocked(token)),
+                    None => self.state = State::Ended,
+                },
                 State::Ended => return Ok(Step::Done),
             }
         }
@@ -111,70 +104,25 @@ impl Reader for ExecutorReader {
 }
 
 impl ExecutorReader {
-    fn begin(&self) -> Result<Box<dyn Reader>> {
+    fn begin(&self) -> Result<State> {
         let (order, ends) = (&self.task.order, self.task.clone());
+        let Lowered { nested, tuple, .. } = &self.lowered;
+        let writer = match order.index {
+            0 => Some(Box::new(Writer::new(self.task.clone(), tuple, &self.run.context)?)),
+            _ => None,
+        };
         let share = Share { index: order.index, count: order.workers };
         let context = InShare::context(self.run.context.clone(), share, move || ends.stop.check());
-        self.lowered.nested.stream(Chunk::unit(), &context)
+        Ok(State::Running(nested.stream(Chunk::unit(), &context)?, writer))
     }
 
-    /// The plan has run: the first worker writes its result.
-    fn ran(&mut self) -> Result<State> {
-        let State::Running(running, encoder) = std::mem::replace(&mut self.state, State::Ended) else {
-            return Ok(State::Ended);
+    /// The plan has run: the first worker writes what is left of its result.
+    fn ran(&mut self) -> State {
+        let State::Running(running, writer) = std::mem::replace(&mut self.state, State::Ended) else {
+            return State::Ended;
         };
         drop(running);
         *lock(&self.task.figures) = Some(self.lowered.nested.figures());
-        if self.task.order.index > 0 {
-            return Ok(State::Ended);
-        }
-        let bytes = encoder.finish()?;
-        let writing: Writing = Default::default();
-        let (token, done) = writing.clone();
-        let task = self.task.clone();
-        self.task.io.spawn(async move {
-            *lock(&done) = Some(task.put_new(RESULT.to_string(), bytes.into()).await);
-            token.set_ready();
-        });
-        Ok(State::Writing(writing))
+        writer.map_or(State::Ended, State::Writing)
     }
-}
-
-/// The result as an Arrow stream, which is what the driver passes on.
-struct Encoder {
-    tuple: Tuple,
-    writer: StreamWriter<Vec<u8>>,
-}
-
-impl Encoder {
-    fn new(tuple: &Tuple) -> Result<Self> {
-        let schema = tuple.arrow_schema()?;
-        Ok(Encoder { tuple: tuple.clone(), writer: StreamWriter::try_new(Vec::new(), &schema)? })
-    }
-
-    fn add(&mut self, chunk: &Chunk) -> Result<()> {
-        if self.tuple.fields().is_empty() {
-            let message =
-                "on platform serverless: a result without columns is not supported; select a column";
-            return Err(Error::unsupported(message));
-        }
-        // A stream would carry all of the buffers that views refer to.
-        let batch = chunk.to_batch(&self.tuple)?;
-        let columns = batch.columns().iter().map(own_strings).collect();
-        Ok(self.writer.write(&RecordBatch::try_new(batch.schema(), columns)?)?)
-    }
-
-    fn finish(mut self) -> Result<Vec<u8>> {
-        self.writer.finish()?;
-        Ok(self.writer.into_inner()?)
-    }
-}
-
-/// The chunks of a result.
-///
-/// # Errors
-/// It is damaged.
-pub(crate) fn decode(bytes: &Bytes) -> Result<Vec<Chunk>> {
-    let reader = StreamReader::try_new(&bytes[..], None)?;
-    reader.map(|batch| Ok(Chunk::from_arrays(batch?.columns().to_vec()))).collect()
 }

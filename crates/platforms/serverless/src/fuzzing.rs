@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn orders() {
         let order = br#"{"index":1,"workers":4,"prefix":"s3://b/q","plan":"plan { %0 = values() {rows = [[1]], tuple = <a: int64>} return %0 }","chunk_rows":8192,"memory_bytes":1000000,"repeatable":true}"#;
-        let answer = br#"{"usage":{"get_requests":3,"put_requests":18446744073709551615},"figures":["a"],"error":{"code":"data","state":"22P02","message":"m"}}"#;
+        let answer = br#"{"usage":{"get_requests":3,"put_requests":18446744073709551615},"figures":["a"],"result":{"attempt":9,"parts":2},"error":{"code":"data","state":"22P02","message":"m"}}"#;
         tessera_fuzzing::mutate("orders", &[order, answer], super::orders);
     }
 

@@ -3,7 +3,7 @@
 //! The driver, which is the user's process, invokes the first worker of a cloud function; every worker invokes its own
 //! *children* before anything else, so that a tree of them is up in a few round trips (Modularis §1.4, after Lambada). Each runs
 //! the same plan on its share of the files. Tuples cross as objects: [`ObjectExchange`] writes one object per sender, with one row
-//! group per receiver, and reads one row group of every sender's. The first worker's result is an object as well. Of a join whose
+//! group per receiver, and reads one row group of every sender's. The first worker's result becomes objects as well. Of a join whose
 //! tuples mostly have one key, the objects' indexes tell, and all workers share these.
 //! A query that has run out of memory is planned anew, with exchanges *in pieces* (`pieces`), which may be larger than the budget.
 //!
@@ -42,8 +42,11 @@ mod parts;
 mod pass;
 mod pieces;
 mod report;
+mod result;
 mod runtime;
 mod task;
+#[cfg(test)]
+mod testing;
 mod upload;
 mod worker;
 

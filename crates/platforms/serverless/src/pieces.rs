@@ -13,15 +13,14 @@
 mod head;
 mod read;
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use object_store::PutPayload;
-use tessera_context::{Reservation, Run, Token, lock};
-use tessera_operator::stream_util::SourcePositions;
-use tessera_operator::{Finish, SinkRun, SinkWorker};
-use tessera_rows::{Outgoing, Packet, RowLayout};
+use tessera_encodings::Chunk;
+use tessera_ops::rows::{Outgoing, Packet, RowLayout};
+use tessera_ops::stream_util::SourcePositions;
+use tessera_ops::{Context, Finish, Reservation, Run, SinkRun, SinkWorker, Token, lock};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 use tokio::task::JoinHandle;
@@ -39,6 +38,11 @@ pub(crate) use head::Head;
 const PART_SHARE: usize = 32;
 const PART_BYTES_MIN: usize = 64 << 10;
 
+/// How much is held before it leaves, of this budget.
+pub(crate) fn part_bytes(memory_bytes: usize) -> usize {
+    (memory_bytes / PART_SHARE).max(PART_BYTES_MIN)
+}
+
 /// What is sent and how, for a run in pieces.
 pub(crate) struct Plan {
     pub(crate) layout: Arc<RowLayout>,
@@ -54,7 +58,6 @@ pub(crate) struct PiecesRun(Arc<Shared>);
 
 struct Shared {
     plan: Plan,
-    attempt: u64,
     part_bytes: usize,
     /// Packets being filled: as many as threads have been at it at once, which are fewer than lanes.
     filling: Mutex<Vec<Outgoing>>,
@@ -65,16 +68,15 @@ struct Shared {
 
 impl std::fmt::Debug for PiecesRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PiecesRun").field("attempt", &self.0.attempt).finish_non_exhaustive()
+        f.debug_struct("PiecesRun").field("part_bytes", &self.0.part_bytes).finish_non_exhaustive()
     }
 }
 
 impl PiecesRun {
     pub(crate) fn new(plan: Plan) -> PiecesRun {
         PiecesRun(Arc::new(Shared {
-            attempt: RandomState::new().build_hasher().finish(),
-            part_bytes: (plan.run.context.memory_bytes() / PART_SHARE).max(PART_BYTES_MIN),
-            sending: Mutex::new(Sending { held: Held::new(&plan), uploads: Vec::new(), under_way: None }),
+            part_bytes: part_bytes(plan.run.context.memory_bytes()),
+            sending: Mutex::new(Sending { held: plan.held(), uploads: Vec::new(), under_way: None }),
             filling: Mutex::default(),
             failed: OnceLock::new(),
             plan,
@@ -98,16 +100,16 @@ struct Sending {
 }
 
 /// Row groups that have not left.
-struct Held {
-    groups: Vec<Group>,
-    memory: Reservation,
+pub(crate) struct Held {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) memory: Reservation,
 }
 
 impl Shared {
     /// Writes what is held as a part.
     fn leave(self: &Arc<Self>, sending: &mut Sending) -> Result<()> {
         let crossing = &self.plan.crossing;
-        let held = std::mem::replace(&mut sending.held, Held::new(&self.plan));
+        let held = std::mem::replace(&mut sending.held, self.plan.held());
         // What is said of the part stays until the head is written.
         lock(&crossing.memory).grow(held.groups.len() * Content::WORDS * 8)?;
         let number = sending.uploads.len() as u64;
@@ -120,8 +122,9 @@ impl Shared {
             let bytes = groups.iter().flatten().map(|part| part.bytes.clone());
             let payload: PutPayload = bytes.filter(|bytes| !bytes.is_empty()).collect();
             let crossing = &written.plan.crossing;
-            let name = part_name(crossing, crossing.task.order.index, written.attempt, number);
-            let put = crossing.task.put_new(name, payload).await;
+            let task = &crossing.task;
+            let name = part_name(crossing, task.order.index, task.attempt, number);
+            let put = task.put_new(name, payload).await;
             drop((groups, memory));
             if let Err(error) = &put {
                 drop(written.failed.set(error.clone()));
@@ -137,7 +140,8 @@ impl Shared {
     /// Keeps a packet; what is held leaves when it is much and the part before has been written.
     fn keep(self: &Arc<Self>, partition: usize, packet: Packet<'_>, heap_words: &[usize]) -> Result<()> {
         let mut sending = lock(&self.sending);
-        sending.held.keep(&self.plan, partition, packet, heap_words)?;
+        let Plan { layout, crossing, .. } = &self.plan;
+        sending.held.keep(crossing.parts.group(partition), packet, layout, heap_words)?;
         let is_full = sending.held.memory.bytes() >= self.part_bytes;
         if is_full && sending.under_way.as_ref().is_none_or(Token::is_ready) {
             self.leave(&mut sending)?;
@@ -157,7 +161,7 @@ impl Shared {
         }
         let index = crossing.task.order.index;
         if index == 0 || !crossing.only_first {
-            let head = head::bytes(self.attempt, crossing.parts.groups(), parts.iter());
+            let head = head::bytes(crossing.task.attempt, crossing.parts.groups(), parts.iter());
             drop(parts);
             crossing.task.put_new(crossing.name(index), Bytes::from(head).into()).await?;
         }
@@ -199,24 +203,30 @@ impl SinkRun for PiecesRun {
     }
 }
 
+impl Plan {
+    fn held(&self) -> Held {
+        Held::new(self.crossing.parts.groups(), &self.run.context)
+    }
+}
+
 impl Held {
-    fn new(plan: &Plan) -> Held {
+    pub(crate) fn new(groups: usize, context: &Arc<dyn Context>) -> Held {
         Held {
-            groups: (0..plan.crossing.parts.groups()).map(|_| Group::default()).collect(),
-            memory: Reservation::new(plan.run.context.clone()),
+            groups: (0..groups).map(|_| Group::default()).collect(),
+            memory: Reservation::new(context.clone()),
         }
     }
 
-    fn keep(
+    pub(crate) fn keep(
         &mut self,
-        plan: &Plan,
-        partition: usize,
+        group: usize,
         packet: Packet<'_>,
+        layout: &RowLayout,
         heap_words: &[usize],
     ) -> Result<()> {
-        let group = &mut self.groups[plan.crossing.parts.group(partition)];
+        let group = &mut self.groups[group];
         let before = group.capacity();
-        group.add(0, packet, &plan.layout, heap_words);
+        group.add(0, packet, layout, heap_words);
         self.memory.grow(group.capacity() - before)
     }
 }

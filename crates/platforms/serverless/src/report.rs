@@ -42,7 +42,11 @@ pub struct Usage {
 
 impl Usage {
     pub(crate) fn add(&mut self, other: &Usage) {
-        self.figures.iter_mut().zip(other.figures).for_each(|(sum, figure)| *sum += figure);
+        // A worker's answer may say anything.
+        self.figures
+            .iter_mut()
+            .zip(other.figures)
+            .for_each(|(sum, figure)| *sum = sum.saturating_add(figure));
     }
 
     pub(crate) fn add_requests(&mut self, requests: [u64; 5]) {

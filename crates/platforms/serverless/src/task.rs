@@ -1,6 +1,7 @@
 //! What a worker is asked to do, what it answers, and what it knows while it works.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +16,7 @@ use crate::cloud::Space;
 use crate::invoke::pause;
 use crate::meeting::Meeting;
 use crate::report::Usage;
+use crate::result::Written;
 
 /// What a worker is asked to do. It is sent as JSON, for people to read in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +81,8 @@ pub(crate) struct Answer {
     pub(crate) error: Option<Error>,
     /// What the sub-operators of each have counted.
     pub(crate) figures: Vec<String>,
+    /// Where the result is; the first worker's.
+    pub(crate) result: Option<Written>,
 }
 
 impl Answer {
@@ -100,6 +104,9 @@ impl Answer {
         let mut object = Map::new();
         object.insert("usage".to_string(), self.usage.to_json());
         object.insert("figures".to_string(), self.figures.clone().into());
+        if let Some(Written { attempt, parts }) = &self.result {
+            object.insert("result".to_string(), json!({ "attempt": attempt, "parts": parts }));
+        }
         if let Some(error) = &self.error {
             let error = json!({
                 "code": error.code().as_str(),
@@ -125,7 +132,10 @@ impl Answer {
         });
         let figures = answer.get("figures").and_then(Json::as_array).into_iter().flatten();
         let figures = figures.filter_map(|figures| figures.as_str().map(str::to_string)).collect();
-        Ok(Answer { usage, error, figures })
+        let result = answer.get("result").and_then(|result| {
+            Some(Written { attempt: result["attempt"].as_u64()?, parts: result["parts"].as_u64()? })
+        });
+        Ok(Answer { usage, error, figures, result })
     }
 }
 
@@ -147,19 +157,28 @@ impl Stop {
             return Ok(());
         }
         let reason = lock(&self.reason).clone();
-        Err(reason.unwrap_or_else(|| Error::new(Code::Cancelled, "the query was cancelled")))
+        Err(reason.unwrap_or_else(cancelled))
     }
+}
+
+/// Whoever ended the query knows why.
+pub(crate) fn cancelled() -> Error {
+    Error::new(Code::Cancelled, "the query was cancelled")
 }
 
 /// What a worker knows while it works.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) order: Order,
+    /// The number of this attempt at the order, in the names of what two attempts write differently.
+    pub(crate) attempt: u64,
     pub(crate) space: Space,
     pub(crate) io: Handle,
     pub(crate) stop: Stop,
     /// What the plan's sub-operators have counted, when it has run.
     pub(crate) figures: Mutex<Option<String>>,
+    /// The result, when it has been written.
+    pub(crate) result: Mutex<Option<Written>>,
     /// Exchanges that have begun: an object's name is that of its exchange.
     begun: Mutex<HashSet<usize>>,
     /// By the names of joins.
@@ -172,10 +191,12 @@ impl Task {
     pub(crate) fn new(order: Order, space: Space, io: Handle) -> Task {
         Task {
             order,
+            attempt: RandomState::new().build_hasher().finish(),
             space,
             io,
             stop: Stop::default(),
             figures: Mutex::default(),
+            result: Mutex::default(),
             begun: Mutex::default(),
             meetings: Mutex::default(),
             writes: Arc::default(),
@@ -272,7 +293,9 @@ mod tests {
         let came = Answer::from_bytes(&answer.to_bytes()).unwrap();
         let error = came.error.unwrap();
         assert_eq!((error.code(), error.message()), (Code::Overflow, "too big"));
-        assert_eq!((came.usage, came.figures), (answer.usage, answer.figures));
+        assert_eq!((came.usage, &came.figures, came.result), (answer.usage, &answer.figures, None));
+        answer.result = Some(Written { attempt: u64::MAX, parts: 3 });
+        assert_eq!(Answer::from_bytes(&answer.to_bytes()).unwrap().result, answer.result);
         assert!(Answer::from_bytes(b"\"no\"").is_err());
     }
 

@@ -12,7 +12,7 @@ use crate::cloud::{Cloud, Space};
 use crate::invoke::{Function, Token};
 use crate::report::Usage;
 use crate::runtime::Runtime;
-use crate::task::{Answer, Order, Task};
+use crate::task::{Answer, Order, Task, cancelled};
 
 /// How often a worker asks whether its query is still wanted.
 const WATCH: Duration = Duration::from_millis(500);
@@ -134,7 +134,7 @@ impl Worker {
             loop {
                 tokio::time::sleep(WATCH).await;
                 if !watched.space.is_open().await {
-                    watched.stop.stop(Error::new(Code::Cancelled, "the query was cancelled"));
+                    watched.stop.stop(cancelled());
                 }
             }
         });
@@ -166,9 +166,13 @@ impl Worker {
                 }
             }
             task.written().await;
+            answer.result = lock(&task.result).take();
             // Who outlived the query may have written after everything was deleted.
             if !task.space.is_open().await {
-                drop(task.space.clear_late().await);
+                drop(task.space.clear_late(task.attempt).await);
+                if answer.result.take().is_some() {
+                    answer.add(Answer { error: Some(cancelled()), ..Answer::default() });
+                }
             }
             Ok(answer)
         })

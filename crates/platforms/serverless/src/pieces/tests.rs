@@ -2,55 +2,21 @@ use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
-use futures_util::{FutureExt, TryStreamExt};
-use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
-use object_store::{ObjectStore, ObjectStoreExt};
-use tessera_context::Context;
-use tessera_engine::{Governor, Query, Settings};
-use tessera_operator::{SourceRun, Step};
-use tessera_rows::Rows;
+use tessera_ops::rows::Rows;
+use tessera_ops::{SourceRun, Step};
 use tessera_types::Tuple;
-use tokio::runtime::{Builder, Handle as Io};
 
 use super::*;
 use crate::cloud::Space;
 use crate::parts::{Parts, To};
-use crate::task::{Order, Task};
-
-const MEMORY: usize = 4 << 20;
-
-struct World {
-    io: Io,
-    store: Arc<InMemory>,
-    workers: usize,
-}
+use crate::task::Task;
+use crate::testing::{MEMORY, World, context, wait};
 
 impl World {
-    fn new(workers: usize) -> World {
-        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-        let io = runtime.handle().clone();
-        std::thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
-        World { io, store: Arc::new(InMemory::new()), workers }
-    }
-
-    fn task(&self, index: usize) -> Arc<Task> {
-        let order = Order {
-            index,
-            workers: self.workers,
-            prefix: String::new(),
-            plan: "".into(),
-            chunk_rows: 8192,
-            memory_bytes: MEMORY,
-            repeatable: true,
-        };
-        let space = Space::new((self.store.clone(), Path::from("query")));
-        Arc::new(Task::new(order, space, self.io.clone()))
-    }
-
     fn sink(&self, task: Arc<Task>, (to, only_first): (&To, bool)) -> Arc<dyn SinkRun> {
-        let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::new(MEMORY));
+        let context = context();
         let crossing = Crossing {
             number: 3,
             parts: Parts::new(to.clone(), self.workers),
@@ -83,15 +49,6 @@ impl World {
         worker.end().unwrap();
         sink.finish(vec![worker]).unwrap().output
     }
-
-    fn names(&self) -> Vec<Path> {
-        let names = self.store.list(Some(&Path::from("query"))).map_ok(|meta| meta.location);
-        names.try_collect::<Vec<_>>().now_or_never().unwrap().unwrap()
-    }
-
-    fn put(&self, name: &Path, bytes: Vec<u8>) {
-        self.store.put(name, bytes.into()).now_or_never().unwrap().unwrap();
-    }
 }
 
 /// Gives a worker some rows.
@@ -108,12 +65,6 @@ fn push(worker: &mut dyn SinkWorker, first: i64, rows: i64) -> Result<()> {
 
 /// The rows of an output, in order.
 fn read(output: &dyn SourceRun) -> Result<Vec<i64>> {
-    let wait = |token: Token| {
-        for _ in 0..1000 {
-            token.wait(Duration::from_millis(10));
-        }
-        assert!(token.is_ready());
-    };
     output.ready().into_iter().for_each(wait);
     let mut rows = Vec::new();
     for morsel in 0..output.morsels() {
