@@ -17,13 +17,17 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from checks import Checks, Moments, Shot, awaited, marked
 from mpi import BUDGET, HEAVY_COUNTED, HEAVY_KEY, LARGE, ODD_SHARES, write_tables
+from resident import UNCOUNTED_BYTES, anonymous, size_of
+from stores import own_store
 
 QUERY = """select l_suppkey, count(*), sum(o_totalprice) from lineitem join orders on l_orderkey = o_orderkey
     group by 1 order by 2, 1"""
@@ -36,6 +40,13 @@ ERRORS = {
 
 IN_PIECES = f"set memory = '{BUDGET}'; " + LARGE["an exchange"]
 
+# Of the first, what is gathered is larger than the budget as well; of the second, only what the first worker makes of it.
+LARGE_RESULTS = {
+    "a result larger than the budget": "select v, k, t from long where k % 5 < 2",
+    "a result that grows on the first worker": "select v, g, t from (select v, t from many order by v limit 4000) x, generate_series(1, 200) as s(g)",
+}
+IN_PARTS = f"set memory = '{BUDGET}'; " + LARGE_RESULTS["a result that grows on the first worker"]
+
 
 class Program:
     """The program under test, with caches and temporary files of its own."""
@@ -46,7 +57,7 @@ class Program:
         self.temporary.mkdir()
         self.environment = os.environ | {"XDG_CACHE_HOME": str(scratch / "cache"), "TMPDIR": str(self.temporary)}
 
-    def start(self, data: Path, sql: str, workers: int = 0, *options: str, **environment: str) -> subprocess.Popen[str]:
+    def start(self, data: Path | str, sql: str, workers: int = 0, *options: str, **environment: str) -> subprocess.Popen[str]:
         """Starts statements."""
         place = ["--platform", "serverless", "--workers", str(workers)] if workers else []
         command = [str(self.binary), str(data), "--format", "csv", "--threads", "1", *place, *options, "-c", sql]
@@ -58,11 +69,28 @@ class Program:
             env=self.environment | environment,
         )
 
-    def run(self, data: Path, sql: str, workers: int = 0, *options: str, **environment: str) -> tuple[int, str, str]:
+    def run(self, data: Path | str, sql: str, workers: int = 0, *options: str, **environment: str) -> tuple[int, str, str]:
         """Exit code, rows, messages."""
         running = self.start(data, sql, workers, *options, **environment)
         rows, messages = running.communicate(timeout=180)
         return running.returncode, rows, messages
+
+    def measured(self, data: Path | str, sql: str, workers: int, *options: str) -> tuple[int, str, str, int, int]:
+        """As `run`, and the most anonymous memory of any worker and of the program itself."""
+        running = self.start(data, sql, workers, *options)
+        peaks = [0, 0]
+
+        def look() -> None:
+            while running.poll() is None:
+                peaks[0] = max([peaks[0], *map(anonymous, self.workers())])
+                peaks[1] = max(peaks[1], anonymous(running.pid))
+                time.sleep(0.005)
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        rows, messages = running.communicate(timeout=180)
+        looking.join()
+        return running.returncode, rows, messages, *peaks
 
     def workers(self) -> list[int]:
         """Processes that run as workers of this program."""
@@ -76,21 +104,35 @@ class Program:
                 found.append(pid)
         return found
 
+    def first_workers(self) -> list[int]:
+        """The first worker, which writes the result: its process is the first that the function service starts."""
+        return [pid for pid in self.workers() if re.search(rb"AWS_LAMBDA_RUNTIME_API=[^\0]*/worker/1\0", environment_of(pid))]
+
     def leftovers(self, temporary: bool = True) -> list[str]:
         """Processes and objects that are still there."""
         files = [str(path) for path in self.temporary.glob("tessera-serverless-*")] if temporary else []
         return [f"process {pid}" for pid in self.workers()] + files
 
 
+def environment_of(pid: int) -> bytes:
+    """The environment that a process was started with."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
 REPEATED = re.compile(r"^Workers: .*\((\d+) repeated\)", re.MULTILINE)
 
 
-def kill_one(program: Program, data: Path, sql: str, expected: str, rng: random.Random, moments: Moments) -> Shot:
-    """Kills a worker at some moment. The kill has hit where the driver had to run a worker's share again."""
+def kill_one(
+    program: Program, data: Path, sql: str, expected: str, rng: random.Random, moments: Moments, of: Callable[[], list[int]]
+) -> Shot:
+    """Kills one of these workers at some moment. The kill has hit where the driver had to run a worker's share again."""
     running = program.start(data, sql, 4, "--timing")
     awaited(program.workers, lambda: running.poll() is not None)
     delay = moments.wait()
-    victims = program.workers()
+    victims = of()
     if not kill_any(victims, rng):
         moments.late()
     try:
@@ -116,9 +158,11 @@ def kill_any(victims: list[int], rng: random.Random) -> bool:
         return False
 
 
-def end_driver(program: Program, data: Path, by: signal.Signals, moments: Moments, sql: str = QUERY) -> Shot:
+def end_driver(
+    program: Program, data: Path | str, by: signal.Signals, moments: Moments, sql: str = QUERY, **environment: str
+) -> Shot:
     """Ends the program itself while it has workers."""
-    running = program.start(data, sql, 4)
+    running = program.start(data, sql, 4, **environment)
     awaited(program.workers, lambda: running.poll() is not None)
     moments.wait()
     has_workers = bool(program.workers())
@@ -195,19 +239,22 @@ def main() -> int:
         note(None if right else f"exit code {code}: {messages[-800:]}", "more workers than may run")
         check_heavy(options, program, odd, checks)
         check_pieces(options, program, odd, checks)
+        check_parts(options, program, odd, checks)
         if options.data:
             check_uploads(program, options.data, note)
             check_data(options, program, checks)
     return checks.end()
 
 
-def kill_some(what: str, count: int, program: Program, data: Path, sql: str, rng: random.Random, checks: Checks) -> None:
-    """Kills workers at any moment of a statement until so many kills have hit."""
+def kill_some(
+    what: str, count: int, program: Program, data: Path, sql: str, rng: random.Random, checks: Checks, of: Callable[[], list[int]] | None = None
+) -> None:
+    """Kills workers, of all or of these, at any moment of a statement until so many kills have hit."""
     _, expected, _ = program.run(data, sql)
     started = time.monotonic()
     program.run(data, sql, 4)
     moments = Moments(rng, time.monotonic() - started)
-    checks.shots(f"a killed worker of {what}", count, lambda _: kill_one(program, data, sql, expected, rng, moments))
+    checks.shots(f"a killed worker of {what}", count, lambda _: kill_one(program, data, sql, expected, rng, moments, of or program.workers))
 
 
 def check_uploads(program: Program, data: Path, note) -> None:
@@ -260,8 +307,6 @@ def check_pieces(options: argparse.Namespace, program: Program, odd: Path, check
     """Exchanges larger than the budget: on several numbers of workers, with failing stores, lost workers and early ends."""
     note = checks.note
     for number, (what, sql) in enumerate(LARGE.items()):
-        if what == "a result in the order of its file":
-            continue
         workers = 2 + number % 3
         found, expected = program.run(odd, f"set memory = '{BUDGET}'; {sql}", workers), program.run(odd, sql)
         right = found[:2] == (0, expected[1]) and expected[0] == 0
@@ -279,6 +324,70 @@ def check_pieces(options: argparse.Namespace, program: Program, odd: Path, check
         kill_some("a join in pieces", -(-options.kills // 4), program, odd, IN_PIECES, rng, checks)
         moments = Moments(rng, 3)
         checks.shots("Ctrl-C in pieces", 2, lambda _: end_driver(program, odd, signal.SIGINT, moments, IN_PIECES))
+
+
+def check_parts(options: argparse.Namespace, program: Program, odd: Path, checks: Checks) -> None:
+    """Results larger than the budget: rows, memory, lost workers and answers, early ends, what is left in the bucket."""
+    note, small = checks.note, "select k, v from one"
+    budget = ("--memory", BUDGET)
+    idle = [min(peaks) for peaks in zip(*(program.measured(odd, small, 2, *budget)[3:] for _ in range(3)))]
+    for what, sql in LARGE_RESULTS.items():
+        _, expected, _ = program.run(odd, sql)
+        for workers in (2, 4):
+            code, rows, messages, *peaks = program.measured(odd, sql, workers, *budget)
+            note(None if (code, rows) == (0, expected) else f"exit code {code}, {len(rows)} bytes: {messages[-600:]}", f"{what} on {workers} workers")
+            above = [peak - before for peak, before in zip(peaks, idle)]
+            shown = " and ".join(f"{bytes >> 20} MiB" for bytes in above)
+            print(f"{what} of {len(expected) >> 20} MiB on {workers} workers: {shown} above idle (workers, program)", flush=True)
+            right = max(above) <= size_of(BUDGET) + UNCOUNTED_BYTES
+            note(None if right else shown, f"memory of {what} on {workers} workers")
+    _, expected, _ = program.run(odd, IN_PARTS)
+    faults = {
+        "parts in a store that fails": {"TESSERA_LOCAL_STORE_FAULTS": "503=0.05,reset=0.02,cut=0.05,late=0.1,late_ms=20"},
+        "answers that are lost": {"TESSERA_LOCAL_INVOKE_FAULTS": "cut=0.5"},
+    }
+    for what, environment in faults.items():
+        code, rows, messages = program.run(odd, IN_PARTS, 4, **environment)
+        note(None if (code, rows) == (0, expected) else f"exit code {code}, {len(rows)} bytes: {messages[-800:]}", what)
+    bucket = program.temporary.parent / "bucket"
+    (bucket / "odd").mkdir(parents=True)
+    for table in odd.iterdir():
+        (bucket / "odd" / table.name).hardlink_to(table)
+    with own_store(program.binary, bucket, TMPDIR=str(bucket.parent)) as store:
+        store |= {"TESSERA_SCRATCH": "s3://data/scratch"}
+        data = "s3://data/odd"
+
+        def left() -> str | None:
+            found = [str(path) for path in (bucket / "scratch").rglob("*") if path.is_file()]
+            return f"left behind {found[:5]}" if found else None
+
+        code, rows, messages = program.run(data, IN_PARTS, 4, **store)
+        note(None if (code, rows) == (0, expected) else f"exit code {code}, {len(rows)} bytes: {messages[-800:]}", "parts in a bucket")
+        note(left(), "nothing is left of a result that was read")
+        for number in range(2):
+            running = program.start(data, IN_PARTS, 4, **store)
+            begun = [running.stdout.readline() for _ in range(3)]
+            running.stdout.close()
+            code, messages = running.wait(timeout=60), running.stderr.read()
+            running.stderr.close()
+            right = code == 0 and begun == expected.splitlines(keepends=True)[:3]
+            note(None if right else f"exit code {code}, {begun}: {messages[-800:]}", f"a result that is not read to its end {number}")
+            note(left(), f"nothing is left of a result that is not read to its end {number}")
+        rng = random.Random(options.seed)
+        started = time.monotonic()
+        program.run(data, IN_PARTS, 4, **store)
+        moments = Moments(rng, time.monotonic() - started)
+
+        def interrupt(_: int) -> Shot:
+            shot = end_driver(program, data, signal.SIGINT, moments, IN_PARTS, **store)
+            return Shot(shot.hit, shot.problem or left())
+
+        checks.shots("Ctrl-C in parts", 3, interrupt)
+    note(str(program.leftovers()) if program.leftovers() else None, "no part is left behind")
+    if options.data:
+        kill_some("a result in parts", options.kills, program, odd, IN_PARTS, rng, checks, program.first_workers)
+        gathered = f"set memory = '{BUDGET}'; " + LARGE_RESULTS["a result larger than the budget"]
+        kill_some("a result in pieces and parts", 1, program, odd, gathered, rng, checks, program.first_workers)
 
 
 def check_data(options: argparse.Namespace, program: Program, checks: Checks) -> None:

@@ -1,15 +1,19 @@
 //! Platform `serverless`: short-lived workers that can reach nothing but an object store.
 //!
-//! The driver, which is the user's process, invokes the first worker of a cloud function; every worker invokes its own
-//! *children* before anything else, so that a tree of them is up in a few round trips (Modularis §1.4, after Lambada). Each runs
-//! the same plan on its share of the files. Tuples cross as objects: [`ObjectExchange`] writes one object per sender, with one row
-//! group per receiver, and reads one row group of every sender's. The first worker's result becomes objects as well. Of a join whose
-//! tuples mostly have one key, the objects' indexes tell, and all workers share these.
-//! A query that has run out of memory is planned anew, with exchanges *in pieces* (`pieces`), which may be larger than the budget.
+//! The driver, which is the user's process, invokes the first worker of a cloud function; every
+//! worker invokes its own *children* before anything else, so that a tree of them is up in a few
+//! round trips (Modularis §1.4, after Lambada). Each runs the same plan on its share of the files.
+//! Tuples cross as objects: [`ObjectExchange`] writes one object per sender, with one row group per
+//! receiver, and reads one row group of every sender's. The first worker writes its result in parts
+//! (`result`). Of a join whose tuples mostly have one key, the objects' indexes tell, and all
+//! workers share these. A query that has run out of memory is planned anew, with exchanges *in
+//! pieces* (`pieces`), which may be larger than the budget.
 //!
-//! A worker that is lost is invoked again, by whoever invoked it. It does the same work on the same share, and of two attempts at an
-//! object the first one stands. All objects of a query lie under one prefix, of which `open` is written first and deleted first:
-//! when it is gone, whoever still works stops, and takes away what it may have written since.
+//! A worker that is lost is invoked again, by whoever invoked it. It does the same work on the same
+//! share, and of two attempts at an object the first one stands; parts have the number of their
+//! attempt in their names. All objects of a query lie under one prefix, of which `open` is written
+//! first and deleted first: when it is gone, whoever still works stops, and takes away what it may
+//! have written since.
 //!
 //! Platforms know no storage: the program hands in a [`Cloud`].
 //!

@@ -90,13 +90,19 @@ fn an_empty_result_has_no_parts() {
 #[test]
 fn parts_of_two_attempts_never_mix() {
     let world = World::new(2);
-    // One is lost; two others end, of which the driver hears of one.
-    let mut lost = Writer::new(world.task(0), &tuple(), &context()).unwrap();
-    add(&mut lost, 500_000..700_000).unwrap();
-    let others = [0..300_000, 1_000_000..1_200_000].map(|rows| write(world.task(0), rows).unwrap());
+    // One is lost; two others run at the same time, and the driver hears of one.
+    let writer = || Writer::new(world.task(0), &tuple(), &context()).unwrap();
+    add(&mut writer(), 500_000..700_000).unwrap();
+    let mut writers = [writer(), writer()];
+    for part in 0..3 {
+        for (writer, first) in writers.iter_mut().zip([0, 1_000_000]) {
+            add(writer, first + part * 100_000..first + (part + 1) * 100_000).unwrap();
+        }
+    }
+    let others = writers.map(|mut writer| finish(&mut writer).unwrap());
     let heard = others[1];
     assert!(read(&world, others[0]).unwrap() == (0..300_000).collect::<Vec<_>>());
-    assert!(read(&world, heard).unwrap() == (1_000_000..1_200_000).collect::<Vec<_>>());
+    assert!(read(&world, heard).unwrap() == (1_000_000..1_300_000).collect::<Vec<_>>());
     world.put(&Path::from("query/00001/00000"), vec![1]);
     // What is late takes away its own, and the driver what is not read.
     let clear = |attempt: u64| {
@@ -110,7 +116,7 @@ fn parts_of_two_attempts_never_mix() {
     let space = world.space();
     done(&world, async move { space.clear_others(&heard).await });
     assert_eq!(world.names().len() as u64, heard.parts);
-    assert_eq!(read(&world, heard).unwrap().len(), 200_000);
+    assert_eq!(read(&world, heard).unwrap().len(), 300_000);
 }
 
 #[test]
