@@ -198,8 +198,8 @@ impl Space {
         self.clear_but(move |path| path.prefix_matches(&result)).await
     }
 
-    /// Deletes what workers have written, but for why the query has failed, and for results of other attempts than this one:
-    /// the driver may be reading one.
+    /// Deletes what workers have written, but for why the query has failed, and for results of
+    /// other attempts than this one: the driver may be reading one.
     pub(crate) async fn clear_late(&self, attempt: u64) -> Result<()> {
         let (reason, results) = (self.path(REASON), self.path(result::FOLDER));
         let own = self.path(&Written { attempt, parts: 0 }.folder());

@@ -1,4 +1,4 @@
-//! LambdaExecutor in the user's process: invokes the first worker and reads its result, part by part.
+//! LambdaExecutor in the user's process: invokes the first worker and reads the parts of its result.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -246,7 +246,8 @@ impl Query {
         let answer = driver.function.invoke(&self.order, &self.stop).await;
         let no_result = || {
             Error::io(
-                "the first worker has not said where its result is; does the function have this program's version?",
+                "the first worker has not said where its result is: the function runs another version of \
+                 the program; deploy this one",
             )
         };
         let written = match answer.error {

@@ -1,4 +1,4 @@
-//! LambdaExecutor on a worker: runs the nested plan on this worker's share; the first worker writes the result.
+//! LambdaExecutor on a worker: runs the nested plan on its share; the first one writes the result.
 
 use std::sync::Arc;
 

@@ -165,7 +165,8 @@ impl Writer {
         if self.leaving.is_full() { self.leaving.under_way() } else { Ok(None) }
     }
 
-    /// Writes what is left, and then says where the result is; to be called again when the token that it gives is ready.
+    /// Writes what is left, and then says where the result is. It is called again when the token
+    /// that it gives is ready.
     ///
     /// # Errors
     /// A part could not be written.

@@ -170,7 +170,7 @@ pub(crate) fn cancelled() -> Error {
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) order: Order,
-    /// The number of this attempt at the order, in the names of what two attempts write differently.
+    /// The number of this attempt: two attempts at an order cut what they write differently.
     pub(crate) attempt: u64,
     pub(crate) space: Space,
     pub(crate) io: Handle,
