@@ -7,14 +7,13 @@ use std::task::{self, Poll, Wake, Waker};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::join;
-use tessera_encodings::Chunk;
-use tessera_ops::orchestration::{Runtime, to_send};
-use tessera_ops::rows::{RowLayout, Rows};
-use tessera_ops::{
-    Collected, Lowering, NestedPlan, Operator, Reader, Run, Source, SourceRun, Step, Token, lock,
-};
-use tessera_plan::{Functions, Node, Plan, Value, pass, text};
+use tessera_context::{Run, Token, lock};
+use tessera_operator::platform::{Runtime, to_send};
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
+use tessera_plan::{Functions, Node, Plan, Value, text};
+use tessera_rows::{Collected, RowLayout, Rows};
 use tessera_types::{Code, Error, Result};
+use tessera_vector::Chunk;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::AbortHandle;
 

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use tessera_encodings::Chunk;
-use tessera_exec::InShare;
-use tessera_ops::orchestration::Runtime;
-use tessera_ops::{
-    Collected, Lowering, NestedPlan, Operator, Reader, Run, Share, Source, SourceRun, Step, lock,
-};
+use tessera_context::{Run, Share, lock};
+use tessera_engine::InShare;
+use tessera_operator::platform::Runtime;
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
 use tessera_plan::Node;
 use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple};
-use tessera_vector::{Chunk, own_strings};
+use tessera_vector::Chunk;
 
 use crate::result::Writer;
 use crate::task::Task;

@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use object_store::PutPayload;
-use tessera_encodings::Chunk;
-use tessera_ops::rows::{Outgoing, Packet, RowLayout};
-use tessera_ops::stream_util::SourcePositions;
-use tessera_ops::{Context, Finish, Reservation, Run, SinkRun, SinkWorker, Token, lock};
+use tessera_context::{Context, Reservation, Run, Token, lock};
+use tessera_operator::stream_util::SourcePositions;
+use tessera_operator::{Finish, SinkRun, SinkWorker};
+use tessera_rows::{Outgoing, Packet, RowLayout};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 use tokio::task::JoinHandle;

@@ -8,10 +8,10 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use tessera_encodings::Chunk;
-use tessera_ops::rows::{Outgoing, RowLayout, Rows};
-use tessera_ops::{Context, Reservation, Token, lock};
+use tessera_context::{Context, Reservation, Token, lock};
+use tessera_rows::{Outgoing, RowLayout, Rows};
 use tessera_types::{Error, Result, Tuple};
+use tessera_vector::Chunk;
 use tokio::sync::mpsc::Sender;
 
 use crate::cloud::Space;

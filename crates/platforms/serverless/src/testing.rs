@@ -7,8 +7,8 @@ use futures_util::{FutureExt, TryStreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use tessera_exec::{Governor, Query, Settings};
-use tessera_ops::{Context, Token};
+use tessera_context::{Context, Token};
+use tessera_engine::{Governor, Query, Settings};
 use tokio::runtime::{Builder, Handle as Io};
 
 use crate::cloud::Space;

@@ -4,8 +4,8 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use object_store::path::Path;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
-use tessera_ops::rows::Rows;
-use tessera_ops::{SourceRun, Step};
+use tessera_operator::{SourceRun, Step};
+use tessera_rows::Rows;
 use tessera_types::Tuple;
 
 use super::*;

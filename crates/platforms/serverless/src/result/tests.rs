@@ -3,7 +3,7 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use object_store::path::Path;
-use tessera_exec::{Governor, Query, Settings};
+use tessera_engine::{Governor, Query, Settings};
 use tessera_types::Code;
 use tokio::sync::mpsc;
 
