@@ -176,6 +176,31 @@ pub fn chunks_source(chunks: impl Into<Arc<[Chunk]>>, chunk_rows: usize) -> Arc<
     Arc::new(ChunksRun { chunks: chunks.into(), chunk_rows, morsel_chunks })
 }
 
+/// A source of one morsel, which `open` reads.
+pub fn one_morsel(open: impl Fn() -> Result<Box<dyn Reader>> + Send + Sync + 'static) -> Arc<dyn SourceRun> {
+    Arc::new(OneMorsel { open: Box::new(open) })
+}
+
+struct OneMorsel {
+    open: Box<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>,
+}
+
+impl Debug for OneMorsel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OneMorsel").finish_non_exhaustive()
+    }
+}
+
+impl SourceRun for OneMorsel {
+    fn morsels(&self) -> usize {
+        1
+    }
+
+    fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
+        (self.open)()
+    }
+}
+
 /// How many tuples a chunk has at most where nothing but one loop goes over it; fewer where somebody wants them shorter than usual.
 pub fn long_chunk_rows(chunk_rows: usize) -> usize {
     if chunk_rows < CHUNK_ROWS { chunk_rows } else { CHUNK_ROWS_MAX }

@@ -4,8 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use tessera_context::Run;
 use tessera_functions::key_hash::{AskedHash, KeyHasher};
+use tessera_operator::stream_util::one_morsel;
 use tessera_operator::{
-    Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator, describe,
+    Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, Step, SubOperator, describe,
     downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
@@ -132,7 +133,12 @@ impl SinkRun for BuildRun {
         let workers: Vec<BuildWorker> = downcast_workers(workers)?;
         let buffers = workers.into_iter().map(|worker| worker.buffers).collect();
         let (pending, tasks) = PendingTable::new(self.build.clone(), buffers)?;
-        Ok(Finish { tasks, output: Arc::new(TableSource { pending }) })
+        let output = one_morsel(move || {
+            let handle = tessera_vector::Handle(pending.finish()?);
+            let chunk = Chunk::new(vec![Column::Handles(Arc::new([handle]))], 1);
+            Ok(Box::new(TableReader { chunk: chunk.into() }))
+        });
+        Ok(Finish { tasks, output })
     }
 }
 
@@ -143,25 +149,8 @@ impl SinkWorker for BuildWorker {
 }
 
 /// Yields the table.
-#[derive(Debug)]
-struct TableSource {
-    pending: Arc<PendingTable>,
-}
-
 struct TableReader {
     chunk: OnceLock<Chunk>,
-}
-
-impl SourceRun for TableSource {
-    fn morsels(&self) -> usize {
-        1
-    }
-
-    fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
-        let handle = tessera_vector::Handle(self.pending.finish()?);
-        let chunk = Chunk::new(vec![Column::Handles(Arc::new([handle]))], 1);
-        Ok(Box::new(TableReader { chunk: chunk.into() }))
-    }
 }
 
 impl Reader for TableReader {

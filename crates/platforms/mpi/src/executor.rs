@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tessera_context::Run;
 use tessera_engine::{InShare, Sent};
 use tessera_operator::platform::{Runtime, to_send};
+use tessera_operator::stream_util::one_morsel;
 use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
 use tessera_plan::{Node, Plan, text};
 use tessera_rows::Collected;
@@ -66,24 +67,10 @@ struct Lowered {
 
 impl Source for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        Ok(Arc::new(ExecutorRun { lowered: self.clone(), run: run.clone() }))
-    }
-}
-
-#[derive(Debug)]
-struct ExecutorRun {
-    lowered: Lowered,
-    run: Run,
-}
-
-impl SourceRun for ExecutorRun {
-    fn morsels(&self) -> usize {
-        1
-    }
-
-    fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
-        let (lowered, run) = (self.lowered.clone(), self.run.clone());
-        Ok(Box::new(ExecutorReader { lowered, run, state: State::New }))
+        let (lowered, run) = (self.clone(), run.clone());
+        Ok(one_morsel(move || {
+            Ok(Box::new(ExecutorReader { lowered: lowered.clone(), run: run.clone(), state: State::New }))
+        }))
     }
 }
 

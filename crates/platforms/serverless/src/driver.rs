@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::join;
 use tessera_context::{Run, Token, lock};
 use tessera_operator::platform::{Runtime, to_send};
+use tessera_operator::stream_util::one_morsel;
 use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
 use tessera_plan::{Functions, Node, Plan, Value, text};
 use tessera_rows::{Collected, RowLayout, Rows};
@@ -170,24 +171,15 @@ struct Lowered {
 
 impl Source for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        Ok(Arc::new(ExecutorRun { lowered: self.clone(), run: run.clone() }))
+        let (lowered, run) = (self.clone(), run.clone());
+        Ok(one_morsel(move || lowered.open(&run)))
     }
 }
 
-#[derive(Debug)]
-struct ExecutorRun {
-    lowered: Lowered,
-    run: Run,
-}
-
-impl SourceRun for ExecutorRun {
-    fn morsels(&self) -> usize {
-        1
-    }
-
-    fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
-        let Lowered { driver, plan, repeatable, .. } = &self.lowered;
-        let query = Arc::new(driver.query((plan.clone(), *repeatable), &self.run)?);
+impl Lowered {
+    fn open(&self, run: &Run) -> Result<Box<dyn Reader>> {
+        let Lowered { driver, plan, repeatable, .. } = self;
+        let query = Arc::new(driver.query((plan.clone(), *repeatable), run)?);
         let done: Arc<Done> = Arc::default();
         let (sender, parts) = mpsc::channel(1);
         let (working, told) = ((driver.clone(), query.clone()), done.clone());
@@ -199,7 +191,7 @@ impl SourceRun for ExecutorRun {
         };
         let abort = driver.cloud.io.spawn(work).abort_handle();
         let running = Running { driver: driver.clone(), query, done, abort };
-        let (lowered, run) = (self.lowered.clone(), self.run.clone());
+        let (lowered, run) = (self.clone(), run.clone());
         Ok(Box::new(ExecutorReader { running, lowered, run, parts, part: None }))
     }
 }

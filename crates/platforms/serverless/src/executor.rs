@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tessera_context::{Run, Share, lock};
 use tessera_engine::InShare;
 use tessera_operator::platform::Runtime;
+use tessera_operator::stream_util::one_morsel;
 use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
 use tessera_plan::Node;
 use tessera_rows::Collected;
@@ -37,25 +38,11 @@ struct Lowered {
 
 impl Source for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        Ok(Arc::new(ExecutorRun { lowered: self.clone(), task: self.worker.task()?, run: run.clone() }))
-    }
-}
-
-#[derive(Debug)]
-struct ExecutorRun {
-    lowered: Lowered,
-    task: Arc<Task>,
-    run: Run,
-}
-
-impl SourceRun for ExecutorRun {
-    fn morsels(&self) -> usize {
-        1
-    }
-
-    fn open(&self, _morsel: usize) -> Result<Box<dyn Reader>> {
-        let (lowered, task, run) = (self.lowered.clone(), self.task.clone(), self.run.clone());
-        Ok(Box::new(ExecutorReader { lowered, task, run, state: State::New }))
+        let (lowered, task, run) = (self.clone(), self.worker.task()?, run.clone());
+        Ok(one_morsel(move || {
+            let (lowered, task, run) = (lowered.clone(), task.clone(), run.clone());
+            Ok(Box::new(ExecutorReader { lowered, task, run, state: State::New }))
+        }))
     }
 }
 
