@@ -341,7 +341,8 @@ fn definition(settings: &[Setting]) -> clap::Command {
         .value_name("PLATFORM")
         .value_parser(names)
         .default_value(LAUNCHERS[0].name())
-        .help("Where statements run");
+        .help("Where statements run")
+        .help_heading(None::<&str>);
     let mut flags = vec![platform];
     for launcher in LAUNCHERS {
         let heading = format!("Platform {}", launcher.name());
@@ -354,7 +355,7 @@ fn definition(settings: &[Setting]) -> clap::Command {
             .value_name(setting.value_name)
             .default_value(setting.default)
             .value_parser(move |text: &str| parse(text))
-            .help(setting.help)
+            .help(capitalized(setting.help))
             .help_heading(setting.heading);
         flags.push(flag);
     }
@@ -374,6 +375,12 @@ fn definition(settings: &[Setting]) -> clap::Command {
 /// The subcommands by which platforms start this program.
 pub(crate) fn roles() -> impl Iterator<Item = &'static LaunchRole> {
     LAUNCHERS.into_iter().flat_map(|launcher| launcher.roles())
+}
+
+/// A sentence as `--help` begins it.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn flag(option: &LaunchOption) -> Arg {
