@@ -15,7 +15,11 @@ pub trait Function: Debug + Send + Sync {
     /// # Safety
     /// `inputs` are as many as it has arguments, of their types, each with a value and a bit of validity for each tuple. There is room for
     /// `rows` values and numbers; values of 16 bytes stand at a multiple of 8.
-    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, statuses: *mut u32);
+    ///
+    /// # Errors
+    /// The query was ended meanwhile, or the function calls itself too deeply.
+    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, statuses: *mut u32)
+    -> Result<()>;
 }
 
 /// An input of compiled code.

@@ -157,6 +157,66 @@ impl Every {
     }
 }
 
+/// How much of a long value is gone through between two points.
+pub const SPAN_BYTES: usize = 1 << 20;
+
+/// Bytes in pieces, with a [`point`] between any two.
+pub fn spans(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.chunks(SPAN_BYTES).enumerate().map(|(number, piece)| {
+        if number > 0 {
+            point();
+        }
+        piece
+    })
+}
+
+/// Where `find` finds a byte first, with a [`point`] from piece to piece.
+#[inline]
+pub fn find_byte(bytes: &[u8], find: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
+    if bytes.len() <= SPAN_BYTES {
+        return find(bytes);
+    }
+    let mut passed = 0;
+    for piece in spans(bytes) {
+        if let Some(at) = find(piece) {
+            return Some(passed + at);
+        }
+        passed += piece.len();
+    }
+    None
+}
+
+/// Whether bytes are UTF-8, with a [`point`] from piece to piece.
+pub fn is_utf8(mut bytes: &[u8]) -> bool {
+    while bytes.len() > SPAN_BYTES {
+        point();
+        match std::str::from_utf8(&bytes[..SPAN_BYTES]) {
+            Ok(_) => bytes = &bytes[SPAN_BYTES..],
+            // A character goes on behind the piece.
+            Err(error) if error.error_len().is_none() => bytes = &bytes[error.valid_up_to()..],
+            Err(_) => return false,
+        }
+    }
+    std::str::from_utf8(bytes).is_ok()
+}
+
+/// A [`point`] after each megabyte or so of the values that are gone through.
+#[derive(Debug, Default)]
+pub struct EveryBytes(Cell<usize>);
+
+impl EveryBytes {
+    /// Counts a value of so many bytes.
+    #[inline]
+    pub fn pass(&self, bytes: usize) {
+        let sum = self.0.get().saturating_add(bytes);
+        self.0.set(sum);
+        if sum >= SPAN_BYTES {
+            self.0.set(0);
+            point();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::panic::AssertUnwindSafe;
@@ -185,6 +245,36 @@ mod tests {
         // What is done for nobody goes on, and so does the thread.
         check_here().unwrap();
         assert!(sort().is_sorted());
+    }
+
+    #[test]
+    fn long_values_are_gone_through_in_pieces() {
+        let test = TestContext::new(1, 1);
+        let context: Arc<dyn Context> = test.clone();
+        let long = "ä".repeat(SPAN_BYTES) + "x";
+        let find =
+            |wanted: u8| find_byte(long.as_bytes(), |piece| piece.iter().position(|byte| *byte == wanted));
+        assert_eq!((find(b'x'), find(b'y')), (Some(2 * SPAN_BYTES), None));
+        assert_eq!(spans(long.as_bytes()).map(<[u8]>::len).sum::<usize>(), long.len());
+        for shift in 0..3 {
+            let text = "x".repeat(shift) + &"語".repeat(SPAN_BYTES);
+            assert!(is_utf8(text.as_bytes()) && !is_utf8(&text.as_bytes()[..text.len() - 1]), "{shift}");
+            let mut wrong = text.into_bytes();
+            wrong[SPAN_BYTES + 7] = b'x';
+            assert!(!is_utf8(&wrong), "{shift}");
+        }
+        test.cancelled.store(true, Ordering::SeqCst);
+        let every = EveryBytes::default();
+        let passes: [&dyn Fn(); 4] = [
+            &|| assert_eq!(find(b'y'), None),
+            &|| assert!(is_utf8(long.as_bytes())),
+            &|| assert_eq!(spans(long.as_bytes()).count(), 3),
+            &|| (0..2).for_each(|_| every.pass(SPAN_BYTES / 2)),
+        ];
+        for pass in passes {
+            let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| within(&context, pass)));
+            assert_eq!(unwound.unwrap_err().downcast_ref::<Error>().unwrap().code(), Code::Cancelled);
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tessera_context::interrupt::{Every, point};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::kernel::{Argument, Kernel, argument, nulls, unexpected};
+use super::long::{find, text_pieces};
 use super::similar::as_regex;
 use super::texts::regexes::{Flags, compile};
 use super::types::{Arg, Resolved, wrong_arguments};
@@ -106,14 +107,21 @@ impl Pattern {
 /// A text in lower case, character by character: those that would become several stay, so that `_`
 /// is one.
 fn folded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text_pieces(text).for_each(|piece| fold(piece, &mut out));
+    out
+}
+
+fn fold(text: &str, out: &mut String) {
     if text.is_ascii() {
-        return text.to_ascii_lowercase();
+        out.push_str(&text.to_ascii_lowercase());
+        return;
     }
     let lower = |character: char| {
         let mut lower = character.to_lowercase();
         if lower.len() == 1 { lower.next().unwrap_or(character) } else { character }
     };
-    text.chars().map(lower).collect()
+    out.extend(text.chars().map(lower));
 }
 
 #[derive(Debug)]
@@ -278,12 +286,12 @@ impl Unfinished {
     }
 
     fn matches(&self, text: &str) -> Result<bool> {
-        let text: Vec<char> = text.chars().collect();
-        Ok(self.walk(&text, &self.items)? == Some(true))
+        let text: Vec<char> = text_pieces(text).flat_map(str::chars).collect();
+        Ok(self.walk(&text, &self.items, &Every::default())? == Some(true))
     }
 
     /// Whether the items match the text; none where a longer text could not help.
-    fn walk(&self, mut text: &[char], mut items: &[Item]) -> Result<Option<bool>> {
+    fn walk(&self, mut text: &[char], mut items: &[Item], every: &Every) -> Result<Option<bool>> {
         let ended = || {
             let pattern = &self.pattern;
             Error::new(Code::Data, format!("LIKE pattern '{pattern}' ends with its escape character"))
@@ -311,8 +319,9 @@ impl Unfinished {
                         _ => return Err(ended()),
                     };
                     for (start, character) in text.iter().enumerate() {
+                        every.pass();
                         if *character == wanted {
-                            match self.walk(&text[start..], items)? {
+                            match self.walk(&text[start..], items, every)? {
                                 Some(false) => {}
                                 other => return Ok(other),
                             }
@@ -394,7 +403,9 @@ impl Like {
         let Some(length) = self.first.at_start(text) else { return false };
         let mut rest = &text[length..];
         let Some(last) = &self.last else { return rest.is_empty() };
+        let every = Every::default();
         for piece in &self.middle {
+            every.pass();
             match piece.find(rest) {
                 Some(end) => rest = &rest[end..],
                 None => return false,
@@ -461,7 +472,7 @@ impl Piece {
     /// The end of its first place in `text`.
     fn find(&self, text: &str) -> Option<usize> {
         match self {
-            Piece::Text(finder) => finder.find(text.as_bytes()).map(|start| start + finder.needle().len()),
+            Piece::Text(finder) => find(finder, text.as_bytes()).map(|start| start + finder.needle().len()),
             Piece::Characters(_) => {
                 let every = Every::default();
                 text.char_indices().find_map(|(start, _)| {

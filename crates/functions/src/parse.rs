@@ -6,8 +6,7 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::array::*;
 use chrono::{DateTime, Offset, TimeZone};
-
-use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, civil, day_number, offset_at, with_rules};
+use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::kernel::unexpected;
@@ -145,7 +144,9 @@ fn bytes(text: &str) -> Result<Vec<u8>, SqlState> {
 pub(super) fn escaped(text: &str) -> Result<Vec<u8>, SqlState> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
+    let every = Every::default();
     while let Some((&first, after)) = rest.split_first() {
+        every.pass();
         if first != b'\\' {
             out.push(first);
             rest = after;
@@ -170,8 +171,9 @@ pub(super) fn escaped(text: &str) -> Result<Vec<u8>, SqlState> {
 pub(super) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
     let mut out = Vec::with_capacity(digits.len() / 2);
-    let mut bytes = digits.bytes();
+    let (mut bytes, every) = (digits.bytes(), Every::default());
     while let Some(first) = bytes.next() {
+        every.pass();
         if first.is_ascii_whitespace() {
             continue;
         }

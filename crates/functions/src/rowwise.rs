@@ -7,7 +7,10 @@ use arrow::datatypes::*;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, DECIMAL64_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
 
+use tessera_context::interrupt::EveryBytes;
+
 use super::kernel::{Argument, Kernel, unexpected};
+use super::long::append;
 use super::types::{Arg, Resolved, wrong_arguments};
 
 /// A value that a function is given. Dates, times and timestamps are whole numbers.
@@ -225,6 +228,7 @@ impl Kernel for Rowwise {
         let nulls: Vec<_> = args.iter().map(|arg| arg.array.logical_nulls()).collect();
         let mut given = Vec::with_capacity(args.len());
         let mut out = Vec::with_capacity(rows);
+        let every = EveryBytes::default();
         for row in 0..rows {
             given.clear();
             let mut missing = false;
@@ -232,7 +236,9 @@ impl Kernel for Rowwise {
                 let at = arg.at(row);
                 let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(at));
                 missing |= null;
-                given.push(if null { In::Null } else { column.at(at) });
+                let value = if null { In::Null } else { column.at(at) };
+                every.pass(value.bytes().len());
+                given.push(value);
             }
             out.push(if missing && self.strict { Out::Null } else { (self.work)(&given)? });
         }
@@ -270,7 +276,17 @@ impl Rowwise {
         }
         Ok(match &self.atom {
             Atom::Boolean => collect!(BooleanArray, Out::Boolean(value) => value),
-            Atom::String => collect!(StringViewArray, Out::Text(text) => text),
+            Atom::String => {
+                let mut builder = StringViewBuilder::with_capacity(out.len());
+                for value in out {
+                    match value {
+                        Out::Null => builder.append_null(),
+                        Out::Text(text) => append(&mut builder, text),
+                        _ => return Err(wrong()),
+                    }
+                }
+                Arc::new(builder.finish())
+            }
             Atom::Bytes => collect!(BinaryViewArray, Out::Bytes(bytes) => bytes),
             Atom::Interval => collect!(IntervalMonthDayNanoArray, Out::Interval(value) => value),
             Atom::Int32 => whole!(Int32Type),

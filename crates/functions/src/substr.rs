@@ -10,6 +10,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::kernel::{Argument, Kernel, argument, unexpected};
+use super::long::place_of;
 use super::types::{Arg, Resolved};
 
 /// Types the call, if it is on a string and integers.
@@ -88,7 +89,7 @@ fn part(text: &str, start: i64, length: Option<i64>) -> &str {
         }
         match text.as_bytes()[..=characters].is_ascii() {
             true => characters,
-            false => text.char_indices().nth(characters).map_or(text.len(), |(place, _)| place),
+            false => place_of(text, characters).unwrap_or(text.len()),
         }
     };
     text.get(place(from)..place(to)).unwrap_or_default()

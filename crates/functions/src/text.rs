@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilder};
+use tessera_context::interrupt::{EveryBytes, SPAN_BYTES, spans};
 use tessera_types::{Atom, Result};
 
 use super::kernel::{Argument, Kernel, argument, unexpected};
+use super::long::{append, text_pieces};
 use super::types::{Arg, Resolved, expect_arguments, wrong_arguments};
 
 /// Types `||` on anything but lists.
@@ -29,11 +31,11 @@ impl Kernel for Concat {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let (left, right) = (argument(args, 0)?, argument(args, 1)?);
         macro_rules! concat {
-            ($builder:ident, $cast:ident, $buffer:expr, $push:ident) => {{
+            ($builder:ident, $cast:ident, $buffer:expr, $push:ident, $pieces:expr, $append:expr) => {{
                 let l = left.array.$cast().ok_or_else(|| unexpected(&left.array))?;
                 let r = right.array.$cast().ok_or_else(|| unexpected(&right.array))?;
                 let mut builder = $builder::with_capacity(rows);
-                let mut buffer = $buffer;
+                let (mut buffer, every) = ($buffer, EveryBytes::default());
                 for row in 0..rows {
                     let (a, b) = (left.at(row), right.at(row));
                     if l.is_null(a) || r.is_null(b) {
@@ -41,16 +43,31 @@ impl Kernel for Concat {
                         continue;
                     }
                     buffer.clear();
-                    buffer.$push(l.value(a));
-                    buffer.$push(r.value(b));
-                    builder.append_value(&buffer);
+                    buffer.reserve(l.value(a).len() + r.value(b).len());
+                    for piece in $pieces(l.value(a)).chain($pieces(r.value(b))) {
+                        every.pass(piece.len());
+                        buffer.$push(piece);
+                    }
+                    match buffer.len() > SPAN_BYTES {
+                        true => $append(&mut builder, std::mem::take(&mut buffer)),
+                        false => builder.append_value(&buffer),
+                    }
                 }
                 Ok(Arc::new(builder.finish()))
             }};
         }
         match self.bytes {
-            false => concat!(StringViewBuilder, as_string_view_opt, String::new(), push_str),
-            true => concat!(BinaryViewBuilder, as_binary_view_opt, Vec::new(), extend_from_slice),
+            false => {
+                concat!(StringViewBuilder, as_string_view_opt, String::new(), push_str, text_pieces, append)
+            }
+            true => concat!(
+                BinaryViewBuilder,
+                as_binary_view_opt,
+                Vec::new(),
+                extend_from_slice,
+                spans,
+                BinaryViewBuilder::append_value
+            ),
         }
     }
 }

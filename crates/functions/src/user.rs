@@ -145,7 +145,7 @@ impl Call {
         // SAFETY: the arrays are of the function's types, cast to them by the binder, each with `rows` values; `raw` has a bit for each, as
         // there are no more than a chunk has. There is room for as many results; Arrow's buffers begin at multiples of 64.
         unsafe {
-            self.function.compiled.run(&inputs, rows, values.as_mut_ptr(), statuses.as_mut_ptr());
+            self.function.compiled.run(&inputs, rows, values.as_mut_ptr(), statuses.as_mut_ptr())?;
         }
         let wrong = statuses.iter().position(|status| *status > Status::Null as u32);
         if let Some(row) = wrong {

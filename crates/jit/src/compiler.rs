@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -19,6 +20,7 @@ use tessera_codegen::{
 use tessera_context::lock;
 use tessera_types::{Error, Result};
 
+use crate::ask::answered;
 use crate::function::link;
 use crate::given::Given;
 use crate::kept::Files;
@@ -160,6 +162,12 @@ impl Piece {
     }
 }
 
+/// Runs code that may ask. Where it was told to return, this unwinds with the error, as
+/// [`tessera_ops::interrupt::point`] does.
+fn or_unwind<T>(run: impl FnOnce() -> T) -> T {
+    answered(run).unwrap_or_else(|error| resume_unwind(Box::new(error)))
+}
+
 fn counted(number: u64) -> Option<usize> {
     (number != NONE).then_some(number as usize)
 }
@@ -181,7 +189,9 @@ impl Update for Asked {
         let given = self.given.words.as_ptr();
         // SAFETY: the caller keeps the promises of `Update::run`; the numbers are those of the code, in their order: that is all that the
         // function relies on.
-        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, given, groups, area) })
+        counted(or_unwind(|| unsafe {
+            function(inputs.as_ptr(), positions, rows as u64, given, groups, area)
+        }))
     }
 }
 
@@ -198,8 +208,9 @@ impl Select for Asked {
         };
         // SAFETY: as above, of `lower_select`.
         let function: SelectFunction = unsafe { std::mem::transmute(code.address() as usize) };
+        let given = self.given.words.as_ptr();
         // SAFETY: the caller keeps the promises of `Select::run`; for the numbers as above.
-        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.words.as_ptr(), out) })
+        counted(or_unwind(|| unsafe { function(inputs.as_ptr(), positions, rows as u64, given, out) }))
     }
 }
 
@@ -233,7 +244,8 @@ impl Compute for Asked {
         let function: ComputeFunction = unsafe { std::mem::transmute(code.address() as usize) };
         let (given, all) = (self.given.words.as_ptr(), std::ptr::null());
         // SAFETY: the caller keeps the promises of `Compute::run`; for the numbers as above.
-        counted(unsafe { function(inputs.as_ptr(), all, rows as u64, given, values, valid) }).is_some()
+        let run = || unsafe { function(inputs.as_ptr(), all, rows as u64, given, values, valid) };
+        counted(or_unwind(run)).is_some()
     }
 }
 
@@ -481,7 +493,7 @@ pub(crate) fn emitted(host: &Host<'_>, piece: &Piece, form: FileType) -> Result<
 fn lowered<'ctx>(host: &Host<'_>, context: &'ctx Context, piece: &Piece) -> Result<Module<'ctx>> {
     let module = host.module(context);
     let (of, provider) = ((context, &module), host.processor.provider);
-    piece.functions().into_iter().try_for_each(|function| link(of, function))?;
+    piece.functions().into_iter().try_for_each(|function| link(of, provider, function))?;
     let lowered = match piece {
         Piece::Update(code, given) => lower_update(of, provider, (code, given)),
         Piece::Select(code, given) => {

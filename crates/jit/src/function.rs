@@ -1,5 +1,7 @@
 //! Users' functions: their modules, checked, linked into pieces of code, and compiled for columns.
 
+mod bounds;
+
 use std::sync::Arc;
 
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -12,9 +14,10 @@ use inkwell::values::{FunctionValue, InstructionOpcode, InstructionValue};
 use tessera_codegen::{Function, FunctionCode, Machine, RawInput};
 use tessera_types::{Code, Error, Result};
 
+use crate::ask::answered;
 use crate::compiler::{Piece, emitted};
 use crate::loaded::{Loaded, is_in_library};
-use crate::lower::{FUNCTION, linked_name};
+use crate::lower::{FUNCTION, Provider, linked_name};
 use crate::target::{Host, Processor};
 
 type ColumnFunction =
@@ -27,13 +30,19 @@ struct Compiled {
 }
 
 impl Function for Compiled {
-    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, statuses: *mut u32) {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        rows: usize,
+        values: *mut u8,
+        statuses: *mut u32,
+    ) -> Result<()> {
         // SAFETY: the address is that of a function which `lower_function` made with these parameters; it is there for as long as `self`.
         let function: ColumnFunction = unsafe { std::mem::transmute(self.code.address() as usize) };
         // SAFETY: the caller keeps the promises of `Function::run`; neither positions nor given numbers are read.
-        unsafe {
+        answered(|| unsafe {
             function(inputs.as_ptr(), std::ptr::null(), rows as u64, std::ptr::null(), values, statuses);
-        }
+        })
     }
 }
 
@@ -107,6 +116,7 @@ fn written(machine: Machine) -> String {
 
 /// Whether a module is made of what every processor has; an error where it needs what there is not.
 fn is_whole(module: &Module<'_>) -> Result<bool> {
+    use InstructionOpcode::{CallBr, Invoke};
     if let Some(global) = module.get_globals().find(|global| global.get_initializer().is_none()) {
         let name = global.get_name().to_string_lossy();
         return Err(Error::semantic(format!("its module reads {name}, which it does not define")));
@@ -115,10 +125,14 @@ fn is_whole(module: &Module<'_>) -> Result<bool> {
     for function in module.get_functions() {
         let name = function.get_name().to_string_lossy();
         if function.count_basic_blocks() > 0 {
-            whole &= function
-                .get_basic_block_iter()
-                .flat_map(|block| block.get_instructions())
-                .all(has_instruction);
+            for instruction in function.get_basic_block_iter().flat_map(|block| block.get_instructions()) {
+                if matches!(instruction.get_opcode(), Invoke | CallBr) {
+                    return Err(Error::semantic(format!(
+                        "its function {name} has an invoke or a callbr, which functions cannot have"
+                    )));
+                }
+                whole &= has_instruction(instruction);
+            }
         } else if name.starts_with("llvm.") {
             whole &= INTRINSICS.iter().any(|known| name.starts_with(known));
         } else if is_in_library(&name) {
@@ -176,18 +190,35 @@ fn has_instruction(instruction: InstructionValue<'_>) -> bool {
     }
 }
 
-/// Adds a user's function to the module of a piece that calls it, to be inlined.
+/// Adds a user's function to the module of a piece that calls it, to be inlined. On a processor it
+/// asks whether to go on.
 pub(crate) fn link<'ctx>(
     (context, module): (&'ctx Context, &Module<'ctx>),
+    provider: Provider,
     code: &FunctionCode,
 ) -> Result<()> {
     let (own, function) = parsed(context, code)?;
+    own.strip_debug_info();
+    if provider.is_alone() {
+        let failed = |error| Error::internal(format!("{} cannot be bounded: {error}", in_function(code)));
+        bounds::bound((context, &own), function).map_err(failed)?;
+    }
     own.set_triple(&module.get_triple());
     own.set_data_layout(&module.get_data_layout());
     for other in own.get_functions().filter(|function| function.count_basic_blocks() > 0) {
         other.set_linkage(Linkage::Internal);
+        // So that none has the name of one of the piece's own.
+        let name = other.get_name().to_string_lossy().into_owned();
+        other.as_global_value().set_name(&format!("{}.{name}", linked_name(code)));
         for name in ["noinline", "optnone"] {
             other.remove_enum_attribute(AttributeLoc::Function, Attribute::get_named_enum_kind_id(name));
+        }
+    }
+    for global in own.get_globals().filter(|global| global.get_initializer().is_some()) {
+        let name = global.get_name().to_string_lossy().into_owned();
+        if !name.starts_with("llvm.") {
+            global.set_linkage(Linkage::Internal);
+            global.set_name(&format!("data.{}.{name}", code.name));
         }
     }
     let inlined = context.create_enum_attribute(Attribute::get_named_enum_kind_id("alwaysinline"), 0);

@@ -13,6 +13,8 @@
 //! ```
 
 #[cfg(feature = "llvm")]
+mod ask;
+#[cfg(feature = "llvm")]
 mod compiler;
 mod device;
 #[cfg(feature = "llvm")]

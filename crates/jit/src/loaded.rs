@@ -12,14 +12,18 @@ use inkwell::llvm_sys::orc2::lljit::{
     LLVMOrcLLJITGetGlobalPrefix, LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
 };
 use inkwell::llvm_sys::orc2::{
-    LLVMOrcCJITDylibSearchOrderElement, LLVMOrcCLookupSetElement, LLVMOrcCSymbolMapPairs,
-    LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess, LLVMOrcExecutionSessionCreateBareJITDylib,
-    LLVMOrcExecutionSessionLookup, LLVMOrcJITDylibAddGenerator, LLVMOrcJITDylibClear,
-    LLVMOrcJITDylibLookupFlags, LLVMOrcJITDylibRef, LLVMOrcLookupKind, LLVMOrcSymbolLookupFlags,
-    LLVMOrcSymbolStringPoolEntryRef, LLVMOrcSymbolStringPoolEntryStr,
+    LLVMJITEvaluatedSymbol, LLVMJITSymbolFlags, LLVMJITSymbolGenericFlags, LLVMOrcAbsoluteSymbols,
+    LLVMOrcCJITDylibSearchOrderElement, LLVMOrcCLookupSetElement, LLVMOrcCSymbolMapPair,
+    LLVMOrcCSymbolMapPairs, LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess,
+    LLVMOrcExecutionSessionCreateBareJITDylib, LLVMOrcExecutionSessionLookup, LLVMOrcJITDylibAddGenerator,
+    LLVMOrcJITDylibClear, LLVMOrcJITDylibDefine, LLVMOrcJITDylibLookupFlags, LLVMOrcJITDylibRef,
+    LLVMOrcLookupKind, LLVMOrcSymbolLookupFlags, LLVMOrcSymbolStringPoolEntryRef,
+    LLVMOrcSymbolStringPoolEntryStr,
 };
 use tessera_context::lock;
 use tessera_types::{Error, Result};
+
+use crate::ask::{ASK, ENDING, ENDING_NAME, ask};
 
 /// An object that was linked; its code is gone when it is dropped.
 #[derive(Debug)]
@@ -185,8 +189,36 @@ impl Linker {
         }
     }
 
+    /// Defines what code asks with ([`crate::ask`]).
+    fn define(&self, library: LLVMOrcJITDylibRef) -> Result<()> {
+        use LLVMJITSymbolGenericFlags::{
+            LLVMJITSymbolGenericFlagsCallable as CALLABLE, LLVMJITSymbolGenericFlagsExported as EXPORTED,
+        };
+        let symbols = [
+            (ASK, ask as *const () as u64, EXPORTED as u8 | CALLABLE as u8),
+            (ENDING_NAME, ENDING.as_ptr() as u64, EXPORTED as u8),
+        ];
+        let pair = |(name, address, flags): (&str, u64, u8)| {
+            let name = name_of(name)?;
+            let flags = LLVMJITSymbolFlags { GenericFlags: flags, TargetFlags: 0 };
+            // SAFETY: the name is copied; its reference goes to the symbols.
+            let name = unsafe { LLVMOrcLLJITMangleAndIntern(self.jit, name.as_ptr()) };
+            Ok(LLVMOrcCSymbolMapPair {
+                Name: name,
+                Sym: LLVMJITEvaluatedSymbol { Address: address, Flags: flags },
+            })
+        };
+        let mut pairs = symbols.into_iter().map(pair).collect::<Result<Vec<_>>>()?;
+        // SAFETY: the pairs are copied, and the symbols go to the library, which has none of these
+        // names. What they stand for lives as long as the process.
+        check(unsafe {
+            LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(pairs.as_mut_ptr(), pairs.len()))
+        })
+    }
+
     /// Links an object into an empty library; gives where a function of it begins.
     fn link(&self, library: LLVMOrcJITDylibRef, object: &[u8], function: &str) -> Found {
+        self.define(library)?;
         let name = name_of(function)?;
         // SAFETY: the bytes are copied; the JIT takes the buffer.
         check(unsafe {

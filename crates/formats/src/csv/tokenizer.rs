@@ -6,7 +6,8 @@
 use memchr::{memchr, memchr2, memchr3};
 
 use super::CsvOptions;
-use crate::text::quotes::{STATES, Transition};
+use crate::interrupt::{Every, find_byte};
+use crate::scan::text::quotes::{STATES, Transition};
 
 /// Where a byte stands that follows what has been read. The first is that of a file's start.
 const FIELD_START: u8 = 0;
@@ -56,14 +57,16 @@ fn rest_of_record(
 ) -> Option<(usize, usize)> {
     let rest = bytes.get(start..)?;
     let (mut from, mut state) = (0, state);
+    let every = Every::default();
     while from < rest.len() {
+        every.pass();
         if state >= QUOTED {
             (from, state) = leave_quotes(options, rest, from, state);
             continue;
         }
         let found = match options.quote {
-            Some(quote) => memchr3(b'\n', b'\r', quote, &rest[from..]),
-            None => memchr2(b'\n', b'\r', &rest[from..]),
+            Some(quote) => find_byte(&rest[from..], |piece| memchr3(b'\n', b'\r', quote, piece)),
+            None => find_byte(&rest[from..], |piece| memchr2(b'\n', b'\r', piece)),
         };
         let Some(at) = found.map(|offset| from + offset) else { break };
         match rest[at] {
@@ -88,7 +91,7 @@ fn leave_quotes(options: &CsvOptions, bytes: &[u8], from: usize, state: u8) -> (
     match state {
         QUOTED => {
             let escape = options.escape.unwrap_or(quote);
-            match memchr2(quote, escape, &bytes[from..]) {
+            match find_byte(&bytes[from..], |piece| memchr2(quote, escape, piece)) {
                 None => (bytes.len(), QUOTED),
                 Some(at) if bytes[from + at] == quote => (from + at + 1, QUOTE_SEEN),
                 Some(at) => (from + at + 1, ESCAPED),
@@ -155,7 +158,7 @@ pub(crate) fn fields(
                 after
             }
             None => {
-                let end = memchr(options.delimiter, rest).unwrap_or(rest.len());
+                let end = find_byte(rest, |piece| memchr(options.delimiter, piece)).unwrap_or(rest.len());
                 field(&rest[..end], false);
                 &rest[end..]
             }
@@ -193,10 +196,11 @@ fn quoted<'a, 'b: 'a>(
     let mut position = 0;
     let mut copied = false;
     unescaped.clear();
+    let (escape, every) = (options.escape.unwrap_or(quote), Every::default());
     loop {
-        let Some(found) = memchr2(quote, options.escape.unwrap_or(quote), &bytes[position..])
-            .map(|offset| position + offset)
-        else {
+        every.pass();
+        let found = find_byte(&bytes[position..], |piece| memchr2(quote, escape, piece));
+        let Some(found) = found.map(|offset| position + offset) else {
             return Err("a quoted field has no closing quote".to_string());
         };
         let next = bytes.get(found + 1);

@@ -9,8 +9,10 @@ use tessera_types::{Atom, Error, Field, Result, Slot, Tuple};
 use super::keys::twice;
 use super::layout::Arrangement;
 use super::tokenizer::{Kind, elements, object, unescape};
-use crate::csv::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
-use crate::text::{BLOCK_BYTES, Head, RECORD_BYTES_MAX, line_ends, too_long};
+use crate::context::RangeReader;
+use crate::interrupt::is_utf8;
+use crate::scan::csv::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
+use crate::scan::text::{BLOCK_BYTES, Head, RECORD_BYTES_MAX, line_ends, too_long};
 
 /// The most columns.
 const KEYS_MAX: usize = 10_000;
@@ -215,9 +217,9 @@ fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)
             }
             add(slots, key, shape)
         };
-        let found = match std::str::from_utf8(record) {
-            Ok(_) => arrangement.members(record, &mut member),
-            Err(_) => Err("the record is not valid UTF-8; convert the file to UTF-8".to_string()),
+        let found = match is_utf8(record) {
+            true => arrangement.members(record, &mut member),
+            false => Err("the record is not valid UTF-8; convert the file to UTF-8".to_string()),
         };
         let found = found.map_err(|what| Error::data(format!("'{}', line {line}: {what}", head.path())))?;
         rows += usize::from(found);

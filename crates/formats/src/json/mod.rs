@@ -31,7 +31,7 @@ pub use infer::{infer, without_columns};
 pub(crate) use write::json_texts;
 pub use write::{JsonMaterialize, write_batch};
 
-pub(crate) use tokenizer::{Kind, members, record_end, unescape};
+pub(crate) use tokenizer::{Kind, elements, members, record_end, unescape};
 
 use keys::Keys;
 use layout::Arrangement;

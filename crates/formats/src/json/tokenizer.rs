@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr2};
 
-use tessera_context::interrupt::Every;
+use crate::interrupt::{Every, SPAN_BYTES, find_byte, point, spans};
 
 /// The deepest nesting of a value.
 pub(super) const JSON_DEPTH_MAX: usize = 128;
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 /// The end of the line at `start`, and the start of the next one.
 pub(crate) fn record_end(bytes: &[u8], start: usize, at_end: bool) -> Option<(usize, usize)> {
     let rest = bytes.get(start..)?;
-    match rest.iter().position(|byte| *byte == b'\n') {
+    match find_byte(rest, |piece| memchr(b'\n', piece)) {
         Some(offset) => Some((start + offset, start + offset + 1)),
         None if at_end && !rest.is_empty() => Some((bytes.len(), bytes.len())),
         None => None,
@@ -46,11 +46,15 @@ pub(crate) fn members(
 }
 
 /// The first byte at or after `position` that is no white space.
-pub(super) fn blank(bytes: &[u8], mut position: usize) -> usize {
-    while bytes.get(position).is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
-        position += 1;
+pub(super) fn blank(bytes: &[u8], position: usize) -> usize {
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    match bytes.get(position) {
+        Some(byte) if !is_text(byte) => {
+            let rest = &bytes[position..];
+            position + find_byte(rest, |piece| piece.iter().position(is_text)).unwrap_or(rest.len())
+        }
+        _ => position,
     }
-    position
 }
 
 /// The end of the object that begins at or after `start`, whatever stands in it; nothing where the
@@ -58,7 +62,9 @@ pub(super) fn blank(bytes: &[u8], mut position: usize) -> usize {
 pub(super) fn object_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut position = blank(bytes, start);
     let mut depth = 0_usize;
+    let every = Every::default();
     loop {
+        every.pass();
         match bytes.get(position)? {
             b'"' => position = quoted_end(bytes, position)?,
             b'{' | b'[' => (depth, position) = (depth + 1, position + 1),
@@ -74,8 +80,10 @@ pub(super) fn object_end(bytes: &[u8], start: usize) -> Option<usize> {
 /// The end of the string at `start`, quotes included.
 fn quoted_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut position = start + 1;
+    let every = Every::default();
     loop {
-        let found = position + memchr2(b'"', b'\\', bytes.get(position..)?)?;
+        every.pass();
+        let found = position + find_byte(bytes.get(position..)?, |piece| memchr2(b'"', b'\\', piece))?;
         match bytes[found] {
             b'"' => return Some(found + 1),
             _ => position = found + 2,
@@ -94,6 +102,7 @@ pub(super) fn object(
         return Ok(position + 1);
     }
     let mut unescaped = Vec::new();
+    let every = Every::default();
     loop {
         if bytes.get(position) != Some(&b'"') {
             return Err("a key in quotes is expected in a JSON object".to_string());
@@ -112,7 +121,7 @@ pub(super) fn object(
             return Err("a colon is expected after a key".to_string());
         }
         position = blank(bytes, position + 1);
-        let (kind, end) = value(bytes, position, 0)?;
+        let (kind, end) = value(bytes, position, (0, &every))?;
         let text = if kind == Kind::String { &bytes[position + 1..end - 1] } else { &bytes[position..end] };
         member(key, kind, text)?;
         position = blank(bytes, end);
@@ -125,7 +134,7 @@ pub(super) fn object(
 }
 
 /// Calls `element` for each element of the list that `bytes` is.
-pub(super) fn elements(
+pub(crate) fn elements(
     bytes: &[u8],
     element: &mut dyn FnMut(Kind, &[u8]) -> Result<(), String>,
 ) -> Result<(), String> {
@@ -136,8 +145,7 @@ pub(super) fn elements(
     // A list may be as long as its file.
     let every = Every::default();
     loop {
-        every.pass();
-        let (kind, end) = value(bytes, position, 0)?;
+        let (kind, end) = value(bytes, position, (0, &every))?;
         element(
             kind,
             if kind == Kind::String { &bytes[position + 1..end - 1] } else { &bytes[position..end] },
@@ -151,8 +159,9 @@ pub(super) fn elements(
     }
 }
 
-/// Kind and end of the value at `start`.
-fn value(bytes: &[u8], start: usize, depth: usize) -> Result<(Kind, usize), String> {
+/// Kind and end of the value at `start`, which stands so deep.
+fn value(bytes: &[u8], start: usize, (depth, every): (usize, &Every)) -> Result<(Kind, usize), String> {
+    every.pass();
     if depth > JSON_DEPTH_MAX {
         return Err(format!("a JSON value nested deeper than {JSON_DEPTH_MAX} levels (JSON_DEPTH_MAX)"));
     }
@@ -183,7 +192,7 @@ fn value(bytes: &[u8], start: usize, depth: usize) -> Result<(Kind, usize), Stri
                     }
                     position = blank(bytes, position + 1);
                 }
-                position = blank(bytes, value(bytes, position, depth + 1)?.1);
+                position = blank(bytes, value(bytes, position, (depth + 1, every))?.1);
                 match bytes.get(position) {
                     Some(b',') => position = blank(bytes, position + 1),
                     Some(byte) if *byte == close => return Ok((kind, position + 1)),
@@ -202,6 +211,9 @@ fn number(bytes: &[u8], start: usize) -> Result<usize, String> {
         let first = position;
         while bytes.get(position).is_some_and(u8::is_ascii_digit) {
             position += 1;
+            if position.is_multiple_of(SPAN_BYTES) {
+                point();
+            }
         }
         (position > first).then_some(position).ok_or_else(|| "a malformed JSON number".to_string())
     };
@@ -225,10 +237,10 @@ fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), String> {
     let end = quoted_end(bytes, start).ok_or_else(|| "a JSON string has no closing quote".to_string())?;
     let text = &bytes[start + 1..end - 1];
     // Without an early end, so that it is done many bytes at once.
-    if text.iter().fold(false, |found, byte| found | (*byte < b' ')) {
+    if spans(text).any(|piece| piece.iter().fold(false, |found, byte| found | (*byte < b' '))) {
         return Err("a control character in a JSON string must be written as an escape".to_string());
     }
-    let is_escaped = memchr(b'\\', text).is_some();
+    let is_escaped = find_byte(text, |piece| memchr(b'\\', piece)).is_some();
     if is_escaped {
         unescape(text, &mut Vec::new())?;
     }
@@ -244,7 +256,9 @@ pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         u32::from_str_radix(digits, 16).map_err(|_| bad())
     };
     let mut position = 0;
-    while let Some(offset) = text[position..].iter().position(|byte| *byte == b'\\') {
+    let every = Every::default();
+    while let Some(offset) = find_byte(&text[position..], |piece| memchr(b'\\', piece)) {
+        every.pass();
         out.extend_from_slice(&text[position..position + offset]);
         position += offset;
         let byte = match text.get(position + 1).ok_or_else(bad)? {

@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal64Array, Decimal128Array,
-    PrimitiveBuilder, StringViewBuilder, new_empty_array,
+    ListArray, PrimitiveBuilder, StringViewBuilder, new_empty_array,
 };
-use arrow::compute::{CastOptions, cast_with_options};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{CastOptions, cast_with_options, concat};
 use arrow::datatypes::{
-    ArrowPrimitiveType, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema,
-    Time64MicrosecondType, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, DataType, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Schema, Time64MicrosecondType, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
-use tessera_types::{Atom, DECIMAL64_PRECISION_MAX, TimeUnit};
+use tessera_types::{Atom, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
 
 use super::times::{parse_time, parse_timestamp};
+use crate::interrupt::{SPAN_BYTES, is_utf8, spans};
+use crate::scan::json::{Kind, elements};
 
 /// The cells of one column of some records: text, or NULL.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +37,8 @@ pub(crate) struct BadCell {
 impl Cells {
     /// Adds a cell.
     pub(crate) fn push(&mut self, text: &[u8]) {
-        self.data.extend_from_slice(text);
+        self.data.reserve(text.len());
+        spans(text).for_each(|piece| self.data.extend_from_slice(piece));
         self.ends.push(self.data.len());
         self.valid.push(true);
     }
@@ -76,6 +80,10 @@ impl Cells {
     fn texts(&self) -> impl Iterator<Item = Result<Option<&str>, BadCell>> {
         self.iter().enumerate().map(|(row, cell)| match cell {
             None => Ok(None),
+            // SAFETY: it was just checked.
+            Some(cell) if cell.len() > SPAN_BYTES && is_utf8(cell) => {
+                Ok(Some(unsafe { std::str::from_utf8_unchecked(cell) }))
+            }
             Some(cell) => std::str::from_utf8(cell).map(Some).map_err(|_| BadCell {
                 row,
                 what: format!("{} is not valid UTF-8", shown(&String::from_utf8_lossy(cell))),
@@ -229,6 +237,11 @@ impl Cells {
 
     /// JSON values of a nested type.
     fn nested(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
+        if let (Atom::List(item), true) = (atom, self.data.len() > SPAN_BYTES)
+            && let Some(lists) = self.long_lists(item)
+        {
+            return Ok(lists);
+        }
         let mut text = Vec::with_capacity(self.data.len() + self.len() * 8);
         for cell in self.iter() {
             text.extend_from_slice(b"{\"v\":");
@@ -240,7 +253,9 @@ impl Cells {
             let decoder =
                 arrow::json::ReaderBuilder::new(schema).with_strict_mode(true).with_batch_size(rows.max(1));
             let mut decoder = decoder.build_decoder().map_err(|error| error.to_string())?;
-            decoder.decode(text).map_err(|error| error.to_string())?;
+            for piece in spans(text) {
+                decoder.decode(piece).map_err(|error| error.to_string())?;
+            }
             let batch = decoder.flush().map_err(|error| error.to_string())?;
             Ok(batch.map_or_else(|| new_empty_array(&atom.arrow()), |batch| batch.column(0).clone()))
         };
@@ -256,6 +271,48 @@ impl Cells {
                 Err(BadCell { row, what })
             }
         }
+    }
+}
+
+impl Cells {
+    /// Lists of JSON whose elements are decoded some at a time; nothing where one is wrong.
+    fn long_lists(&self, item: &Slot) -> Option<ArrayRef> {
+        let (mut items, mut parts, mut count) = (Cells::default(), Vec::new(), 0);
+        let (mut lengths, mut valid) = (Vec::with_capacity(self.len()), Vec::with_capacity(self.len()));
+        for cell in self.iter().map(|cell| cell.unwrap_or(b"null").trim_ascii()) {
+            // What follows the last element.
+            let (before, mut rest) = (count, cell.get(1..)?);
+            let mut add = |kind: Kind, text: &[u8]| {
+                if items.data.len() > SPAN_BYTES {
+                    parts.push(items.nested(&item.atom).map_err(|error| error.what)?);
+                    items.clear();
+                }
+                match kind {
+                    Kind::Null => items.push_null(),
+                    Kind::String => items.push(&[b"\"", text, b"\""].concat()),
+                    _ => items.push(text),
+                }
+                count += 1;
+                let end = text.as_ptr_range().end.addr() - cell.as_ptr().addr();
+                rest = &cell[end + usize::from(kind == Kind::String)..];
+                Ok(())
+            };
+            let is_list = cell.starts_with(b"[");
+            if is_list {
+                elements(cell, &mut add).ok()?;
+            }
+            if cell != b"null" && !(is_list && rest.trim_ascii() == b"]") {
+                return None;
+            }
+            valid.push(is_list);
+            lengths.push(count - before);
+        }
+        parts.push(items.nested(&item.atom).ok()?);
+        let values = concat(&parts.iter().map(|part| &**part).collect::<Vec<_>>()).ok()?;
+        i32::try_from(values.len()).ok()?;
+        let DataType::List(field) = Atom::List(Box::new(item.clone())).arrow() else { return None };
+        let (offsets, nulls) = (OffsetBuffer::from_lengths(lengths), NullBuffer::from(valid));
+        Some(Arc::new(ListArray::try_new(field, offsets, values, Some(nulls)).ok()?))
     }
 }
 
@@ -367,6 +424,8 @@ fn hexadecimal(cell: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::AsArray;
+
     use super::*;
 
     #[test]
@@ -404,6 +463,43 @@ mod tests {
             fits("1e308", &Atom::Float64) && fits("-Infinity", &Atom::Float64) && fits("nan", &Atom::Float32)
         );
         assert!(!fits("1e400", &Atom::Float64) && !fits("-1e39", &Atom::Float32));
+    }
+
+    /// What is decoded in pieces is what is decoded at once.
+    #[test]
+    fn long_lists_of_json() {
+        let list = |atom: Atom| Atom::List(Box::new(Slot { atom, nullable: true }));
+        let decoded = |cells: &[&str], atom: &Atom| {
+            let mut all = Cells::default();
+            cells.iter().for_each(|cell| all.push(cell.as_bytes()));
+            all.push_null();
+            all.to_array(atom)
+        };
+        let short = ["[1, null,2]", " [] ", "null", "[\t-3]"];
+        let many = format!("[{}7]", "5,".repeat(SPAN_BYTES));
+        let long = decoded(&[&short[..], &[&many]].concat(), &list(Atom::Int64)).unwrap();
+        assert_eq!(&long.slice(0, 4), &decoded(&short, &list(Atom::Int64)).unwrap().slice(0, 4));
+        assert_eq!((long.len(), long.null_count()), (6, 2));
+        let last = long.as_list::<i32>().value(4);
+        let last = last.as_primitive::<Int64Type>().values();
+        assert!(
+            last.len() == SPAN_BYTES + 1
+                && last[SPAN_BYTES] == 7
+                && last[..SPAN_BYTES].iter().all(|x| *x == 5)
+        );
+        let texts = format!("[{}null]", "\"a\\\"]\",".repeat(SPAN_BYTES / 4));
+        let found = decoded(&[&format!("[{texts},[\"x\"]]")], &list(list(Atom::String))).unwrap();
+        let found = found.as_list::<i32>().value(0);
+        assert_eq!(found.as_list::<i32>().value_length(0) as usize, SPAN_BYTES / 4 + 1);
+        let inner = found.as_list::<i32>().value(0);
+        let inner = inner.as_string_view();
+        assert!(inner.value(SPAN_BYTES / 4 - 1) == "a\"]" && inner.is_null(SPAN_BYTES / 4));
+        for wrong in [" x", "]", "\"", "[1,\"x\"]"] {
+            let error = decoded(&[&format!("{many}{wrong}"), "[1]"], &list(Atom::Int64)).unwrap_err();
+            assert_eq!(error.row, 0, "{wrong}");
+        }
+        let wrong = many.replacen("5,", "5,x,", 1);
+        assert_eq!(decoded(&["[1]", &wrong], &list(Atom::Int64)).unwrap_err().row, 1);
     }
 
     #[test]

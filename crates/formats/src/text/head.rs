@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tessera_context::{Context, RangeReader, Reservation, interrupt};
 use tessera_types::{Error, Result};
 
-use super::{BEYOND_BYTES, BLOCK_BYTES, Layout, RECORD_BYTES_MAX, TextFormat};
-use crate::file::read_now;
+use super::{BEYOND_BYTES, BLOCK_BYTES, Layout, PIECE_BYTES, RECORD_BYTES_MAX, TextFormat};
+use crate::context::{Context, RangeReader, Reservation};
+use crate::interrupt;
+use crate::scan::file::read_now;
 
 /// The start of a file, read as far as needed. What it holds counts for the budget of the query
 /// that it is read for.
@@ -54,14 +56,19 @@ impl<'a> Head<'a> {
         if from >= end {
             return Ok(());
         }
-        interrupt::check_here()?;
         let more = (end - from) as usize;
         if let Some(reservation) = &mut self.reservation {
             reservation.resize(copied_bytes(&self.bytes, more))?;
         }
-        let more = read_now(self.reader, from..end, self.context.as_ref())?;
-        self.bytes.reserve_exact(more.len());
-        self.bytes.extend_from_slice(&more);
+        self.bytes.reserve_exact(more);
+        let mut start = from;
+        while start < end {
+            interrupt::check_here()?;
+            let piece_end = end.min(start + PIECE_BYTES);
+            let piece = read_now(self.reader, start..piece_end, self.context.as_ref())?;
+            self.bytes.extend_from_slice(&piece);
+            start = piece_end;
+        }
         if let Some(reservation) = &mut self.reservation {
             reservation.resize(self.bytes.capacity())?;
         }
@@ -143,6 +150,15 @@ pub(super) fn copied_bytes(bytes: &Vec<u8>, more: usize) -> usize {
 
 /// How many lines end in `bytes`: at `\n`, `\r\n` or `\r`. `next` is the byte behind them.
 pub(crate) fn line_ends(bytes: &[u8], next: Option<u8>) -> usize {
+    let (mut ends, mut passed) = (0, 0);
+    for piece in interrupt::spans(bytes) {
+        passed += piece.len();
+        ends += line_ends_of(piece, bytes.get(passed).copied().or(next));
+    }
+    ends
+}
+
+fn line_ends_of(bytes: &[u8], next: Option<u8>) -> usize {
     let following = bytes.iter().skip(1).copied().map(Some).chain([next]);
     let ends = |(byte, next): &(&u8, Option<u8>)| match **byte {
         b'\n' => true,

@@ -23,7 +23,10 @@ use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple, quote_name};
 use tessera_vector::{CHUNK_ROWS, Column};
 
-use crate::file::{Conjunct, FileScan, RunConjunct, check_nulls, start_conjuncts};
+use crate::context::Run;
+use crate::interrupt::is_utf8;
+use crate::operator::{Collected, Reader, Source, SourceRun};
+use crate::scan::file::{Conjunct, FileScan, RunConjunct, check_nulls, start_conjuncts};
 
 use cells::Cells;
 pub(crate) use head::{Head, line_ends, too_long};
@@ -38,6 +41,8 @@ pub(crate) const RECORD_BYTES_MAX: usize = 256 << 20;
 const BATCH_ROWS: usize = CHUNK_ROWS;
 /// Bytes that are read at once beyond a block, to complete its last record.
 const BEYOND_BYTES: u64 = 64 << 10;
+/// The most bytes of a long record that are read at once.
+const PIECE_BYTES: u64 = 16 << 20;
 /// Blocks of an object that are under way at once while quotes are counted.
 const BLOCKS_AHEAD: usize = 8;
 
@@ -91,7 +96,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// Refuses a record that is not text.
     pub(crate) fn check_text(&self, record: &[u8]) -> Result<(), BadRecord> {
-        if self.has_bytes || std::str::from_utf8(record).is_ok() {
+        if self.has_bytes || is_utf8(record) {
             return Ok(());
         }
         Err(BadRecord("the record is not valid UTF-8; convert the file to UTF-8".to_string()))

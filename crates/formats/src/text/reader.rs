@@ -15,8 +15,8 @@ use super::first_error::first_error;
 use super::head::{copied_bytes, line_of, too_long};
 use super::quotes::{Block, Counting};
 use super::{
-    BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, RECORD_BYTES_MAX, TextFile, TextRun,
-    Unfit, block_of,
+    BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, PIECE_BYTES, RECORD_BYTES_MAX, TextFile,
+    TextRun, Unfit, block_of,
 };
 use crate::file::filter_and_project;
 
@@ -112,10 +112,17 @@ impl TextReader {
             return Ok(false);
         }
         self.reservation.resize(copied_bytes(&self.bytes, (end - start) as usize))?;
-        let more = self.fetch(start..end)?;
-        self.bytes.reserve_exact(more.len());
-        self.bytes.extend_from_slice(&more);
-        drop(more);
+        // An object's bytes come in one request: whoever waits for them can be interrupted.
+        let step = if self.run.files[self.file].is_remote { end - start } else { PIECE_BYTES };
+        let mut from = start;
+        while from < end {
+            self.run.run.context.check()?;
+            let to = end.min(from + step);
+            let piece = self.fetch(from..to)?;
+            self.bytes.reserve_exact((end - from) as usize);
+            self.bytes.extend_from_slice(&piece);
+            from = to;
+        }
         self.reservation.resize(self.bytes.capacity())?;
         Ok(true)
     }

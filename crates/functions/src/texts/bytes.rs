@@ -2,6 +2,9 @@
 
 use tessera_types::{Atom, Error, Result, SqlState};
 
+use tessera_context::interrupt::Every;
+
+use crate::long::find;
 use crate::parse::hexadecimal;
 use crate::rowwise::{Out, fault, signature, strict};
 use crate::types::{Arg, Resolved};
@@ -32,7 +35,7 @@ fn between(bytes: &[u8], start: i64, length: Option<i64>) -> &[u8] {
 pub(super) fn position(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let casts = signature(name, args, &[Atom::Bytes, Atom::Bytes])?;
     Ok(strict(Atom::Int32, args, casts, |given| {
-        let found = memchr::memmem::find(given[0].bytes(), given[1].bytes());
+        let found = find(&memchr::memmem::Finder::new(given[1].bytes()), given[0].bytes());
         Ok(Out::Whole(found.map_or(0, |at| at as i64 + 1)))
     }))
 }
@@ -177,13 +180,18 @@ pub(super) fn coded(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     }
     let casts = signature(name, args, &[Atom::Bytes, Atom::String])?;
     Ok(strict(Atom::String, args, casts, |given| {
-        let bytes = given[0].bytes();
+        let (bytes, every) = (given[0].bytes(), Every::default());
+        let hexadecimal = |byte: &u8| {
+            every.pass();
+            format!("{byte:02x}")
+        };
         Ok(Out::Text(match Form::named(given[1].text())? {
-            Form::Hex => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            Form::Hex => bytes.iter().map(hexadecimal).collect(),
             Form::Base64 => to_base64(bytes),
             Form::Escape => {
                 let mut out = String::with_capacity(bytes.len());
                 for &byte in bytes {
+                    every.pass();
                     match byte {
                         b'\\' => out.push_str("\\\\"),
                         0 | 0x80.. => out.push_str(&format!("\\{byte:03o}")),
@@ -201,7 +209,9 @@ const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /// With a line end after each 76 characters, as MIME has it.
 fn to_base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() / 3 * 4 + 8);
+    let every = Every::default();
     for (index, group) in bytes.chunks(3).enumerate() {
+        every.pass();
         if index > 0 && index % 19 == 0 {
             out.push('\n');
         }
@@ -220,7 +230,9 @@ fn to_base64(bytes: &[u8]) -> String {
 fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (mut number, mut held, mut ends) = (0u32, 0, 0);
+    let every = Every::default();
     for byte in text.bytes().filter(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {
+        every.pass();
         let digit = match byte {
             b'=' => {
                 ends += 1;

@@ -2,6 +2,7 @@
 
 use tessera_types::{Atom, Error, Result, SqlState};
 
+use crate::long::place_of;
 use crate::rowwise::{Out, fault, signature, strict};
 use crate::types::{Arg, Resolved};
 
@@ -16,7 +17,7 @@ pub(super) fn cut(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             let message = "the length of a character type must be at least 1";
             return Err(fault(message, SqlState::INVALID_PARAMETER_VALUE));
         }
-        let end = text.char_indices().nth(usize::try_from(most).unwrap_or(usize::MAX)).map(|(at, _)| at);
+        let end = place_of(text, usize::try_from(most).unwrap_or(usize::MAX));
         let cut = &text[..end.unwrap_or(text.len())];
         Ok(Out::Text(if blanks_stay { cut } else { cut.trim_end_matches(' ') }.to_string()))
     }))

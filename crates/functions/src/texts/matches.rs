@@ -7,6 +7,7 @@ use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::regexes::{Flags, Last};
 use super::split::texts;
+use crate::long::{characters, place_of};
 use crate::rowwise::{In, Out, fault, signature, strict, takes};
 use crate::similar::as_pattern_parts;
 use crate::types::{Arg, Resolved, wrong_arguments};
@@ -81,7 +82,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
                 let (text, start) = from_start(given[0].text(), given.get(2))?;
                 let found = nth(&regex, (text, start), given.get(3), given.get(6))?;
                 let place = found.map(|(start, end)| if at_end { end } else { start });
-                Ok(Out::Whole(place.map_or(0, |place| text[..place].chars().count() as i64 + 1)))
+                Ok(Out::Whole(place.map_or(0, |place| characters(&text[..place]) as i64 + 1)))
             }))
         }
         "regexp_like" => {
@@ -139,8 +140,7 @@ fn from_start<'a>(text: &'a str, start: Option<&In<'_>>) -> Result<(&'a str, Opt
         return Err(wrong(format!("invalid value for parameter start: {start}")));
     }
     let skipped = usize::try_from(start - 1).unwrap_or(usize::MAX);
-    let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    Ok((text, places.nth(skipped)))
+    Ok((text, place_of(text, skipped)))
 }
 
 /// All matches from a place on, also empty ones right behind others. What stands before the place

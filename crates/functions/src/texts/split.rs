@@ -16,14 +16,16 @@ pub(super) fn part(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let casts = signature(name, args, &[Atom::String, Atom::String, Atom::Int64])?;
     Ok(strict(Atom::String, args, casts, |given| {
         let (text, delimiter, number) = (given[0].text(), given[1].text(), given[2].whole());
+        let every = Every::default();
+        let pieces = || text.split(delimiter).inspect(|_| every.pass());
         let found = match number {
             0 => return Err(fault("field position must not be zero", SqlState::INVALID_PARAMETER_VALUE)),
             1 | -1 if delimiter.is_empty() => Some(text),
             _ if delimiter.is_empty() => None,
-            1.. => text.split(delimiter).nth(usize::try_from(number - 1).unwrap_or(usize::MAX)),
+            1.. => pieces().nth(usize::try_from(number - 1).unwrap_or(usize::MAX)),
             // From the end the same pieces are counted, not those that a search from the end would give.
             _ => {
-                let pieces: Vec<&str> = text.split(delimiter).collect();
+                let pieces: Vec<&str> = pieces().collect();
                 let back = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
                 pieces.len().checked_sub(back).map(|index| pieces[index])
             }

@@ -1,7 +1,12 @@
 //! What compiled code says of texts is what a plain reading of SQL says.
 
-use arrow::array::{Array, StringViewArray, StringViewBuilder};
-use tessera_codegen::{InputCode, InputPlace, LikeCode, Op, TextCode, ValueCode};
+use arrow::array::{Array, AsArray, StringViewArray, StringViewBuilder, UInt32Array};
+use arrow::compute::take;
+use tessera_ops::code::{InputCode, InputPlace, LikeCode, Op, TextCode, ValueCode};
+
+use tessera_ops::context::testing::TestContext;
+use tessera_ops::interrupt::within;
+use tessera_types::Code;
 
 use super::random::{Random, made, selected};
 use super::*;
@@ -180,5 +185,46 @@ fn a_piece_is_found_wherever_it_stands() {
         let expected: Vec<u32> = (0..rows).filter(|at| array.value(*at as usize).contains(&piece)).collect();
         assert_eq!(found, expected, "{piece}");
         assert!(expected.len() * 3 > rows as usize);
+    }
+}
+
+/// A chunk of long texts is not gone through to its end when the query was ended.
+#[test]
+fn loops_over_texts_end_with_the_query() {
+    let host = Host::new(Processor::at_hand().unwrap()).unwrap();
+    let (bytes, rows) = (16 << 20, 4_000);
+    let one = StringViewArray::from_iter_values(["a".repeat(bytes)]);
+    let array = take(&one, &UInt32Array::from(vec![0; rows]), None).unwrap().as_string_view().clone();
+    let buffers: Vec<*const u8> = array.data_buffers().iter().map(|buffer| buffer.as_ptr()).collect();
+    let text = || TextCode::Input(0);
+    let like =
+        LikeCode { text: text(), first: None, middle: vec![TextCode::Constant("ab".into())], last: None };
+    let part = TextCode::Part { text: Box::new(text()), skipped: bytes as u64 - 2, most: None };
+    let whole = TextCode::Part { text: Box::new(text()), skipped: 0, most: Some(u64::MAX) };
+    let ops = [
+        Op::Like(Box::new(like)),
+        Op::SameText(Box::new([part, text()])),
+        Op::SameText(Box::new([whole, text()])),
+    ];
+    for op in ops {
+        let shown = format!("{op:?}");
+        let predicate = ValueCode { op, machine: Machine::Boolean, nullable: false };
+        let inputs = vec![InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, false) }];
+        let code = made(&host, Piece::of_select(SelectCode { inputs, predicate }));
+        let test = TestContext::new(1, 1);
+        let context: Arc<dyn tessera_ops::Context> = test.clone();
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                test.cancelled.store(true, Ordering::SeqCst);
+            });
+            let started = std::time::Instant::now();
+            let run = || within(&context, || selected(&code, &[input(&array, &buffers)], rows));
+            let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
+            assert_eq!(unwound.downcast_ref::<Error>().unwrap().code(), Code::Cancelled, "{shown}");
+            started.elapsed()
+        });
+        assert!(ended >= Duration::from_millis(20), "{shown} did not run");
+        assert!(ended < Duration::from_secs(2), "{shown}: {ended:?}");
     }
 }

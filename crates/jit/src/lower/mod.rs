@@ -25,7 +25,9 @@ pub(crate) use hash::{HASH, lower_hash};
 pub(crate) use lookup::{LOOKUP, lower_lookup};
 pub(crate) use provider::Provider;
 pub(crate) use select::{SELECT, lower_select};
+pub(crate) use text::ask_function;
 pub(crate) use update::{UPDATE, lower_update};
+pub(crate) use value::Built;
 pub(crate) use write::{WRITE, lower_write};
 
 /// What a function gives in the place of a number of tuples where it has none to give.

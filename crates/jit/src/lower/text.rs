@@ -18,9 +18,12 @@ use inkwell::{AddressSpace, IntPredicate};
 use tessera_codegen::{LikeCode, SHORT_TEXT_BYTES, TextCode};
 
 use super::value::{Built, Value, Values, aligned};
+use crate::ask::ASK;
 
 /// Places that are looked at together.
 const LANES: u64 = 16;
+/// After so many bytes a loop asks whether to go on.
+const ASKING_BYTES: u64 = 1 << 12;
 /// Bytes of a view, and those before the first byte of a short text.
 const VIEW_BYTES: u64 = 16;
 const VIEW_HEAD_BYTES: u64 = 4;
@@ -272,8 +275,22 @@ fn called<'ctx>(
     Ok(value.ok_or(BuilderError::UnsetPosition)?.into_int_value())
 }
 
+/// What code calls to ask whether to go on ([`crate::ask`]).
+pub(crate) fn ask_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> FunctionValue<'ctx> {
+    let make = || {
+        let function = module.add_function(ASK, context.i8_type().fn_type(&[], false), None);
+        for name in ["cold", "nounwind"] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            function.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
+        }
+        function
+    };
+    module.get_function(ASK).unwrap_or_else(make)
+}
+
 /// A function of a module's own that is being made.
 struct Own<'ctx> {
+    ask: FunctionValue<'ctx>,
     context: &'ctx Context,
     builder: Builder<'ctx>,
     function: FunctionValue<'ctx>,
@@ -300,7 +317,7 @@ fn own_function<'ctx>(
     function.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
     let builder = context.create_builder();
     builder.position_at_end(context.append_basic_block(function, "entry"));
-    make(&Own { context, builder, function })?;
+    make(&Own { ask: ask_function(context, module), context, builder, function })?;
     Ok(function)
 }
 
@@ -344,29 +361,47 @@ impl<'ctx> Own<'ctx> {
     }
 
     /// A loop over numbers in steps, as long as the next step stays within `most`; its body ends in a branch to the block that it is given.
-    /// Afterwards it stands where the loop has ended; gives the number there.
+    /// Afterwards it stands where the loop has ended; gives the number there. The function returns
+    /// `ended` where it is told to return early.
     fn each(
         &self,
         (first, step, most): (IntValue<'ctx>, u64, IntValue<'ctx>),
+        ended: IntValue<'ctx>,
         body: impl FnOnce(IntValue<'ctx>, BasicBlock<'ctx>) -> Built<()>,
     ) -> Built<IntValue<'ctx>> {
-        let builder = &self.builder;
+        let (builder, wide) = (&self.builder, self.context.i64_type());
         let (before, _) = here(builder)?;
-        let (head, inside, next, end) =
-            (self.block("head"), self.block("inside"), self.block("next"), self.block("end"));
+        let [window, head, inside, next, end, ask, done] =
+            ["window", "head", "inside", "next", "end", "ask", "done"].map(|name| self.block(name));
+        builder.build_unconditional_branch(window)?;
+        // A loop within bounds, so that nothing is counted in it.
+        builder.position_at_end(window);
+        let window_phi = builder.build_phi(wide, "window")?;
+        let start = window_phi.as_basic_value().into_int_value();
+        let bound = builder.build_int_add(start, self.word(ASKING_BYTES), "")?;
+        let is_last = builder.build_int_compare(IntPredicate::ULE, most, bound, "")?;
+        let bound = builder.build_select(is_last, most, bound, "")?.into_int_value();
         builder.build_unconditional_branch(head)?;
         builder.position_at_end(head);
-        let phi = builder.build_phi(self.context.i64_type(), "number")?;
+        let phi = builder.build_phi(wide, "number")?;
         let number = phi.as_basic_value().into_int_value();
         let following = builder.build_int_nuw_add(number, self.word(step), "")?;
-        let more = builder.build_int_compare(IntPredicate::ULE, following, most, "")?;
+        let more = builder.build_int_compare(IntPredicate::ULE, following, bound, "")?;
         builder.build_conditional_branch(more, inside, end)?;
         builder.position_at_end(inside);
         body(number, next)?;
         builder.position_at_end(next);
         builder.build_unconditional_branch(head)?;
-        phi.add_incoming(&[(&first, before), (&following, next)]);
+        phi.add_incoming(&[(&start, window), (&following, next)]);
         builder.position_at_end(end);
+        builder.build_conditional_branch(is_last, done, ask)?;
+        builder.position_at_end(ask);
+        let answer = called(builder, self.ask, &[])?;
+        let is_ended =
+            builder.build_int_compare(IntPredicate::NE, answer, self.context.i8_type().const_zero(), "")?;
+        window_phi.add_incoming(&[(&first, before), (&number, ask)]);
+        self.give_if(is_ended, ended, window)?;
+        builder.position_at_end(done);
         Ok(number)
     }
 
@@ -386,7 +421,7 @@ fn equal_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<
         let (one, other, bytes) = (own.pointer(0), own.pointer(1), own.number(2));
         let mut first = own.word(0);
         for (of, step) in [(context.i64_type(), 8), (context.i8_type(), 1)] {
-            first = own.each((first, step, bytes), |number, next| {
+            first = own.each((first, step, bytes), truth.const_zero(), |number, next| {
                 let (left, right) = (own.load(of, one, number)?, own.load(of, other, number)?);
                 let differ = own.builder.build_int_compare(IntPredicate::NE, left, right, "")?;
                 own.give_if(differ, truth.const_zero(), next)
@@ -427,7 +462,7 @@ fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<F
         builder.build_conditional_branch(are_many, many, few)?;
 
         builder.position_at_end(few);
-        own.each((zero, 1, places), |place, next| {
+        own.each((zero, 1, places), minus_one, |place, next| {
             let is_first =
                 builder.build_int_compare(IntPredicate::EQ, own.load(byte, text, place)?, initial, "")?;
             let perhaps = own.block("perhaps");
@@ -458,7 +493,7 @@ fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<F
         // The last places are looked at once more where there are fewer than go together: none of them was it.
         let start = builder.build_int_sub(places, own.word(LANES), "")?;
         let above = builder.build_int_add(places, own.word(LANES - 1), "")?;
-        own.each((zero, LANES, above), |place, next| {
+        own.each((zero, LANES, above), minus_one, |place, next| {
             let is_behind = builder.build_int_compare(IntPredicate::UGT, place, start, "")?;
             let place = builder.build_select(is_behind, start, place, "")?.into_int_value();
             let first_fit = equal_to(initials, place)?;
@@ -499,7 +534,7 @@ fn characters_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> B
         let (text, bytes, number) = (own.pointer(0), own.number(1), own.number(2));
         let seen = builder.build_alloca(wide, "seen")?;
         builder.build_store(seen, own.word(0))?;
-        own.each((own.word(0), 1, bytes), |at, next| {
+        own.each((own.word(0), 1, bytes), bytes, |at, next| {
             // Bytes after the first of a character are 10xxxxxx.
             let bits = builder.build_and(own.load(byte, text, at)?, byte.const_int(0xc0, false), "")?;
             let begins =
