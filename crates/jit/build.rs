@@ -18,7 +18,8 @@ fn add(hasher: &mut DefaultHasher, path: &Path) -> std::io::Result<()> {
 
 fn main() -> std::io::Result<()> {
     let mut hasher = DefaultHasher::new();
-    for sources in ["src", "../codegen/src", "../ops/src"] {
+    for room in ROOMS {
+        let sources = format!("../{room}/src");
         println!("cargo::rerun-if-changed={sources}");
         add(&mut hasher, Path::new(&sources))?;
     }

@@ -13,10 +13,11 @@ use md5::Md5;
 use memchr::memmem::Finder;
 use regex::Regex;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+
+use tessera_context::interrupt::{Every, SPAN_BYTES, check_here, point, spans};
 use tessera_types::Result;
 
 use super::kernel::Argument;
-use tessera_context::interrupt::{Every, SPAN_BYTES, check_here, point, spans};
 
 /// Bytes of strings that a function is called for at once, about: some milliseconds.
 const PIECE_BYTES: usize = SPAN_BYTES;

@@ -7,6 +7,7 @@ use arrow::array::timezone::Tz;
 use arrow::array::*;
 use chrono::{DateTime, Offset, TimeZone};
 use tessera_context::interrupt::Every;
+use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, civil, day_number, offset_at, with_rules};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::kernel::unexpected;

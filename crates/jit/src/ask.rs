@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tessera_ops::interrupt::check_here;
+use tessera_context::interrupt::check_here;
 use tessera_types::{Code, Error, Result};
 
 /// The names that code has for [`ask`] and [`ENDING`].

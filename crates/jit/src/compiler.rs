@@ -163,7 +163,7 @@ impl Piece {
 }
 
 /// Runs code that may ask. Where it was told to return, this unwinds with the error, as
-/// [`tessera_ops::interrupt::point`] does.
+/// [`tessera_context::interrupt::point`] does.
 fn or_unwind<T>(run: impl FnOnce() -> T) -> T {
     answered(run).unwrap_or_else(|error| resume_unwind(Box::new(error)))
 }

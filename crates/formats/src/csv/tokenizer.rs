@@ -5,9 +5,10 @@
 
 use memchr::{memchr, memchr2, memchr3};
 
+use tessera_context::interrupt::{Every, find_byte};
+
 use super::CsvOptions;
-use crate::interrupt::{Every, find_byte};
-use crate::scan::text::quotes::{STATES, Transition};
+use crate::text::quotes::{STATES, Transition};
 
 /// Where a byte stands that follows what has been read. The first is that of a file's start.
 const FIELD_START: u8 = 0;

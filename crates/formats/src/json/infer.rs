@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use tessera_context::RangeReader;
+use tessera_context::interrupt::is_utf8;
 use tessera_plan::{Params, Value};
 use tessera_types::{Atom, Error, Field, Result, Slot, Tuple};
 
 use super::keys::twice;
 use super::layout::Arrangement;
 use super::tokenizer::{Kind, elements, object, unescape};
-use crate::context::RangeReader;
-use crate::interrupt::is_utf8;
-use crate::scan::csv::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
-use crate::scan::text::{BLOCK_BYTES, Head, RECORD_BYTES_MAX, line_ends, too_long};
+use crate::csv::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
+use crate::text::{BLOCK_BYTES, Head, RECORD_BYTES_MAX, line_ends, too_long};
 
 /// The most columns.
 const KEYS_MAX: usize = 10_000;

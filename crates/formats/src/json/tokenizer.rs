@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr2};
 
-use crate::interrupt::{Every, SPAN_BYTES, find_byte, point, spans};
+use tessera_context::interrupt::{Every, SPAN_BYTES, find_byte, point, spans};
 
 /// The deepest nesting of a value.
 pub(super) const JSON_DEPTH_MAX: usize = 128;

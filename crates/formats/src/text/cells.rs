@@ -13,11 +13,11 @@ use arrow::datatypes::{
     Schema, Time64MicrosecondType, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
+use tessera_context::interrupt::{SPAN_BYTES, is_utf8, spans};
 use tessera_types::{Atom, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
 
 use super::times::{parse_time, parse_timestamp};
-use crate::interrupt::{SPAN_BYTES, is_utf8, spans};
-use crate::scan::json::{Kind, elements};
+use crate::json::{Kind, elements};
 
 /// The cells of one column of some records: text, or NULL.
 #[derive(Debug, Clone, Default)]

@@ -6,9 +6,7 @@ use tessera_context::{Context, RangeReader, Reservation, interrupt};
 use tessera_types::{Error, Result};
 
 use super::{BEYOND_BYTES, BLOCK_BYTES, Layout, PIECE_BYTES, RECORD_BYTES_MAX, TextFormat};
-use crate::context::{Context, RangeReader, Reservation};
-use crate::interrupt;
-use crate::scan::file::read_now;
+use crate::file::read_now;
 
 /// The start of a file, read as far as needed. What it holds counts for the budget of the query
 /// that it is read for.

@@ -18,15 +18,13 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 
 use tessera_context::Run;
+use tessera_context::interrupt::is_utf8;
 use tessera_operator::{Reader, Source, SourceRun};
 use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple, quote_name};
 use tessera_vector::{CHUNK_ROWS, Column};
 
-use crate::context::Run;
-use crate::interrupt::is_utf8;
-use crate::operator::{Collected, Reader, Source, SourceRun};
-use crate::scan::file::{Conjunct, FileScan, RunConjunct, check_nulls, start_conjuncts};
+use crate::file::{Conjunct, FileScan, RunConjunct, check_nulls, start_conjuncts};
 
 use cells::Cells;
 pub(crate) use head::{Head, line_ends, too_long};

@@ -2,10 +2,9 @@
 
 use arrow::array::{Array, AsArray, StringViewArray, StringViewBuilder, UInt32Array};
 use arrow::compute::take;
-use tessera_ops::code::{InputCode, InputPlace, LikeCode, Op, TextCode, ValueCode};
-
-use tessera_ops::context::testing::TestContext;
-use tessera_ops::interrupt::within;
+use tessera_codegen::{InputCode, InputPlace, LikeCode, Op, TextCode, ValueCode};
+use tessera_context::interrupt::within;
+use tessera_context::testing::TestContext;
 use tessera_types::Code;
 
 use super::random::{Random, made, selected};
@@ -212,7 +211,7 @@ fn loops_over_texts_end_with_the_query() {
         let inputs = vec![InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, false) }];
         let code = made(&host, Piece::of_select(SelectCode { inputs, predicate }));
         let test = TestContext::new(1, 1);
-        let context: Arc<dyn tessera_ops::Context> = test.clone();
+        let context: Arc<dyn tessera_context::Context> = test.clone();
         let ended = std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(20));

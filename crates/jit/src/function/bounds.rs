@@ -19,7 +19,7 @@ use inkwell::values::{
     PointerValue,
 };
 use inkwell::{AtomicOrdering, IntPredicate};
-use tessera_ops::code::Status;
+use tessera_codegen::Status;
 
 use crate::ask::{ASK, ENDING_NAME};
 use crate::lower::{Built, ask_function};

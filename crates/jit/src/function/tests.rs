@@ -1,10 +1,11 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tessera_ops::code::{Comparison, InputCode, Op, SelectCode, Status, UpdateCode, ValueCode};
-use tessera_ops::code::{StageCode, StateCode, StepCode};
-use tessera_ops::context::testing::TestContext;
-use tessera_ops::interrupt::within;
+use tessera_codegen::{
+    Comparison, InputCode, Op, SelectCode, StageCode, StateCode, Status, StepCode, UpdateCode, ValueCode,
+};
+use tessera_context::interrupt::within;
+use tessera_context::testing::TestContext;
 
 use super::*;
 use crate::ask::ENDING;
@@ -358,7 +359,7 @@ fn code_that_never_ends_does_with_its_query() {
     for (what, ir) in ENDLESS {
         let (_, function) = compiled(code("f", ir, &[LONG], LONG)).unwrap();
         let test = TestContext::new(1, 1);
-        let context: Arc<dyn tessera_ops::Context> = test.clone();
+        let context: Arc<dyn tessera_context::Context> = test.clone();
         let ended = std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 let inputs = [input(&[90i64, 91, 92], &[u8::MAX])];
