@@ -9,6 +9,10 @@ Ends with `N passed, N failed` and exit code 1 if anything failed.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import http.client
+import http.server
+import json
 import os
 import random
 import re
@@ -19,7 +23,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+import urllib.parse
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -326,6 +331,85 @@ def check_pieces(options: argparse.Namespace, program: Program, odd: Path, check
         checks.shots("Ctrl-C in pieces", 2, lambda _: end_driver(program, odd, signal.SIGINT, moments, IN_PIECES))
 
 
+class Lossy(http.server.ThreadingHTTPServer):
+    """A function service before another one. The first invocation of the first worker reaches it, but its caller loses the
+    connection when `lost` is set, and so invokes a second attempt, which runs beside the first."""
+
+    def __init__(self, address: str):
+        self.behind = urllib.parse.urlsplit(address).netloc
+        self.lost, self.late = threading.Event(), None
+        super().__init__(("127.0.0.1", 0), Forwarding)
+
+    def forward(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes, str | None]:
+        connection = http.client.HTTPConnection(self.behind, timeout=170)
+        connection.request("POST", path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read(), answer.getheader("X-Amz-Function-Error")
+
+
+class Forwarding(http.server.BaseHTTPRequestHandler):
+    """Hands invocations on."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        headers = {"Authorization": self.headers["Authorization"]}
+        if json.loads(body)["index"] == 0 and self.server.late is None:
+            self.server.late = threading.Thread(target=self.server.forward, args=(self.path, body, headers))
+            self.server.late.start()
+            self.server.lost.wait(60)
+            self.close_connection = True
+            return
+        status, body, error = self.server.forward(self.path, body, headers)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        if error:
+            self.send_header("X-Amz-Function-Error", error)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def lossy_service(program: Program, data: str, store: dict[str, str]) -> Iterator[tuple[Lossy, dict[str, str]]]:
+    """The service of a program whose result nobody reads, which it waits for, with `Lossy` before it; and how it is asked."""
+    host = program.start(data, IN_PARTS, 1, **store)
+    try:
+        host.stdout.readline()
+        found = dict(entry.partition(b"=")[::2] for entry in environment_of(program.first_workers()[0]).split(b"\0"))
+        lossy = Lossy(found[b"AWS_ENDPOINT_URL_LAMBDA"].decode())
+        threading.Thread(target=lossy.serve_forever, daemon=True).start()
+        at = f"http://127.0.0.1:{lossy.server_port}"
+        yield lossy, {"AWS_ENDPOINT_URL_LAMBDA": at, "TESSERA_FUNCTIONS_TOKEN": found[b"TESSERA_FUNCTIONS_TOKEN"].decode(), "TESSERA_FUNCTION": "worker"}
+        lossy.shutdown()
+    finally:
+        host.send_signal(signal.SIGINT)
+        host.communicate(timeout=60)
+
+
+def two_attempts(program: Program, data: str, store: dict[str, str], expected: str, delay_s: float) -> str | None:
+    """Two attempts at the first worker run at the same time. The first one is stopped until the second one's result is being read."""
+    with lossy_service(program, data, store) as (lossy, service):
+        [first] = program.first_workers()
+        running = program.start(data, IN_PARTS, 4, "--timing", **(store | service))
+        awaited(lambda: lossy.late is not None, lambda: running.poll() is not None)
+        time.sleep(delay_s)
+        # One that has answered would be given the second attempt.
+        if lossy.late.is_alive():
+            os.kill(first, signal.SIGSTOP)
+        lossy.lost.set()
+        begun = running.stdout.readline()
+        os.kill(first, signal.SIGCONT)
+        lossy.late.join()
+        # What readline has read ahead is not lost.
+        rows = begun + running.stdout.read()
+        _, messages = running.communicate(timeout=60)
+    if (running.returncode, rows) == (0, expected):
+        return None
+    return f"exit code {running.returncode}, {len(rows)} bytes: {messages[-800:]}"
+
+
 def check_parts(options: argparse.Namespace, program: Program, odd: Path, checks: Checks) -> None:
     """Results larger than the budget: rows, memory, lost workers and answers, early ends, what is left in the bucket."""
     note, small = checks.note, "select k, v from one"
@@ -374,6 +458,9 @@ def check_parts(options: argparse.Namespace, program: Program, odd: Path, checks
             note(None if right else f"exit code {code}, {begun}: {messages[-800:]}", f"a result that is not read to its end {number}")
             note(left(), f"nothing is left of a result that is not read to its end {number}")
         rng = random.Random(options.seed)
+        for delay_s in (0.1, 0.5, 1):
+            note(two_attempts(program, data, store, expected, delay_s), f"two attempts at the first worker after {delay_s} s")
+            note(left(), f"nothing is left of two attempts at the first worker after {delay_s} s")
         started = time.monotonic()
         program.run(data, IN_PARTS, 4, **store)
         moments = Moments(rng, time.monotonic() - started)
