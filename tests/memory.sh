@@ -29,5 +29,5 @@ check "" -- cargo test -p tessera-rows --lib
 check aggregate:: join:: -- cargo test -p tessera-state --lib
 check reduce_by_key:: -- cargo test -p tessera-operators --lib
 check parquet::unpack -- cargo test -p tessera-formats --lib
-check packed:: segment:: -- cargo test -p tessera-vector --lib
+check packed:: segment::tests::few -- cargo test -p tessera-vector --lib
 check raw:: local:: -- with_mpi mpich cargo test -p tessera-monolith

@@ -364,6 +364,8 @@ pub(crate) struct Conjunct {
     pub(crate) columns: Vec<usize>,
     /// The predicate over these.
     pub(crate) bound: Bound,
+    /// The conjuncts that it is made of.
+    pub(crate) parts: Vec<Expr>,
 }
 
 /// A conjunct in one run.
@@ -425,7 +427,8 @@ fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) -> Result<Con
     let positions = describe::keys(columns, &expr.fields(), "field")?;
     let read = Tuple::new(positions.iter().map(|&i| columns.fields()[i].clone()).collect::<Vec<_>>());
     let bound = Bound::new(expr, &read, lowering.parameters, lowering.library)?;
-    Ok(Conjunct { columns: positions, bound })
+    let parts = expr.conjuncts().into_iter().cloned().collect();
+    Ok(Conjunct { columns: positions, bound, parts })
 }
 
 /// Applies conjuncts to a chunk of all columns, then yields the scan's fields.

@@ -112,7 +112,8 @@ fn call(function: &str, args: &[Expr], truth: bool, lookup: Lookup<'_>) -> bool 
     }
 }
 
-fn mirrored(function: &str) -> Option<&'static str> {
+/// The comparison that says the same with its sides changed.
+pub(crate) fn mirrored(function: &str) -> Option<&'static str> {
     Some(match function {
         "eq" => "eq",
         "not_eq" => "not_eq",

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Decimal128Array, Int16Array, Int64Array, StringViewArray, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, Decimal128Array, Float32Array, Int16Array, Int64Array, StringViewArray, UInt32Array,
+};
 use arrow::compute::take;
 
+use crate::conformance::{self, COMPARISONS};
+use crate::encoding::{Condition, ENCODINGS};
 use crate::{Positions, Segment};
 
 /// A segment gives back the values that it was made of, from everywhere.
@@ -24,7 +28,20 @@ pub fn segments(data: &[u8]) {
         (start as u32..(start + len) as u32).step_by(usize::from(*step).max(1)).rev().collect();
     let expected =
         take(&array, &UInt32Array::from(listed.clone()), None).expect("positions within the array");
-    check(Positions::Listed(listed), expected);
+    check(Positions::Listed(listed.clone()), expected);
+    // What else is asked of it, and of an encoding that is perhaps not the shortest.
+    let constant = array.slice(start, len.min(1));
+    let comparison = COMPARISONS[usize::from(*step) % COMPARISONS.len()];
+    let encode = ENCODINGS[usize::from(*step) % ENCODINGS.len()];
+    let other = Segment::with(&array, &[encode]).expect("any values can be encoded");
+    for segment in [&segment, &other] {
+        let places = [Positions::Range(start, len), Positions::Listed(listed.clone())];
+        conformance::positions(segment.encoded(), &array, &places);
+        conformance::aggregates(segment.encoded(), &array);
+        if let Some(condition) = Condition::new(comparison, &constant) {
+            conformance::conditions(segment.encoded(), &array, (&condition, &constant), &places);
+        }
+    }
 }
 
 fn array_of(kind: u8, bytes: &[u8]) -> ArrayRef {
@@ -37,7 +54,7 @@ fn array_of(kind: u8, bytes: &[u8]) -> ArrayRef {
     };
     // Some are NULL.
     let some = |number: i64| (number & 7 != 3).then_some(number);
-    match kind % 6 {
+    match kind % 8 {
         0 => Arc::new(Int64Array::from_iter(eights().map(some))),
         1 => Arc::new(Int64Array::from_iter_values(eights())),
         2 => Arc::new(Int16Array::from_iter(
@@ -47,6 +64,21 @@ fn array_of(kind: u8, bytes: &[u8]) -> ArrayRef {
         4 => Arc::new(Decimal128Array::from_iter_values(
             eights().map(|number| i128::from(number) << (number & 63)),
         )),
+        // Runs: a byte's high half is the value, its low half the length.
+        6 => {
+            let runs = bytes
+                .iter()
+                .flat_map(|byte| std::iter::repeat_n(some((byte >> 4).into()), usize::from(byte & 15) + 1));
+            Arc::new(Int64Array::from_iter(runs.map(|number| number.map(|number| number - 8))))
+        }
+        7 => {
+            let runs = bytes.chunks(4).flat_map(|bytes| {
+                let mut word = [0; 4];
+                word[..bytes.len()].copy_from_slice(bytes);
+                std::iter::repeat_n(f32::from_le_bytes(word), usize::from(word[0] & 15) + 1)
+            });
+            Arc::new(Float32Array::from_iter_values(runs))
+        }
         _ => {
             let texts = bytes.split(|byte| *byte == 0).map(|text| match text {
                 b"null" => None,
@@ -64,7 +96,8 @@ mod tests {
         let numbers: Vec<u8> = (0..90u64).flat_map(|number| (number * 977).to_le_bytes()).collect();
         let of = |kind: u8, bytes: &[u8]| [&[kind, 3, 60, 2], bytes].concat();
         let texts = [&b"a\0"[..], b"bb\0", b"null\0", b"a longer text than twelve\0"].concat().repeat(9);
-        let seeds: Vec<Vec<u8>> = (0..5).map(|kind| of(kind, &numbers)).chain([of(5, &texts)]).collect();
+        let seeds: Vec<Vec<u8>> =
+            [0, 1, 2, 3, 4, 6, 7].map(|kind| of(kind, &numbers)).into_iter().chain([of(5, &texts)]).collect();
         let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
         tessera_fuzzing::mutate("segments", &seeds, super::segments);
     }

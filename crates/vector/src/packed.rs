@@ -61,7 +61,7 @@ impl Packed {
     /// Packs numbers of at most so many bits, which are at most [`BITS_MAX`].
     pub(crate) fn new(numbers: &[u64], bits: u32) -> Packed {
         debug_assert!(bits <= BITS_MAX && numbers.iter().all(|number| number >> bits == 0));
-        let mut bytes = Vec::with_capacity((numbers.len() * bits as usize).div_ceil(8) + PAD_BYTES);
+        let mut bytes = Vec::with_capacity(Packed::bytes_of(numbers.len(), bits));
         let (mut held, mut held_bits) = (0u64, 0);
         for number in numbers {
             held |= number << held_bits;
@@ -116,6 +116,11 @@ impl Packed {
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Bytes that so many numbers of so many bits take.
+    pub(crate) fn bytes_of(len: usize, bits: u32) -> usize {
+        (len * bits as usize).div_ceil(8) + PAD_BYTES
     }
 }
 

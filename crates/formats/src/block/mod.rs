@@ -1,5 +1,6 @@
 //! The `block` format: tuples in memory, their columns encoded block by block; `block_materialize` makes it, `block_scan` reads it.
 
+mod conditions;
 mod materialize;
 mod scan;
 
@@ -11,6 +12,7 @@ use tessera_context::{Reservation, lock};
 use tessera_plan::Scalar;
 use tessera_state::sideways::Extremes;
 use tessera_types::{Error, Result, Tuple};
+use tessera_vector::encoding::Aggregate;
 use tessera_vector::{Chunk, Segment};
 
 pub use materialize::BlockMaterialize;
@@ -44,10 +46,16 @@ impl Block {
         for (column, field) in chunk.stored().iter().zip(tuple.fields()) {
             let values = column.plain()?;
             let mut ends = field.atom().map(Extremes::leaving_nulls);
-            if let Some(ends) = &mut ends {
-                ends.add(&values)?;
+            let segment = Segment::new(&values)?;
+            // Most encodings know them without a look at every value.
+            if let Some(ends) = ends.as_mut().filter(|ends| ends.is_known()) {
+                for end in [Aggregate::Min, Aggregate::Max] {
+                    if let Some(end) = segment.aggregate(end)? {
+                        ends.add(&end)?;
+                    }
+                }
             }
-            block.columns.push(Segment::new(&values)?);
+            block.columns.push(segment);
             block
                 .known
                 .push(Known { ends: ends.and_then(Extremes::known), nulls: values.logical_null_count() });

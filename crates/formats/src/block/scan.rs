@@ -12,6 +12,7 @@ use tessera_state::sideways::{FilterOf, Heard};
 use tessera_types::{Error, Result, quote_name};
 use tessera_vector::{Chunk, Column, Positions, Selection};
 
+use super::conditions::{ColumnCondition, Conditions, Verdicts};
 use super::{Block, Blocks, Table, Tables};
 use crate::file::{self, Conjunct, FileScan, RunConjunct, joined_conjuncts, start_conjuncts};
 use crate::prune::{Bounds, may_be_true};
@@ -19,8 +20,8 @@ use crate::prune::{Bounds, may_be_true};
 /// Yields the tuples of the table in memory that is called `table`.
 ///
 /// Parameters as of scans of files: `columns` that the `filter` sees, of these the `fields` that are yielded, and `filters` of keys
-/// that a `semi_join_filter` tells. A block is a morsel, and left out where its least and greatest values show that none of its tuples
-/// is wanted; of the others, columns are decoded for the tuples alone that those before them have left. Keeps the order.
+/// that a `semi_join_filter` tells. A block is a morsel, and left out where its least and greatest values, or a column's encoding, show
+/// that none of its tuples is wanted; of the others, columns are decoded for the tuples alone that those before them have left. Keeps the order.
 #[derive(Debug, Default)]
 pub struct BlockScan {
     tables: Tables,
@@ -76,11 +77,13 @@ impl SubOperator for BlockScan {
         };
         let columns = scan.columns.fields().iter().map(position).collect::<Result<_>>()?;
         let can_raise = conjuncts.iter().any(|conjunct| conjunct.bound.can_raise());
+        let conditions = Conditions::of(&conjuncts, &scan.columns);
         Ok(Operator::Source(Arc::new(Lowered(Arc::new(Scan {
             what: scan,
             blocks,
             columns,
             conjuncts,
+            conditions,
             can_raise,
             filters,
         })))))
@@ -94,6 +97,8 @@ struct Scan {
     /// Positions in the table of the columns that are listed.
     columns: Vec<usize>,
     conjuncts: Vec<Conjunct>,
+    /// Of each conjunct, what segments can say.
+    conditions: Vec<Conditions>,
     /// Whether a conjunct can fail.
     can_raise: bool,
     filters: Vec<FilterOf>,
@@ -144,14 +149,19 @@ impl ScanRun {
                 return chunks_source(Vec::new(), 1).open(0);
             }
         }
+        let Some(verdicts) = Verdicts::of(&self.scan.conditions, block, &self.scan.columns)? else {
+            self.run.counters.add("rows_skipped", block.rows as u64);
+            return chunks_source(Vec::new(), 1).open(0);
+        };
         let (scan, conjuncts, run) = (self.scan.clone(), self.conjuncts.clone(), self.run.clone());
-        let chunk_rows = match long && conjuncts.is_empty() && filters.is_empty() {
+        let chunk_rows = match long && verdicts.are_all_true() && filters.is_empty() {
             true => long_chunk_rows(run.context.chunk_rows()),
             false => run.context.chunk_rows(),
         };
         Ok(Box::new(BlockReader {
             scan,
             conjuncts,
+            verdicts,
             filters,
             run,
             block: morsel,
@@ -181,6 +191,7 @@ impl Scan {
 struct BlockReader {
     scan: Arc<Scan>,
     conjuncts: Arc<[RunConjunct]>,
+    verdicts: Verdicts,
     filters: Vec<Heard>,
     run: Run,
     block: usize,
@@ -237,6 +248,22 @@ impl Piece<'_> {
         Ok(())
     }
 
+    /// Keeps the tuples that satisfy a condition, which the column's segment tests.
+    fn filter(&mut self, part: &ColumnCondition) -> Result<()> {
+        let segment = &self.block.columns[self.scan.columns[part.column]];
+        let kept = match &self.selection {
+            None => segment.filter(&part.condition, &self.positions)?,
+            Some(selection) => {
+                let found = segment.filter(&part.condition, &self.positions.at(selection))?;
+                found.values().iter().map(|at| selection.value(*at as usize)).collect::<Vec<_>>().into()
+            }
+        };
+        match kept.len() == self.positions.len() {
+            true => Ok(()),
+            false => self.keep(Some(Arc::new(kept))),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.positions.is_empty()
     }
@@ -268,12 +295,21 @@ impl Reader for BlockReader {
         let (positions, decoded) = (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
         let mut piece = Piece { scan, block, positions, decoded, selection: None };
         self.row += rows;
-        // What drops most tuples comes first, unless it would hide an error.
+        // What costs least comes first; there is none of it where it could hide an error.
+        for part in self.verdicts.filters(&scan.conditions) {
+            if !piece.is_empty() {
+                piece.filter(part)?;
+            }
+        }
+        if piece.is_empty() {
+            return Ok(Step::Again);
+        }
+        // What drops most tuples comes next, unless it would hide an error.
         let is_first = |heard: &&Heard| !scan.can_raise && heard.filter.passes_few();
         let (first, last): (Vec<&Heard>, Vec<&Heard>) = self.filters.iter().partition(is_first);
         let mut dropped = drop_unmatched(&mut piece, &first, &mut self.hashes)?;
-        for conjunct in self.conjuncts.iter() {
-            if !piece.is_empty() {
+        for (at, conjunct) in self.conjuncts.iter().enumerate() {
+            if !piece.is_empty() && !self.verdicts.is_decided(at) {
                 let left = conjunct.predicate.select(piece.chunk(&conjunct.columns)?)?;
                 piece.keep(left.selection().cloned())?;
             }

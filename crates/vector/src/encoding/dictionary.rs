@@ -1,0 +1,116 @@
+//! Strings of which there are few: the distinct ones, and for each row the number of its own, bit-packed.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, StringViewArray, UInt32Array};
+use arrow::buffer::NullBuffer;
+use tessera_types::Result;
+
+use super::{Aggregate, Condition, Encoding, Offer, Values, Verdict};
+use crate::column::{Column, own_strings};
+use crate::packed::Packed;
+
+/// A dictionary is kept for at most one distinct string in so many.
+const ROWS_OF_STRING_MIN: usize = 4;
+
+/// A condition is looked up in a dictionary of at most one string in so many rows, before any row is decoded.
+const ROWS_OF_STRING_FOR_VERDICT: usize = 8;
+
+/// Strings by their numbers in a list of the distinct ones.
+#[derive(Debug)]
+pub struct Dictionary {
+    /// In the order in which they came. Each stands for some row.
+    values: ArrayRef,
+    keys: Packed,
+    nulls: Option<NullBuffer>,
+    len: usize,
+}
+
+impl Encoding for Dictionary {
+    fn name(&self) -> &'static str {
+        "dictionary"
+    }
+
+    fn encode(values: &Values) -> Result<Option<Offer<'_>>> {
+        let Some(strings) = values.array().as_string_view_opt() else { return Ok(None) };
+        if values.is_constant() {
+            return Ok(None);
+        }
+        let distinct_max = strings.len() / ROWS_OF_STRING_MIN;
+        let (mut numbers, mut keys): (HashMap<&str, u64>, _) =
+            (HashMap::new(), Vec::with_capacity(strings.len()));
+        for string in strings {
+            let next = numbers.len() as u64;
+            keys.push(string.map_or(0, |string| *numbers.entry(string).or_insert(next)));
+            if numbers.len() > distinct_max.max(1) {
+                return Ok(None);
+            }
+        }
+        let mut distinct: Vec<(&str, u64)> = numbers.into_iter().collect();
+        distinct.sort_unstable_by_key(|(_, number)| *number);
+        let distinct: ArrayRef =
+            Arc::new(StringViewArray::from_iter_values(distinct.into_iter().map(|(string, _)| string)));
+        let bits = u64::BITS - (distinct.len() as u64 - 1).leading_zeros();
+        let bytes = Column::Plain(distinct.clone()).value_bytes()
+            + Packed::bytes_of(keys.len(), bits)
+            + values.null_bytes();
+        Offer::new(bytes, move || {
+            let (len, nulls) = (keys.len(), values.nulls().cloned());
+            Ok(Dictionary { values: own_strings(&distinct), keys: Packed::new(&keys, bits), nulls, len })
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn bytes(&self) -> usize {
+        let nulls = self.nulls.as_ref().map_or(0, |nulls| nulls.len().div_ceil(8));
+        self.values.get_array_memory_size() + self.keys.bytes() + nulls
+    }
+
+    fn decode(&self, rows: Range<usize>) -> Result<Column> {
+        let nulls = self.nulls.as_ref().map(|nulls| nulls.slice(rows.start, rows.len()));
+        self.column(self.keys.unpack(rows.start, rows.len(), 0), nulls)
+    }
+
+    fn take(&self, positions: &[u32]) -> Result<Column> {
+        let nulls = self.nulls.as_ref().map(|nulls| nulls_at(nulls, positions));
+        self.column(self.keys.unpack_at(positions, 0), nulls)
+    }
+
+    fn verdict(&self, condition: &Condition) -> Result<Verdict> {
+        if self.values.len() * ROWS_OF_STRING_FOR_VERDICT > self.len
+            || self.nulls.is_some() && condition.is_total()
+        {
+            return Ok(Verdict::Decode);
+        }
+        Ok(match condition.of_plain(&self.values)?.true_count() {
+            0 => Verdict::None,
+            all if all == self.values.len() && self.nulls.is_none() => Verdict::All,
+            _ => Verdict::Decode,
+        })
+    }
+
+    fn aggregate(&self, aggregate: Aggregate) -> Result<Option<ArrayRef>> {
+        match aggregate {
+            Aggregate::Count => Aggregate::count(self.len, self.nulls.as_ref()),
+            _ => aggregate.of_plain(&self.values),
+        }
+    }
+}
+
+impl Dictionary {
+    /// The dictionary stays the same array: what was computed of it for one chunk serves the next.
+    fn column(&self, keys: Vec<u32>, nulls: Option<NullBuffer>) -> Result<Column> {
+        let keys = UInt32Array::new(keys.into(), nulls);
+        Ok(Column::Dictionary(Arc::new(DictionaryArray::try_new(keys, self.values.clone())?)))
+    }
+}
+
+/// Which values at some positions are NULL.
+pub(super) fn nulls_at(nulls: &NullBuffer, positions: &[u32]) -> NullBuffer {
+    positions.iter().map(|at| nulls.is_valid(*at as usize)).collect()
+}
