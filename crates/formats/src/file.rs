@@ -427,7 +427,7 @@ fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) -> Result<Con
     let positions = describe::keys(columns, &expr.fields(), "field")?;
     let read = Tuple::new(positions.iter().map(|&i| columns.fields()[i].clone()).collect::<Vec<_>>());
     let bound = Bound::new(expr, &read, lowering.parameters, lowering.library)?;
-    let parts = expr.conjuncts().into_iter().cloned().collect();
+    let parts = expr.conjuncts();
     Ok(Conjunct { columns: positions, bound, parts })
 }
 

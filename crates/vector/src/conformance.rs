@@ -300,7 +300,8 @@ pub fn samples() -> Vec<ArrayRef> {
     samples
 }
 
-fn of_every_type(rows: usize, number: impl Fn(usize) -> Option<i64> + Copy) -> Vec<ArrayRef> {
+/// An array of each type in plain form of these numbers.
+pub(crate) fn of_every_type(rows: usize, number: impl Fn(usize) -> Option<i64> + Copy) -> Vec<ArrayRef> {
     let all = move || (0..rows).map(number);
     let strings = |of: fn(i64) -> i64| all().map(move |n| n.map(|n| format!("string number {}", of(n))));
     let decimals = |shift: u32| {

@@ -9,6 +9,8 @@ mod constant;
 mod dictionary;
 mod frame_of_reference;
 mod plain;
+#[cfg(test)]
+mod properties;
 mod run_length;
 mod values;
 
