@@ -1,4 +1,5 @@
-//! What every [`Encoding`] has to keep, as plain functions that a test calls: [`encoding`] with its `encode`.
+//! What every [`Encoding`] has to keep, as plain functions that a test calls: [`encoding`] with its
+//! `encode`.
 //!
 //! They panic where something does not hold.
 //!
@@ -273,7 +274,8 @@ fn orders<'a>(array: &'a ArrayRef, constant: &'a ArrayRef) -> Box<dyn Fn(usize) 
     }
 }
 
-/// Arrays of every type in plain form: with and without NULLs, the same everywhere, in runs, with extremes, empty.
+/// Arrays of every type in plain form: with and without NULLs, the same everywhere, in runs, with
+/// extremes, empty.
 pub fn samples() -> Vec<ArrayRef> {
     let numbers: [fn(usize) -> Option<i64>; 10] = [
         |i| Some(i as i64 * 7919 % 1009 - 500),

@@ -82,7 +82,8 @@ impl Segment {
         self.encoding.compare(condition, positions)
     }
 
-    /// Which of some positions have a value that satisfies a condition: places among these positions, ascending.
+    /// Which of some positions have a value that satisfies a condition: places among these
+    /// positions, ascending.
     ///
     /// # Errors
     /// As [`Segment::decode`].
@@ -98,7 +99,8 @@ impl Segment {
         self.encoding.verdict(condition)
     }
 
-    /// An aggregate of all values, as an array of one value; none where the type has no such aggregate.
+    /// An aggregate of all values, as an array of one value; none where the type has no such
+    /// aggregate.
     ///
     /// # Errors
     /// As [`Segment::decode`].

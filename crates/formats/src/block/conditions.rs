@@ -1,9 +1,10 @@
 //! Conditions of a filter that the segments of a block answer, without or before decoding.
 
+use tessera_codegen::Comparison;
 use tessera_functions::scalar::scalar_to_array;
 use tessera_plan::Expr;
 use tessera_types::{Result, Tuple};
-use tessera_vector::encoding::{Comparison, Condition, Verdict};
+use tessera_vector::encoding::{Condition, Verdict};
 
 use super::Block;
 use crate::file::Conjunct;
@@ -35,7 +36,8 @@ pub(super) struct Verdicts {
 }
 
 impl Conditions {
-    /// Those of some conjuncts over the scan's columns; none of conjuncts that can fail, since a test ahead of one would hide its error.
+    /// Those of some conjuncts over the scan's columns; none of conjuncts that can fail, since a
+    /// test ahead of one would hide its error.
     pub(super) fn of(conjuncts: &[Conjunct], columns: &Tuple) -> Vec<Conditions> {
         let can_raise = conjuncts.iter().any(|conjunct| conjunct.bound.can_raise());
         let of = |conjunct: &Conjunct| {
@@ -50,7 +52,8 @@ impl Conditions {
 }
 
 impl Verdicts {
-    /// Asks the segments of a block, where `columns` has the scan's columns; none where no tuple satisfies some condition.
+    /// Asks the segments of a block, where `columns` has the scan's columns; none where no tuple
+    /// satisfies some condition.
     pub(super) fn of(
         conditions: &[Conditions],
         block: &Block,

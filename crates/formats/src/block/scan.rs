@@ -20,8 +20,9 @@ use crate::prune::{Bounds, may_be_true};
 /// Yields the tuples of the table in memory that is called `table`.
 ///
 /// Parameters as of scans of files: `columns` that the `filter` sees, of these the `fields` that are yielded, and `filters` of keys
-/// that a `semi_join_filter` tells. A block is a morsel, and left out where its least and greatest values, or a column's encoding, show
-/// that none of its tuples is wanted; of the others, columns are decoded for the tuples alone that those before them have left. Keeps the order.
+/// that a `semi_join_filter` tells. A block is a morsel, and left out where its least and greatest
+/// values, or a column's encoding, show that none of its tuples is wanted; of the others, columns
+/// are decoded for the tuples alone that those before them have left. Keeps the order.
 #[derive(Debug, Default)]
 pub struct BlockScan {
     tables: Tables,

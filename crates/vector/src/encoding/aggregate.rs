@@ -1,5 +1,7 @@
 //! Aggregates of all values of a segment.
 
+use std::sync::Arc;
+
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray,
     UInt32Array, downcast_primitive_array,
@@ -10,7 +12,6 @@ use arrow::datatypes::{
     DataType, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, IntervalMonthDayNanoType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use std::sync::Arc;
 use tessera_types::Result;
 
 use crate::physical::{canonical32, canonical64, interval_length};
@@ -25,15 +26,17 @@ pub enum Aggregate {
     Count,
     /// The least one, of the values' type; NULL where there is none.
     Min,
-    /// The greatest one, of the values' type; NULL where there is none. NaN is greater than every number.
+    /// The greatest one, of the values' type; NULL where there is none. NaN is greater than every
+    /// number.
     Max,
-    /// The sum of integers and decimals, as a decimal of 38 digits with the values' scale; NULL where there is none.
+    /// The sum of integers and decimals, as a decimal of 38 digits with the values' scale; NULL
+    /// where there is none.
     Sum,
 }
 
 impl Aggregate {
-    /// The aggregate of plain values, as an array of one value. None where the type has no such aggregate, and of sums with more than
-    /// 38 digits.
+    /// The aggregate of plain values, as an array of one value. None where the type has no such
+    /// aggregate, and of sums with more than 38 digits.
     ///
     /// # Errors
     /// Arrow's kernels fail.
@@ -73,12 +76,9 @@ impl Aggregate {
     }
 
     /// The count of so many values without the NULLs.
-    ///
-    /// # Errors
-    /// None today.
-    pub fn count(len: usize, nulls: Option<&NullBuffer>) -> Result<Option<ArrayRef>> {
+    pub fn count(len: usize, nulls: Option<&NullBuffer>) -> ArrayRef {
         let count = (len - nulls.map_or(0, NullBuffer::null_count)) as i64;
-        Ok(Some(Arc::new(Int64Array::from(vec![count]))))
+        Arc::new(Int64Array::from(vec![count]))
     }
 
     /// A sum of values of a type, of which there is one at least.
@@ -139,7 +139,8 @@ fn extreme(values: &ArrayRef, greatest: bool) -> Result<Option<ArrayRef>> {
         let found = if greatest { compute::max(values) } else { compute::min(values) };
         Arc::new(PrimitiveArray::<T>::from_iter([found]).with_data_type(values.data_type().clone()))
     }
-    /// By a key that has the order of values; as few types are found so, their keys need not be fast.
+    /// By a key that has the order of values; as few types are found so, their keys need not be
+    /// fast.
     fn by_key<K: Ord>(values: &ArrayRef, greatest: bool, key: impl Fn(usize) -> K) -> Result<ArrayRef> {
         let there = (0..values.len()).filter(|at| values.is_valid(*at));
         let found = if greatest { there.max_by_key(|at| key(*at)) } else { there.min_by_key(|at| key(*at)) };

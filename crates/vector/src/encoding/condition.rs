@@ -13,8 +13,8 @@ use super::Values;
 use crate::column::Column;
 use crate::physical::{Physical, canonical32, canonical64, interval_length};
 
-/// `value <comparison> constant`, with the order of SQL: NaN equals itself and is the greatest float, the two zeros are equal, and
-/// intervals compare by their lengths.
+/// `value <comparison> constant`, with the order of SQL: NaN equals itself and is the greatest
+/// float, the two zeros are equal, and intervals compare by their lengths.
 #[derive(Debug, Clone)]
 pub struct Condition {
     comparison: Comparison,
@@ -26,7 +26,8 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// A comparison with a constant, an array of one value that has the values' type; none for types that are not compared here.
+    /// A comparison with a constant, an array of one value that has the values' type; none for
+    /// types that are not compared here.
     pub fn new(comparison: Comparison, constant: &ArrayRef) -> Option<Condition> {
         match Physical::of(constant.data_type()).ok()? {
             Physical::Null | Physical::Nested => return None,
@@ -56,7 +57,8 @@ impl Condition {
         self.comparison.is_total()
     }
 
-    /// The constant, where it is one of the whole numbers that [`Values::numbers`] knows and not NULL.
+    /// The constant, where it is one of the whole numbers that [`Values::numbers`] knows and not
+    /// NULL.
     pub fn number(&self) -> Option<i128> {
         self.number
     }

@@ -1,4 +1,5 @@
-//! Strings of which there are few: the distinct ones, and for each row the number of its own, bit-packed.
+//! Strings of which there are few: the distinct ones, and for each row the number of its own,
+//! bit-packed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +16,8 @@ use crate::packed::Packed;
 /// A dictionary is kept for at most one distinct string in so many.
 const ROWS_OF_STRING_MIN: usize = 4;
 
-/// A condition is looked up in a dictionary of at most one string in so many rows, before any row is decoded.
+/// A condition is looked up in a dictionary of at most one string in so many rows, before any row
+/// is decoded.
 const ROWS_OF_STRING_FOR_VERDICT: usize = 8;
 
 /// Strings by their numbers in a list of the distinct ones.
@@ -96,7 +98,7 @@ impl Encoding for Dictionary {
 
     fn aggregate(&self, aggregate: Aggregate) -> Result<Option<ArrayRef>> {
         match aggregate {
-            Aggregate::Count => Aggregate::count(self.len, self.nulls.as_ref()),
+            Aggregate::Count => Ok(Some(Aggregate::count(self.len, self.nulls.as_ref()))),
             _ => aggregate.of_plain(&self.values),
         }
     }

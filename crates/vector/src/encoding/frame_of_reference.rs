@@ -78,7 +78,8 @@ impl Encoding for FrameOfReference {
         self.column(&Rows::Listed(positions), nulls)
     }
 
-    /// What the least and the greatest value say. Others are found in decoded values as fast as in packed ones.
+    /// What the least and the greatest value say. Others are found in decoded values as fast as in
+    /// packed ones.
     fn verdict(&self, condition: &Condition) -> Result<Verdict> {
         let Some(number) = condition.number() else { return Ok(Verdict::Decode) };
         let (least, greatest) = (i128::from(self.least), i128::from(self.greatest));
@@ -106,7 +107,7 @@ impl Encoding for FrameOfReference {
             Ok(Some(make_array(data.build()?)))
         };
         match aggregate {
-            Aggregate::Count => Aggregate::count(self.len, self.nulls.as_ref()),
+            Aggregate::Count => Ok(Some(Aggregate::count(self.len, self.nulls.as_ref()))),
             Aggregate::Min => of(self.least),
             Aggregate::Max => of(self.greatest),
             Aggregate::Sum => {

@@ -1,7 +1,8 @@
-//! How the values of a stored column are kept: one file an encoding, all behind the trait [`Encoding`].
+//! How the values of a stored column are kept: one file an encoding, all behind the trait
+//! [`Encoding`].
 //!
-//! [`ENCODINGS`] lists them. A [`Segment`](crate::Segment) asks each for an [`Offer`] and takes the shortest. Calls go through the
-//! trait once a segment and chunk, never once a value.
+//! [`ENCODINGS`] lists them. A [`Segment`](crate::Segment) asks each for an [`Offer`] and takes the
+//! shortest. Calls go through the trait once a segment and chunk, never once a value.
 
 mod aggregate;
 mod condition;
@@ -19,8 +20,6 @@ use std::ops::Range;
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use tessera_types::Result;
-
-pub use tessera_codegen::Comparison;
 
 pub use aggregate::Aggregate;
 pub use condition::Condition;
@@ -87,7 +86,8 @@ pub trait Encoding: std::fmt::Debug + Send + Sync {
         condition.of_column(&values_at(self, positions)?)
     }
 
-    /// Which of some positions have a value that satisfies a condition: places among these positions, ascending.
+    /// Which of some positions have a value that satisfies a condition: places among these
+    /// positions, ascending.
     ///
     /// # Errors
     /// As [`Encoding::decode`].
@@ -103,7 +103,8 @@ pub trait Encoding: std::fmt::Debug + Send + Sync {
         Ok(Verdict::Decode)
     }
 
-    /// An aggregate of all values, as an array of one value; none where the type has no such aggregate.
+    /// An aggregate of all values, as an array of one value; none where the type has no such
+    /// aggregate.
     ///
     /// # Errors
     /// As [`Encoding::decode`].

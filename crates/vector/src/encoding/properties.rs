@@ -1,4 +1,5 @@
-//! Properties of all encodings: whatever the runs, the rows and the condition, they agree with plain arrays.
+//! Properties of all encodings: whatever the runs, the rows and the condition, they agree with
+//! plain arrays.
 
 use arrow::array::ArrayRef;
 use proptest::prelude::*;

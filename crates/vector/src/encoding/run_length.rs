@@ -16,7 +16,8 @@ use super::{Aggregate, Condition, Encoding, Offer, Values, Verdict};
 use crate::column::{Column, own_strings};
 use crate::segment::Positions;
 
-/// Values of any type that is not nested, where runs are long. A search finds the run of the first row; from there it goes run by run.
+/// Values of any type that is not nested, where runs are long. A search finds the run of the first
+/// row; from there it goes run by run.
 #[derive(Debug)]
 pub struct RunLength {
     /// One a run.
@@ -77,7 +78,8 @@ impl Encoding for RunLength {
             (_, Some(4)) => fixed!(u32),
             (_, Some(8)) => fixed!(u64),
             (_, Some(16)) => fixed!(i128),
-            // The dictionary is all runs' values, always the same array: what was computed of it for one chunk serves the next.
+            // The dictionary is all runs' values, always the same array: what was computed of it
+            // for one chunk serves the next.
             _ => {
                 let keys = self.repeated(&runs, &rows, |run| run as u32);
                 let keys = UInt32Array::new(keys.into(), nulls);

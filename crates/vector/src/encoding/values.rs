@@ -52,12 +52,14 @@ impl Values {
         self.nulls.as_ref().map_or(0, NullBuffer::null_count) == self.array.len()
     }
 
-    /// The values as whole numbers, where the type is kept as such and all fit. Those of NULLs may be anything.
+    /// The values as whole numbers, where the type is kept as such and all fit. Those of NULLs may
+    /// be anything.
     pub fn numbers(&self) -> Option<&[i64]> {
         self.numbers.get_or_init(|| numbers_of(&self.array)).as_deref()
     }
 
-    /// The end of each run of values that are the same bit by bit; none of nested values, and none where runs are short.
+    /// The end of each run of values that are the same bit by bit; none of nested values, and none
+    /// where runs are short.
     pub fn run_ends(&self) -> Option<&[u32]> {
         self.run_ends.get_or_init(|| run_ends(&self.array, self.nulls.as_ref())).as_deref()
     }
@@ -101,7 +103,8 @@ fn run_ends(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Option<Vec<u32>> {
     }
 }
 
-/// The ends of runs; `is_same` tells whether a value is the same as the one before it. NULLs are the same as each other.
+/// The ends of runs; `is_same` tells whether a value is the same as the one before it. NULLs are
+/// the same as each other.
 fn ends(len: usize, nulls: Option<&NullBuffer>, is_same: impl Fn(usize) -> bool) -> Option<Vec<u32>> {
     let ends_max = (len / ROWS_OF_RUN_MIN).max(1);
     let mut ends = Vec::new();
@@ -154,7 +157,8 @@ fn numbers_of(array: &ArrayRef) -> Option<Vec<i64>> {
     }
 }
 
-/// Whether values of a type are whole numbers with a sign; none where they are not whole numbers that may fit into 64 bits.
+/// Whether values of a type are whole numbers with a sign; none where they are not whole numbers
+/// that may fit into 64 bits.
 fn is_signed(data_type: &DataType) -> Option<bool> {
     match data_type {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Some(false),
