@@ -1,5 +1,6 @@
 //! What a run gives to its sub-operators: memory, cancellation, counters, bytes of sources.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -299,6 +300,9 @@ pub struct Run {
     pub counters: Arc<Counters>,
     /// What nodes tell others further up their stream.
     pub board: Arc<Board>,
+    /// The node's nested plans, where it has some: `NestedPlans` of the room of operators, which this
+    /// room cannot name.
+    pub nested: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Run {

@@ -130,6 +130,7 @@ pub fn run_in(context: &Arc<TestContext>) -> Run {
         parameters: Chunk::unit(),
         counters: Arc::default(),
         board: Arc::default(),
+        nested: None,
     }
 }
 

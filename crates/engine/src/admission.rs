@@ -4,14 +4,13 @@
 //! let in always has that much, whatever the others hold; beyond it, who comes first is served, up to each query's own budget.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tessera_context::{Interrupt, lock};
 use tessera_types::{Code, Error, Result};
-
-use crate::query::ByteCount;
 
 /// What a query is let in with. Smaller budgets are counted as they are.
 pub const LEAST_BYTES: usize = 64 << 20;
@@ -197,6 +196,19 @@ impl Drop for Admitted {
     fn drop(&mut self) {
         self.memory.used_bytes.fetch_sub(self.least_bytes, Ordering::Relaxed);
         self.memory.changed.notify_all();
+    }
+}
+
+/// A number of bytes as people read it.
+pub(crate) struct ByteCount(pub(crate) usize);
+
+impl fmt::Display for ByteCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("GiB", 1usize << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        match units.iter().find(|(_, size)| self.0 >= *size) {
+            Some((unit, size)) => write!(f, "{:.1} {unit}", self.0 as f64 / *size as f64),
+            None => write!(f, "{} bytes", self.0),
+        }
     }
 }
 

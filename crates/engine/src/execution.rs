@@ -1,4 +1,4 @@
-//! One run of a program: which pipelines are ready, which jobs there are, what has failed.
+//! One run of a compiled plan: which pipelines are ready, which jobs there are, what has failed.
 //!
 //! A pipeline goes through [`Phase`]s: it waits for what it reads, is started, runs the morsels of its chains,
 //! then those of what its streams have left over (unmatched build tuples), then the finishing tasks of its
@@ -7,11 +7,13 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tessera_context::{Board, Context, Token, interrupt, lock};
-use tessera_operator::{ByteQueue, Operator, SinkRun, SinkWorker, SourceRun, StreamRun, stream_workers};
+use tessera_context::{Board, Context, Run, Token, interrupt, lock};
+use tessera_operator::{
+    ByteQueue, NestedPlan, NestedPlans, Operator, SinkRun, SinkWorker, SourceRun, StreamRun, stream_workers,
+};
 use tessera_plan::NodeId;
 use tessera_plan::pipeline::{End, Start};
 use tessera_rows::Collected;
@@ -19,15 +21,15 @@ use tessera_types::{Code, Error, Result};
 use tessera_vector::Chunk;
 
 use crate::collect::Collect;
-use crate::engine::Shared;
+use crate::compiled_plan::CompiledPlan;
 use crate::lane::{Driven, Lane, Surroundings};
 use crate::last::{Kind, LastJob};
 use crate::part::part;
 use crate::pipeline::{ChainRun, Job, Phase, PipelineState, after, dependencies};
-use crate::program::{Program, wrong_kind};
 use crate::ranges::MorselRanges;
+use crate::record::RunRecord;
 use crate::results::ResultSink;
-use crate::turns::SLICE;
+use crate::work_signal::WorkSignal;
 
 /// How long a worker that finds only parked lanes waits before it looks again.
 const PARKED_WAIT: Duration = Duration::from_micros(200);
@@ -35,12 +37,20 @@ const PARKED_WAIT: Duration = Duration::from_micros(200);
 /// How often a thread that waits for workers to end its run asks whether it was cancelled.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
+/// How long a lane goes on while others wait for a turn. A morsel can be long: a row group through many joins.
+const SLICE: Duration = Duration::from_millis(10);
+
 /// Lanes of a pipeline that may wait at once, for each worker: what is ahead of the workers' reading. Each has state of its own
 /// in every stream and in the sink.
 const PARKED_LANES_MAX: usize = 8;
 
+/// Gives the nested plan of a record as a sub-operator runs it.
+pub(crate) type MakeNested = fn(&Arc<RunRecord>) -> Arc<dyn NestedPlan>;
+
 pub(crate) struct Execution {
-    program: Arc<Program>,
+    plan: Arc<CompiledPlan>,
+    record: Arc<RunRecord>,
+    make_nested: MakeNested,
     parameters: Chunk,
     context: Arc<dyn Context>,
     board: Arc<Board>,
@@ -50,7 +60,8 @@ pub(crate) struct Execution {
     failed: AtomicBool,
     state: Mutex<State>,
     finished: Condvar,
-    wake: Mutex<Weak<Shared>>,
+    /// Wakes the workers, where several work on this run.
+    signal: OnceLock<Arc<WorkSignal>>,
 }
 
 struct State {
@@ -90,14 +101,26 @@ impl std::fmt::Debug for Execution {
 }
 
 impl Execution {
+    /// A run whose result is collected.
     pub(crate) fn new(
-        program: Arc<Program>,
+        record: &Arc<RunRecord>,
         parameters: Chunk,
         context: Arc<dyn Context>,
         workers: usize,
+        make_nested: MakeNested,
+    ) -> Result<Arc<Execution>> {
+        Execution::with_results(record, (parameters, context), workers, make_nested, None)
+    }
+
+    /// A run whose result goes to a queue, where there is one.
+    pub(crate) fn with_results(
+        record: &Arc<RunRecord>,
+        (parameters, context): (Chunk, Arc<dyn Context>),
+        workers: usize,
+        make_nested: MakeNested,
         results: Option<ByteQueue>,
     ) -> Result<Arc<Execution>> {
-        let pipelines = dependencies(&program)?;
+        let pipelines = dependencies(record.plan())?;
         let state = State {
             pipelines,
             jobs_running: 0,
@@ -107,7 +130,9 @@ impl Execution {
             result: None,
         };
         Ok(Arc::new(Execution {
-            program,
+            plan: record.plan().clone(),
+            record: record.clone(),
+            make_nested,
             parameters,
             context,
             board: Arc::default(),
@@ -116,13 +141,13 @@ impl Execution {
             failed: AtomicBool::new(false),
             state: Mutex::new(state),
             finished: Condvar::new(),
-            wake: Mutex::new(Weak::new()),
+            signal: OnceLock::new(),
         }))
     }
 
-    /// Tells this engine when there is new work.
-    pub(crate) fn attach(&self, shared: &Arc<Shared>) {
-        *lock(&self.wake) = Arc::downgrade(shared);
+    /// Wakes the workers of this signal when there is new work.
+    pub(crate) fn attach(&self, signal: &Arc<WorkSignal>) {
+        self.signal.get_or_init(|| signal.clone());
     }
 
     /// Runs everything on the calling thread.
@@ -260,7 +285,7 @@ impl Execution {
     ) {
         if done.is_err() || self.failed.load(Ordering::Relaxed) {
             let (took, cleared) = (started.elapsed(), Duration::ZERO);
-            *lock(&self.program.last) = Some(LastJob { pipeline, kind, took, longest, cleared });
+            *lock(&self.record.last) = Some(LastJob { pipeline, kind, took, longest, cleared });
         }
     }
 
@@ -272,7 +297,7 @@ impl Execution {
             results.fail(error.clone());
         }
         state.end();
-        if let Some(last) = &mut *lock(&self.program.last) {
+        if let Some(last) = &mut *lock(&self.record.last) {
             last.cleared = started.elapsed();
         }
     }
@@ -362,18 +387,18 @@ impl Execution {
             return Ok(());
         }
         let stopped = || self.failed.load(Ordering::Relaxed);
-        let (shared, started) = (lock(&self.wake).upgrade(), Instant::now());
-        let yields = || shared.as_ref().is_some_and(|shared| shared.crowded()) && started.elapsed() >= SLICE;
+        let (signal, started) = (self.signal.get(), Instant::now());
+        let yields = || signal.is_some_and(|signal| signal.crowded()) && started.elapsed() >= SLICE;
         let around =
             Surroundings { context: &self.context, sink: &*sink_run, stopped: &stopped, yields: &yields };
         let driven = lane.drive(&mut *sink, &around);
-        lane.report(&chain_run.nodes, &self.program.figures);
+        lane.report(&chain_run.nodes, &self.record.figures);
         let (level, nanoseconds) = lane.longest;
         *longest = chain_run.nodes[level].map(|node| (node, Duration::from_nanos(nanoseconds)));
         let driven = driven?;
         if matches!(driven, Driven::Morsel) {
             sink.end()?;
-            self.program.morsels.done.fetch_add(1, Ordering::Relaxed);
+            self.record.morsels.done.fetch_add(1, Ordering::Relaxed);
         }
         let mut state = lock(&self.state);
         let pipeline = &mut state.pipelines[pipeline];
@@ -437,23 +462,23 @@ impl Execution {
     }
 
     fn notify(&self) {
-        if let Some(shared) = lock(&self.wake).upgrade() {
-            shared.notify();
+        if let Some(signal) = self.signal.get() {
+            signal.notify();
         }
     }
 
     /// Starts a pipeline: its sources, streams and sink begin a run.
     fn start(&self, index: usize) -> Result<()> {
-        let pipeline = &self.program.pipelines.pipelines[index];
+        let pipeline = &self.plan.pipelines.pipelines[index];
         let mut streams: HashMap<NodeId, Arc<dyn StreamRun>> = HashMap::new();
         let mut chains = Vec::new();
         let (sink, collect): (Arc<dyn SinkRun>, _) = match pipeline.end {
-            End::Sink(node) => match &self.program.operators[node.index()] {
+            End::Sink(node) => match &self.plan.operators[node.index()] {
                 Operator::Sink(sink) => (sink.start(&self.run(node), &self.sides(node)?)?, None),
-                _ => return Err(wrong_kind(&self.program, node)),
+                _ => return Err(wrong_kind(&self.plan, node)),
             },
             End::Collect(node) => match &self.results {
-                Some(queue) if index + 1 == self.program.pipelines.pipelines.len() => {
+                Some(queue) if index + 1 == self.plan.pipelines.pipelines.len() => {
                     (Arc::new(ResultSink::new(self.context.clone(), queue.clone())), None)
                 }
                 _ => {
@@ -466,13 +491,13 @@ impl Execution {
         let early = sink.early_output(self.has_one_reader(index));
         for chain in &pipeline.chains {
             let (source, node) = match chain.start {
-                Start::Node(node) => match &self.program.operators[node.index()] {
+                Start::Node(node) => match &self.plan.operators[node.index()] {
                     Operator::Source(source) => {
                         let started = source.start(&self.run(node), &self.sides(node)?)?;
-                        let parted = self.program.parted[node.index()];
+                        let parted = self.plan.parted[node.index()];
                         (if parted { part(started, self.context.share()) } else { started }, Some(node))
                     }
-                    _ => return Err(wrong_kind(&self.program, node)),
+                    _ => return Err(wrong_kind(&self.plan, node)),
                 },
                 Start::Pipeline(other) => (self.output(other)?, None),
             };
@@ -480,9 +505,9 @@ impl Execution {
             for &node in &chain.streams {
                 let stream = match streams.get(&node) {
                     Some(stream) => stream.clone(),
-                    None => match &self.program.operators[node.index()] {
+                    None => match &self.plan.operators[node.index()] {
                         Operator::Stream(stream) => stream.start(&self.run(node), &self.sides(node)?)?,
-                        _ => return Err(wrong_kind(&self.program, node)),
+                        _ => return Err(wrong_kind(&self.plan, node)),
                     },
                 };
                 streams.insert(node, stream.clone());
@@ -514,7 +539,7 @@ impl Execution {
     /// The pipeline whose one chain reads the output of this one, if no other does.
     fn only_reader(&self, state: &State, index: usize) -> Option<usize> {
         let [reader] = state.pipelines[index].read_by[..] else { return None };
-        let chains = &self.program.pipelines.pipelines[reader].chains;
+        let chains = &self.plan.pipelines.pipelines[reader].chains;
         let reading = chains.iter().filter(|chain| chain.start == Start::Pipeline(index)).count();
         (reading == 1).then_some(reader)
     }
@@ -543,7 +568,7 @@ impl Execution {
         in_order: bool,
     ) -> ChainRun {
         let count = source.morsels();
-        self.program.morsels.total.fetch_add(count as u64, Ordering::Relaxed);
+        self.record.morsels.total.fetch_add(count as u64, Ordering::Relaxed);
         let one_range = in_order || source.in_order() || source.order().is_some();
         let morsels = MorselRanges::new(count, self.workers, one_range);
         ChainRun { source, positions: first..first + count as u64, morsels, streams, nodes }
@@ -555,7 +580,7 @@ impl Execution {
         source: Option<NodeId>,
         streams: &[NodeId],
     ) -> Vec<Option<NodeId>> {
-        let sink = match self.program.pipelines.pipelines[pipeline].end {
+        let sink = match self.plan.pipelines.pipelines[pipeline].end {
             End::Sink(node) => Some(node),
             End::Collect(_) => None,
         };
@@ -566,7 +591,7 @@ impl Execution {
     /// The sink whose output a chain starts with: what its source does counts for that sub-operator.
     fn sink_behind(&self, start: Start) -> Option<NodeId> {
         match start {
-            Start::Pipeline(other) => match self.program.pipelines.pipelines[other].end {
+            Start::Pipeline(other) => match self.plan.pipelines.pipelines[other].end {
                 End::Sink(node) => Some(node),
                 End::Collect(_) => None,
             },
@@ -657,12 +682,21 @@ impl Execution {
         }
     }
 
-    fn run(&self, node: NodeId) -> tessera_context::Run {
-        self.program.run(node, &self.parameters, &self.context, &self.board)
+    /// What a node's sub-operator gets when it starts.
+    fn run(&self, node: NodeId) -> Run {
+        let nested = self.record.nested(node).iter().map(self.make_nested);
+        Run {
+            context: self.context.clone(),
+            parameter_tuple: self.plan.parameters.clone(),
+            parameters: self.parameters.clone(),
+            counters: self.record.figures[node.index()].counters.clone(),
+            board: self.board.clone(),
+            nested: NestedPlans::of(nested.collect()),
+        }
     }
 
     fn sides(&self, node: NodeId) -> Result<Vec<Arc<Collected>>> {
-        let Some(sides) = self.program.pipelines.sides.get(&node) else { return Ok(Vec::new()) };
+        let Some(sides) = self.plan.pipelines.sides.get(&node) else { return Ok(Vec::new()) };
         let state = lock(&self.state);
         let collected = |(_, pipeline): &(usize, usize)| {
             let collect = state.pipelines[*pipeline].collect.as_ref();
@@ -677,6 +711,12 @@ impl Execution {
         let output = if pipeline.is_early { pipeline.output.take() } else { pipeline.output.clone() };
         output.ok_or_else(|| Error::internal("the output of a pipeline that is not complete"))
     }
+}
+
+/// The operator at a place where the pipeline cut promises another kind.
+fn wrong_kind(plan: &CompiledPlan, id: NodeId) -> Error {
+    let name = plan.name(id);
+    Error::internal(format!("sub-operator {name} was lowered to another kind than its role says"))
 }
 
 fn panic_error(panic: &(dyn std::any::Any + Send)) -> Error {

@@ -5,8 +5,7 @@ use std::time::Duration;
 use tessera_plan::NodeId;
 use tessera_plan::pipeline::{End, Start};
 
-use crate::pipeline::Job;
-use crate::program::Program;
+use crate::compiled_plan::CompiledPlan;
 
 /// What kind of a job.
 #[derive(Debug, Clone, Copy)]
@@ -15,17 +14,6 @@ pub(crate) enum Kind {
     Advance,
     Morsel,
     Task,
-}
-
-impl Job {
-    pub(crate) fn kind(&self) -> Kind {
-        match self {
-            Job::Start(_) => Kind::Start,
-            Job::Advance(_) => Kind::Advance,
-            Job::Morsel { .. } | Job::Resume { .. } => Kind::Morsel,
-            Job::Task { .. } => Kind::Task,
-        }
-    }
 }
 
 /// A job that has ended after its run had failed, or by failing.
@@ -41,19 +29,19 @@ pub(crate) struct LastJob {
 }
 
 impl LastJob {
-    pub(crate) fn describe(&self, program: &Program) -> String {
-        let pipeline = &program.pipelines.pipelines[self.pipeline];
+    pub(crate) fn describe(&self, plan: &CompiledPlan) -> String {
+        let pipeline = &plan.pipelines.pipelines[self.pipeline];
         let start = pipeline.chains.first().map(|chain| chain.start);
         let mut path = match start {
-            Some(Start::Node(node)) => program.name(node).to_string(),
+            Some(Start::Node(node)) => plan.name(node).to_string(),
             Some(Start::Pipeline(other)) => format!("output of pipeline {other}"),
             None => String::new(),
         };
         for &node in pipeline.chains.first().map_or(&[][..], |chain| &chain.streams) {
-            path += &format!(" > {}", program.name(node));
+            path += &format!(" > {}", plan.name(node));
         }
         if let End::Sink(node) = pipeline.end {
-            path += &format!(" > {}", program.name(node));
+            path += &format!(" > {}", plan.name(node));
         }
         let kind = match self.kind {
             Kind::Start => "start of",
@@ -62,7 +50,7 @@ impl LastJob {
             Kind::Task => "finishing task of",
         };
         let longest = self.longest.map_or(String::new(), |(node, took)| {
-            format!(" ({:.1} ms in one call of {})", took.as_secs_f64() * 1e3, program.name(node))
+            format!(" ({:.1} ms in one call of {})", took.as_secs_f64() * 1e3, plan.name(node))
         });
         let [took, cleared] = [self.took, self.cleared].map(|time| time.as_secs_f64() * 1e3);
         format!("{kind} {path}: {took:.1} ms{longest}, then {cleared:.1} ms to free")

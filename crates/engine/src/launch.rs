@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tessera_types::{Error, Result};
 
-use crate::Extension;
+use crate::setup::Extension;
 
 /// A flag of the command line that only says how a platform is started.
 #[derive(Debug, Clone, Copy)]

@@ -1,16 +1,30 @@
-//! Execution: programs, pipelines, morsels, workers, memory, profile.
+//! Execution: compiled plans, pipelines, morsels, workers, memory, profile.
 //!
-//! A verified plan is *lowered* once to a [`Program`]: operators bound, pipelines cut. The [`Engine`] owns one worker
-//! thread per core; each repeatedly takes a job of some running [`Program`]: begin a pipeline, process a morsel, or run a
-//! task of a finishing sink. Workers take morsels from their own range of a source and steal from each other's
+//! A verified plan is *lowered* once to a [`CompiledPlan`]: operators bound, pipelines cut. It never changes; what its runs do
+//! is in a [`RunRecord`]. The [`Engine`] owns one worker thread per core; each repeatedly takes a job of some run: begin a
+//! pipeline, process a morsel, or run a task of a finishing sink. Workers take morsels from their own range of a source and steal from each other's
 //! when it is empty. Of several runs, the one that has had the least time is served first. No job waits: a chain of
 //! sub-operators that is blocked is parked with its token, and resumed by whoever finds it ready.
+//!
+//! The files use each other in one direction, each those that stand before it:
+//!
+//! ```text
+//! admission, collect, part, platform, profile, ranges, results, work_signal    know no other file
+//! query (admission) │ setup (platform) │ launch (setup) │ lane (profile)
+//! compiled_plan      what never changes
+//! last, pipeline     jobs, and the state of one pipeline in one run
+//! record             what the runs of a compiled plan have done
+//! execution          one run: which pipelines are ready, which jobs there are
+//! turns, workers     the runs in progress, and the threads that work on them
+//! query_run, nested  runs that are read while they go on, runs of nested plans
+//! engine
+//! ```
 //!
 //! This room knows no SQL, no file format and no platform: an [`Extension`] adds those to a [`Setup`].
 //!
 //! ```
 //! use std::sync::Arc;
-//! use tessera_engine::{Engine, Governor, Program, Query, Settings};
+//! use tessera_engine::{CompiledPlan, Engine, Governor, Query, Settings};
 //! use tessera_plan::{Builder, Expr, Params, Value};
 //! use tessera_types::{Atom, Field, Tuple};
 //!
@@ -22,38 +36,43 @@
 //! let odd = Expr::call("eq", vec![Expr::call("mod", vec![Expr::field("x"), Expr::int64(2)]), Expr::int64(1)]);
 //! let root = plan.add("filter", &[values], Params::new().with("predicate", odd));
 //!
-//! let program = Program::lower(&plan.finish(root), &registry).unwrap();
+//! let plan = CompiledPlan::lower(&plan.finish(root), &registry).unwrap();
 //! let engine = Engine::new(2).unwrap();
 //! let query = Query::new(Settings::default(), &Governor::unlimited());
-//! assert_eq!(engine.run(&program, query).unwrap().rows(), 2);
+//! assert_eq!(engine.run(&plan, query).unwrap().rows(), 2);
 //! ```
 
 mod admission;
 mod collect;
+mod compiled_plan;
 mod engine;
 mod execution;
 mod lane;
 mod last;
 mod launch;
+mod nested;
 mod part;
 mod pipeline;
 mod platform;
-mod program;
 mod query;
 mod query_run;
 mod ranges;
+mod record;
 mod results;
 mod setup;
 mod turns;
+mod work_signal;
+mod workers;
 
 pub mod profile;
 
 pub use admission::{Admitted, Kept, LEAST_BYTES, Memory};
+pub use compiled_plan::CompiledPlan;
 pub use engine::Engine;
 pub use launch::{Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report};
 pub use part::InShare;
 pub use platform::{Platform, Sent};
-pub use program::Program;
 pub use query::{FileCreator, FileOpener, Governor, Query, ScratchMaker, Settings};
 pub use query_run::QueryRun;
+pub use record::RunRecord;
 pub use setup::{Extension, Pass, Phase, Setting, Setup};

@@ -10,8 +10,9 @@ use tessera_plan::pipeline::{End, Start};
 use tessera_types::{Error, Result};
 
 use crate::collect::Collect;
+use crate::compiled_plan::CompiledPlan;
 use crate::lane::Lane;
-use crate::program::Program;
+use crate::last::Kind;
 use crate::ranges::MorselRanges;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +92,15 @@ pub(crate) enum Job {
 }
 
 impl Job {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Job::Start(_) => Kind::Start,
+            Job::Advance(_) => Kind::Advance,
+            Job::Morsel { .. } | Job::Resume { .. } => Kind::Morsel,
+            Job::Task { .. } => Kind::Task,
+        }
+    }
+
     pub(crate) fn pipeline(&self) -> usize {
         match self {
             Job::Start(pipeline)
@@ -195,8 +205,8 @@ pub(crate) fn after(chains: &[Arc<ChainRun>]) -> u64 {
 }
 
 /// One waiting state per pipeline, knowing whom it reads.
-pub(crate) fn dependencies(program: &Program) -> Result<Vec<PipelineState>> {
-    let cut = &program.pipelines;
+pub(crate) fn dependencies(plan: &CompiledPlan) -> Result<Vec<PipelineState>> {
+    let cut = &plan.pipelines;
     let mut states = Vec::new();
     for pipeline in &cut.pipelines {
         let mut reads = Vec::new();

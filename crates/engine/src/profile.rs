@@ -55,7 +55,7 @@ impl NodeFigures {
     }
 }
 
-/// The profile of a program after a run: one entry per node, nested plans inside.
+/// The profile of a plan after a run: one entry per node, nested plans inside.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
     /// One entry per node of the plan, in order.

@@ -9,7 +9,7 @@ use tessera_context::{Context, Interrupt, Output, Place, RangeReader, Scratch};
 use tessera_types::{Code, Error, Result};
 use tessera_vector::{CHUNK_ROWS, CHUNK_ROWS_MAX};
 
-use crate::admission::Admitted;
+use crate::admission::{Admitted, ByteCount};
 
 /// Opens files and objects by path.
 pub type FileOpener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeReader>> + Send + Sync>;
@@ -150,19 +150,6 @@ impl Drop for Governor {
         let left = *self.used_bytes.get_mut();
         if let (1.., Some(admitted)) = (left, &self.admitted) {
             admitted.shrank(left, 0);
-        }
-    }
-}
-
-/// A number of bytes as people read it.
-pub(crate) struct ByteCount(pub(crate) usize);
-
-impl fmt::Display for ByteCount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [("GiB", 1usize << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-        match units.iter().find(|(_, size)| self.0 >= *size) {
-            Some((unit, size)) => write!(f, "{:.1} {unit}", self.0 as f64 / *size as f64),
-            None => write!(f, "{} bytes", self.0),
         }
     }
 }

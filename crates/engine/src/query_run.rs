@@ -8,14 +8,14 @@ use tessera_operator::{ByteQueue, OrderedQueue, Reader, Step};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
-use crate::engine::Shared;
-use crate::execution::{Execution, Worked};
-use crate::program::Program;
+use crate::execution::{Execution, MakeNested, Worked};
+use crate::record::RunRecord;
+use crate::workers::Shared;
 
 /// How often a thread that waits for a chunk asks whether the run was cancelled.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A program that runs; its result is read chunk by chunk, in order. Dropping it ends the run.
+/// A compiled plan that runs; its result is read chunk by chunk, in order. Dropping it ends the run.
 #[derive(Debug)]
 pub struct QueryRun {
     shared: Arc<Shared>,
@@ -26,17 +26,18 @@ pub struct QueryRun {
 }
 
 impl QueryRun {
-    /// Starts a program on the engine's workers, or, `by_reader`, on the thread that reads.
+    /// Starts a compiled plan on the engine's workers, or, `by_reader`, on the thread that reads.
     pub(crate) fn start(
         shared: &Arc<Shared>,
-        program: &Arc<Program>,
-        parameters: Chunk,
-        context: Arc<dyn Context>,
+        record: &Arc<RunRecord>,
+        (parameters, context): (Chunk, Arc<dyn Context>),
+        make_nested: MakeNested,
         by_reader: bool,
     ) -> Result<QueryRun> {
         let queue = OrderedQueue::queue_for(&*context);
         let workers = shared.worker_count();
-        let execution = Execution::new(program.clone(), parameters, context, workers, Some(queue.clone()))?;
+        let (start, results) = ((parameters, context), Some(queue.clone()));
+        let execution = Execution::with_results(record, start, workers, make_nested, results)?;
         if !by_reader {
             shared.add(&execution);
         }

@@ -12,7 +12,7 @@ use tessera_optimizer::table::Catalog;
 use tessera_plan::{Catalogue, Plan, Rules};
 use tessera_types::{Error, Result};
 
-use crate::Platform;
+use crate::platform::Platform;
 
 /// Adds sub-operators, functions, passes, settings, tables, platforms to sessions.
 pub trait Extension: fmt::Debug + Send + Sync {

@@ -1,15 +1,13 @@
 //! Whose turn it is: the runs in progress share the workers by the time they have had, whoever came first.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tessera_context::lock;
 
 use crate::execution::Execution;
-
-/// How long a lane goes on while others wait for a turn. A morsel can be long: a row group through many joins.
-pub(crate) const SLICE: Duration = Duration::from_millis(10);
+use crate::work_signal::WorkSignal;
 
 /// How much a run that had nothing to do for a while may catch up on the others.
 const BEHIND_MAX_NANOSECONDS: u64 = 20_000_000;
@@ -21,37 +19,36 @@ pub(crate) struct Turn {
 }
 
 /// All runs in progress.
-#[derive(Default)]
 pub(crate) struct Turns {
     turns: Mutex<Vec<Arc<Turn>>>,
-    count: AtomicUsize,
+    /// Is told how many there are.
+    signal: Arc<WorkSignal>,
     /// What the run that had the last turn had used before: who comes new starts here.
     clock_nanoseconds: AtomicU64,
 }
 
 impl std::fmt::Debug for Turns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Turns").field("count", &self.count).finish_non_exhaustive()
+        f.debug_struct("Turns").field("signal", &self.signal).finish_non_exhaustive()
     }
 }
 
 impl Turns {
+    pub(crate) fn new(signal: Arc<WorkSignal>) -> Turns {
+        Turns { turns: Mutex::default(), signal, clock_nanoseconds: AtomicU64::new(0) }
+    }
+
     pub(crate) fn add(&self, execution: &Arc<Execution>) {
         let used_nanoseconds = AtomicU64::new(self.clock_nanoseconds.load(Ordering::Relaxed));
         let mut turns = lock(&self.turns);
         turns.push(Arc::new(Turn { execution: execution.clone(), used_nanoseconds }));
-        self.count.store(turns.len(), Ordering::Relaxed);
+        self.signal.set_runs(turns.len());
     }
 
     pub(crate) fn remove(&self, execution: &Arc<Execution>) {
         let mut turns = lock(&self.turns);
         turns.retain(|other| !Arc::ptr_eq(&other.execution, execution));
-        self.count.store(turns.len(), Ordering::Relaxed);
-    }
-
-    /// Whether there is more than one.
-    pub(crate) fn crowded(&self) -> bool {
-        self.count.load(Ordering::Relaxed) > 1
+        self.signal.set_runs(turns.len());
     }
 
     /// All of them, who has had the least first; of equal ones the latest, which may be short.

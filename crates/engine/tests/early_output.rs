@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tessera_context::{Interrupt, Run, Token};
-use tessera_engine::{Engine, Governor, Program, Query, Settings};
+use tessera_engine::{CompiledPlan, Engine, Governor, Query, RunRecord, Settings};
 use tessera_operator::{
     ByteQueue, Finish, Lowering, Operator, Reader, Registry, Sink, SinkRun, SinkWorker, SourceRun, Step,
     SubOperator,
@@ -132,11 +132,11 @@ fn plan(rest: &str) -> Plan {
 fn rows(plan: &Plan, workers: usize) -> Result<usize> {
     let mut registry: Registry = tessera_testing::standard_registry();
     registry.register(Relay);
-    let program = Program::lower(plan, &registry)?;
+    let compiled = CompiledPlan::lower(plan, &registry)?;
     let interrupt = Arc::new(Interrupt::after(PATIENCE));
     let settings = Settings { chunk_rows: 1, interrupt, ..Settings::default() };
     let query = Query::new(settings, &Governor::unlimited());
-    Ok(Engine::new(workers)?.run(&program, query)?.rows())
+    Ok(Engine::new(workers)?.run(&compiled, query)?.rows())
 }
 
 #[test]
@@ -170,4 +170,33 @@ fn nested_plans_read_while_their_input_comes() {
     for workers in [1, 2, 5] {
         assert_eq!(rows(&plan(&format!("%2 = nested_map(%1) {nested}\nreturn %2")), workers).unwrap(), 100);
     }
+}
+
+#[test]
+fn queries_share_a_compiled_plan_and_have_records_of_their_own() {
+    let values = "%0 = values(){columns = <y: int64>, rows = [[1], [2], [3]]}";
+    let count = "%1 = reduce(%0){aggregates = {n = {function = :count, args = []}}}\nreturn %1";
+    let outer = plan(&format!("%2 = nested_map(%1) plan <x: int64> {{{values}\n{count}}}\nreturn %2"));
+    let mut registry: Registry = tessera_testing::standard_registry();
+    registry.register(Relay);
+    let compiled = CompiledPlan::lower(&outer, &registry).unwrap();
+    let engine = Engine::new(2).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let record = RunRecord::new(&compiled);
+                let query = Query::new(Settings::default(), &Governor::unlimited());
+                assert_eq!(engine.run_recorded(&record, query).unwrap().rows(), 100);
+                let profile = record.profile();
+                assert_eq!(profile.nodes[1].rows, 100);
+                // All runs of the nested plan together.
+                assert_eq!(profile.nodes[2].nested[0].nodes[0].rows, 300);
+                let (done, total) = record.progress();
+                assert!(done == total && done > 100, "{done} of {total}");
+                assert_eq!(record.last_job(), None);
+            });
+        }
+    });
+    let unused = RunRecord::new(&compiled);
+    assert_eq!((unused.profile().nodes[1].rows, unused.progress()), (0, (0, 0)));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use tessera_context::{Context, Interrupt, Run, Token};
-use tessera_engine::{Engine, Governor, Program, Query, Settings};
+use tessera_engine::{CompiledPlan, Engine, Governor, Query, RunRecord, Settings};
 use tessera_operator::{
     Finish, Lowering, Operator, Reader, Registry, Sink, SinkRun, SinkWorker, Source, SourceRun, Step, Stream,
     StreamRun, StreamWorker, SubOperator, downcast_workers,
@@ -291,9 +291,9 @@ pub(crate) fn numbers(mode: &str, counts: usize) -> Plan {
 }
 
 fn run(plan: &Plan, workers: usize) -> Result<Vec<i64>> {
-    let program = Program::lower(plan, &registry())?;
+    let compiled = CompiledPlan::lower(plan, &registry())?;
     let result =
-        Engine::new(workers)?.run(&program, Query::new(Settings::default(), &Governor::unlimited()))?;
+        Engine::new(workers)?.run(&compiled, Query::new(Settings::default(), &Governor::unlimited()))?;
     let mut values = Vec::new();
     for chunk in result.chunks() {
         let chunk = chunk?;
@@ -362,10 +362,11 @@ fn a_shared_node_runs_once_for_all_its_consumers() {
     let mut plan = Builder::new(Tuple::empty());
     let source = plan.add("numbers", &[], Params::new().with("mode", tessera_plan::Value::name("plain")));
     let both = plan.add("union", &[source, source], Params::new());
-    let program = Program::lower(&plan.finish(both), &registry()).unwrap();
+    let record = RunRecord::new(&CompiledPlan::lower(&plan.finish(both), &registry()).unwrap());
     let query = Query::new(Settings::default(), &Governor::unlimited());
-    assert_eq!(Engine::new(2).unwrap().run(&program, query).unwrap().rows(), 2 * MORSELS * ROWS);
-    assert_eq!(program.profile().nodes[0].rows as usize, MORSELS * ROWS);
+    let result = Engine::new(2).unwrap().run_recorded(&record, query).unwrap();
+    assert_eq!(result.rows(), 2 * MORSELS * ROWS);
+    assert_eq!(record.profile().nodes[0].rows as usize, MORSELS * ROWS);
 }
 
 #[test]
@@ -378,8 +379,8 @@ fn the_first_error_ends_the_run() {
 fn a_panic_becomes_an_error_and_the_engine_lives() {
     let engine = Engine::new(2).unwrap();
     let run = |mode| {
-        let program = Program::lower(&numbers(mode, 0), &registry()).unwrap();
-        engine.run(&program, Query::new(Settings::default(), &Governor::unlimited()))
+        let compiled = CompiledPlan::lower(&numbers(mode, 0), &registry()).unwrap();
+        engine.run(&compiled, Query::new(Settings::default(), &Governor::unlimited()))
     };
     let error = run("panicking").unwrap_err();
     assert_eq!(error.code(), Code::Internal);
@@ -390,18 +391,18 @@ fn a_panic_becomes_an_error_and_the_engine_lives() {
 #[test]
 fn cancelling_and_deadlines_end_a_run() {
     let engine = Engine::new(2).unwrap();
-    let program = Program::lower(&numbers("endless", 0), &registry()).unwrap();
+    let compiled = CompiledPlan::lower(&numbers("endless", 0), &registry()).unwrap();
     let query = Query::new(Settings::default(), &Governor::unlimited());
     let canceller = query.clone();
     let thread = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(20));
         canceller.cancel();
     });
-    assert_eq!(engine.run(&program, query).unwrap_err().code(), Code::Cancelled);
+    assert_eq!(engine.run(&compiled, query).unwrap_err().code(), Code::Cancelled);
     thread.join().unwrap();
     let interrupt = Arc::new(Interrupt::after(Duration::from_millis(20)));
     let deadline = Settings { interrupt, ..Settings::default() };
-    let error = engine.run(&program, Query::new(deadline, &Governor::unlimited())).unwrap_err();
+    let error = engine.run(&compiled, Query::new(deadline, &Governor::unlimited())).unwrap_err();
     assert_eq!(error.code(), Code::Cancelled);
 }
 
@@ -413,16 +414,16 @@ fn a_run_has_its_turn_beside_one_that_does_not_end() {
     let interrupt = Arc::new(Interrupt::after(Duration::from_secs(30)));
     let endless = Query::new(Settings { interrupt, ..Settings::default() }, &governor);
     std::thread::scope(|scope| {
-        let program = Program::lower(&numbers("endless", 0), &registry()).unwrap();
+        let compiled = CompiledPlan::lower(&numbers("endless", 0), &registry()).unwrap();
         let (engine, query) = (&engine, endless.clone());
-        let hog = scope.spawn(move || engine.run(&program, query).unwrap_err().code());
+        let hog = scope.spawn(move || engine.run(&compiled, query).unwrap_err().code());
         while governor.used_bytes() == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
         for mode in ["plain", "blocking"] {
-            let program = Program::lower(&numbers(mode, 1), &registry()).unwrap();
+            let compiled = CompiledPlan::lower(&numbers(mode, 1), &registry()).unwrap();
             let query = Query::new(Settings::default(), &Governor::unlimited());
-            let done = engine.run(&program, query);
+            let done = engine.run(&compiled, query);
             assert_eq!(done.map(|result| result.rows()).ok(), Some(MORSELS * ROWS + 1), "{mode}");
         }
         assert!(!hog.is_finished());
@@ -436,18 +437,18 @@ fn a_run_that_gets_no_worker_can_be_cancelled() {
     let engine = Engine::new(1).unwrap();
     let governor = Governor::unlimited();
     std::thread::scope(|scope| {
-        let program = Program::lower(&numbers("asleep", 0), &registry()).unwrap();
+        let compiled = CompiledPlan::lower(&numbers("asleep", 0), &registry()).unwrap();
         let engine = &engine;
         let query = Query::new(Settings::default(), &Governor::unlimited());
-        let hog = scope.spawn(move || engine.run(&program, query).map(|result| result.rows()));
+        let hog = scope.spawn(move || engine.run(&compiled, query).map(|result| result.rows()));
         let since = Instant::now();
         while !ASLEEP.load(Ordering::SeqCst) && since.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }
-        let program = Program::lower(&numbers("plain", 0), &registry()).unwrap();
+        let compiled = CompiledPlan::lower(&numbers("plain", 0), &registry()).unwrap();
         let interrupt = Arc::new(Interrupt::after(Duration::from_millis(50)));
         let query = Query::new(Settings { interrupt, ..Settings::default() }, &governor);
-        let error = engine.run(&program, query).unwrap_err();
+        let error = engine.run(&compiled, query).unwrap_err();
         assert_eq!(error.code(), Code::Cancelled);
         assert!(!hog.is_finished(), "it has waited for the worker");
         AWAKE.store(true, Ordering::SeqCst);
@@ -458,9 +459,9 @@ fn a_run_that_gets_no_worker_can_be_cancelled() {
 #[test]
 fn a_result_beyond_the_budget_without_scratch_is_an_error_and_the_memory_comes_back() {
     let governor = Governor::new(10_000);
-    let program = Program::lower(&numbers("plain", 0), &registry()).unwrap();
+    let compiled = CompiledPlan::lower(&numbers("plain", 0), &registry()).unwrap();
     let engine = Engine::new(2).unwrap();
-    let error = engine.run(&program, Query::new(Settings::default(), &governor)).unwrap_err();
+    let error = engine.run(&compiled, Query::new(Settings::default(), &governor)).unwrap_err();
     assert_eq!(error.code(), Code::Unsupported);
     assert!(error.message().contains("no scratch directory"), "{error}");
     assert_eq!(governor.used_bytes(), 0);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use tessera_context::Interrupt;
-use tessera_engine::{Engine, Governor, Program, Query, QueryRun, Settings};
+use tessera_engine::{CompiledPlan, Engine, Governor, Query, QueryRun, RunRecord, Settings};
 use tessera_plan::Plan;
 use tessera_types::{Code, Result};
 
@@ -16,9 +16,9 @@ use crate::execution::{MORSELS, PATIENCE, ROWS, all, numbers, registry};
 const TIGHT_BYTES: usize = ROWS * 8 * 16;
 
 fn start(engine: &Engine, plan: &Plan, governor: &Arc<Governor>, interrupt: Arc<Interrupt>) -> QueryRun {
-    let program = Program::lower(plan, &registry()).unwrap();
+    let compiled = CompiledPlan::lower(plan, &registry()).unwrap();
     let settings = Settings { interrupt, ..Settings::default() };
-    engine.start(&program, Query::new(settings, governor)).unwrap()
+    engine.start(&RunRecord::new(&compiled), Query::new(settings, governor)).unwrap()
 }
 
 fn read(run: &mut QueryRun, chunks_max: usize) -> Result<Vec<i64>> {
@@ -54,12 +54,12 @@ fn chunks_come_in_order_within_the_budget() {
 fn a_reader_that_takes_its_time_holds_the_run_back() {
     let governor = Governor::new(TIGHT_BYTES * 2);
     let engine = Engine::new(2).unwrap();
-    let program = Program::lower(&numbers("plain", 0), &registry()).unwrap();
+    let record = RunRecord::new(&CompiledPlan::lower(&numbers("plain", 0), &registry()).unwrap());
     let settings = Settings { interrupt: patient(), ..Settings::default() };
-    let mut run = engine.start(&program, Query::new(settings, &governor)).unwrap();
+    let mut run = engine.start(&record, Query::new(settings, &governor)).unwrap();
     assert_eq!(read(&mut run, 1).unwrap().len(), ROWS);
     std::thread::sleep(Duration::from_millis(100));
-    let (done, _) = program.progress();
+    let (done, _) = record.progress();
     assert!(done < MORSELS as u64 / 2, "{done} morsels are done without a reader");
     assert_eq!(read(&mut run, usize::MAX).unwrap(), all()[ROWS..]);
 }

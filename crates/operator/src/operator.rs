@@ -26,7 +26,7 @@ pub enum Step {
     Done,
 }
 
-/// A nested plan, compiled and bound once; run for every outer tuple.
+/// A nested plan in one run of the node that holds it ([`nested_plan`]): compiled once, run for every outer tuple.
 pub trait NestedPlan: Send + Sync + Debug {
     /// Runs it for one parameter tuple (a chunk of one row) on the calling worker alone.
     fn run(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected>;
@@ -35,7 +35,7 @@ pub trait NestedPlan: Send + Sync + Debug {
     /// thread is a worker, which must not wait for others, the result is complete first. Dropping the reader ends the run.
     fn stream(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Box<dyn Reader>>;
 
-    /// The figures of its runs in this process, as lines for another.
+    /// The figures of all its runs so far in this process, as lines for another.
     fn figures(&self) -> String;
 
     /// Adds the figures that another process had of the same plan.
@@ -43,6 +43,27 @@ pub trait NestedPlan: Send + Sync + Debug {
     /// # Errors
     /// They are of another plan.
     fn add_figures(&self, figures: &str) -> Result<()>;
+}
+
+/// The nested plans of a node in one run of it, in their order.
+#[derive(Debug)]
+pub struct NestedPlans(Vec<Arc<dyn NestedPlan>>);
+
+impl NestedPlans {
+    /// What an executor of plans puts into [`Run::nested`].
+    pub fn of(plans: Vec<Arc<dyn NestedPlan>>) -> Option<Arc<dyn Any + Send + Sync>> {
+        (!plans.is_empty()).then(|| Arc::new(NestedPlans(plans)) as _)
+    }
+}
+
+/// The nested plan of a node that has one, in this run of the node.
+///
+/// # Errors
+/// It has none: a mistake of the executor, as the verifier counts them.
+pub fn nested_plan(run: &Run) -> Result<Arc<dyn NestedPlan>> {
+    let plans = run.nested.as_ref().and_then(|nested| nested.downcast_ref::<NestedPlans>());
+    let plan = plans.and_then(|NestedPlans(plans)| plans.first());
+    plan.cloned().ok_or_else(|| Error::internal("a sub-operator without its nested plan"))
 }
 
 /// What lowering sees of a node's surroundings.
@@ -54,8 +75,6 @@ pub struct Lowering<'a> {
     pub output: &'a Edge,
     /// The parameter tuple of the plan the node stands in.
     pub parameters: &'a Tuple,
-    /// Its nested plans, lowered.
-    pub nested: Vec<Arc<dyn NestedPlan>>,
     /// The result edges of its nested plans.
     pub nested_outputs: Vec<Edge>,
     /// The node's position in its plan.

@@ -22,8 +22,8 @@ use tessera_vector::Chunk;
 use crate::Registry;
 use crate::stream_util::{ChunksReader, collected_source};
 use crate::{
-    Lowering, NestedPlan, Operator, Reader, SinkRun, SinkWorker, Source, SourceRun, Step, StreamRun,
-    StreamWorker, SubOperator, stream_workers,
+    Lowering, NestedPlan, NestedPlans, Operator, Reader, SinkRun, SinkWorker, Source, SourceRun, Step,
+    StreamRun, StreamWorker, SubOperator, stream_workers,
 };
 
 /// Chunk sizes and numbers of workers that every sub-operator is tested with.
@@ -200,16 +200,16 @@ impl SourceRun for GivenRun {
 struct Compiled {
     parameters: Tuple,
     operators: Vec<Operator>,
+    /// The nested plans of each node.
+    nested: Vec<Vec<Arc<Compiled>>>,
     pipelines: Pipelines,
 }
 
 fn compile(plan: &Plan, verified: &Verified, registry: &Registry) -> Result<Arc<Compiled>> {
-    let mut operators = Vec::new();
+    let (mut operators, mut nested) = (Vec::new(), Vec::new());
     for (id, node) in plan.ids().zip(&plan.nodes) {
-        let mut nested: Vec<Arc<dyn NestedPlan>> = Vec::new();
-        for (inner, verified) in node.nested.iter().zip(&verified.nested[id.index()]) {
-            nested.push(compile(inner, verified, registry)?);
-        }
+        let inner = node.nested.iter().zip(&verified.nested[id.index()]);
+        nested.push(inner.map(|(plan, verified)| compile(plan, verified, registry)).collect::<Result<_>>()?);
         let nested_outputs = node.nested.iter().zip(&verified.nested[id.index()]);
         let leaf = [Edge { tuple: plan.parameters.clone(), traits: Traits::DRIVER, order: Order::Source }];
         let inputs: Vec<Edge> =
@@ -218,7 +218,6 @@ fn compile(plan: &Plan, verified: &Verified, registry: &Registry) -> Result<Arc<
             inputs: if inputs.is_empty() { &leaf } else { &inputs },
             output: &verified.edges[id.index()],
             parameters: &plan.parameters,
-            nested,
             nested_outputs: nested_outputs.map(|(p, v)| v.edges[p.root.index()].clone()).collect(),
             position: id.index(),
             library: registry.library(),
@@ -226,7 +225,7 @@ fn compile(plan: &Plan, verified: &Verified, registry: &Registry) -> Result<Arc<
         operators.push(registry.implementation(&node.operator)?.lower(node, &lowering)?);
     }
     let pipelines = cut(plan, registry.catalogue())?;
-    Ok(Arc::new(Compiled { parameters: plan.parameters.clone(), operators, pipelines }))
+    Ok(Arc::new(Compiled { parameters: plan.parameters.clone(), operators, nested, pipelines }))
 }
 
 /// What a pipeline has left.
@@ -304,6 +303,7 @@ impl Compiled {
             parameters,
             counters: Arc::default(),
             board: Arc::default(),
+            nested: None,
         };
         let mut products: Vec<Product> = Vec::new();
         for pipeline in &self.pipelines.pipelines {
@@ -327,7 +327,7 @@ impl Compiled {
                     let Operator::Sink(sink) = &self.operators[node.index()] else {
                         return Err(Error::internal("the role says sink, the lowering another thing"));
                     };
-                    let sink = sink.start(&run, &self.sides(node, &products))?;
+                    let sink = sink.start(&self.run_of(node, &run), &self.sides(node, &products))?;
                     let states =
                         self.pipeline(&pipeline.chains, &run, &products, workers, &*sink, &|| sink.worker())?;
                     let finish = sink.finish(states)?;
@@ -344,6 +344,11 @@ impl Compiled {
             Some(Product::Collected(collected)) => Ok((*collected).clone()),
             _ => Err(Error::internal("a plan without a result")),
         }
+    }
+
+    fn run_of(&self, node: NodeId, run: &Run) -> Run {
+        let nested = self.nested[node.index()].iter().map(|plan| plan.clone() as Arc<dyn NestedPlan>);
+        Run { nested: NestedPlans::of(nested.collect()), ..run.clone() }
     }
 
     fn sides(&self, node: NodeId, products: &[Product]) -> Vec<Arc<Collected>> {
@@ -375,14 +380,18 @@ impl Compiled {
                     Product::Output(output) => output.clone(),
                 },
                 Start::Node(node) => match &self.operators[node.index()] {
-                    Operator::Source(source) => source.start(run, &self.sides(node, products))?,
+                    Operator::Source(source) => {
+                        source.start(&self.run_of(node, run), &self.sides(node, products))?
+                    }
                     _ => return Err(Error::internal("the role says source, the lowering another thing")),
                 },
             };
             let mut streams = Vec::new();
             for &node in &chain.streams {
                 match &self.operators[node.index()] {
-                    Operator::Stream(stream) => streams.push(stream.start(run, &self.sides(node, products))?),
+                    Operator::Stream(stream) => {
+                        streams.push(stream.start(&self.run_of(node, run), &self.sides(node, products))?)
+                    }
                     _ => return Err(Error::internal("the role says stream, the lowering another thing")),
                 }
             }

@@ -15,6 +15,7 @@ pub(crate) fn planning() -> Run {
         parameters: Chunk::unit(),
         counters: Arc::default(),
         board: Arc::default(),
+        nested: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tessera_context::{Interrupt, lock};
-use tessera_engine::Program;
+use tessera_engine::RunRecord;
 use tessera_objects::Timeouts;
 
 use crate::storage::Storage;
@@ -21,7 +21,7 @@ pub struct Cancel {
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     since: Option<Instant>,
-    pub(crate) program: Option<Arc<Program>>,
+    pub(crate) record: Option<Arc<RunRecord>>,
     /// For memory.
     pub(crate) waiting: bool,
     /// Each statement ends as soon as it has begun.
@@ -77,8 +77,8 @@ impl Cancel {
     pub fn progress(&self) -> Option<Progress> {
         let running = lock(&self.running);
         let elapsed = running.since?.elapsed();
-        let (morsels_done, morsels) = match (&running.program, running.waiting) {
-            (Some(program), _) => program.progress(),
+        let (morsels_done, morsels) = match (&running.record, running.waiting) {
+            (Some(record), _) => record.progress(),
             (None, true) => (0, 0),
             (None, false) => return None,
         };

@@ -1,14 +1,16 @@
-//! Runs plans: memory is asked for, the program is made, and a plan that has run out of memory is tried as one that needs less.
+//! Runs plans: memory is asked for, they are compiled, and a plan that has run out of memory is tried as one that needs less.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use tessera_codegen::Compiler;
 use tessera_context::Scratch;
-use tessera_engine::{Engine, Governor, Memory, Pass, Phase, Platform, Program, Query, QueryRun};
+use tessera_engine::{
+    CompiledPlan, Engine, Governor, Memory, Pass, Phase, Platform, Query, QueryRun, RunRecord,
+};
 use tessera_files::ScratchFile;
 use tessera_operator::Registry;
-use tessera_plan::Plan;
+use tessera_plan::{Plan, Traits, verify, verify_in};
 use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
 
@@ -33,7 +35,7 @@ pub(crate) struct Runner {
 /// A plan that can run, let into the process's memory.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    pub(crate) program: Arc<Program>,
+    pub(crate) record: Arc<RunRecord>,
     pub(crate) query: Arc<Query>,
     pub(crate) governor: Arc<Governor>,
     pub(crate) compiler: Option<Arc<dyn Compiler>>,
@@ -65,7 +67,7 @@ impl Runner {
 
     pub(crate) fn run(&self, plan: &Plan) -> Result<Ran> {
         let ready = self.prepare(plan)?;
-        let collected = self.engine.run(&ready.program, ready.query.clone());
+        let collected = self.engine.run_recorded(&ready.record, ready.query.clone());
         let collected = collected.map_err(|error| self.stopped(&ready, error))?;
         Ok(Ran { ready, collected })
     }
@@ -73,7 +75,7 @@ impl Runner {
     /// Starts a plan whose result is read while it comes.
     pub(crate) fn start(&self, plan: &Plan) -> Result<(Ready, QueryRun)> {
         let ready = self.prepare(plan)?;
-        let run = self.engine.start(&ready.program, ready.query.clone())?;
+        let run = self.engine.start(&ready.record, ready.query.clone())?;
         Ok((ready, run))
     }
 
@@ -87,7 +89,14 @@ impl Runner {
     pub(crate) fn passes(&self, phase: Phase, plan: Plan) -> Result<Plan> {
         let passes = self.passes.iter().filter(|pass| pass.phase == phase);
         let (catalogue, rules) = (self.registry.catalogue(), self.values.planning.rules);
-        passes.into_iter().try_fold(plan, |plan, pass| (pass.rewrite)(&plan, catalogue, rules))
+        passes.into_iter().try_fold(plan, |plan, pass| {
+            let plan = (pass.rewrite)(&plan, catalogue, rules)?;
+            if cfg!(debug_assertions) {
+                verify_in(&plan, catalogue, Traits::DRIVER)
+                    .map_err(|error| error.context(format!("after the pass {}", pass.name)))?;
+            }
+            Ok(plan)
+        })
     }
 
     /// The plan for the platform that needs less memory, where there is one.
@@ -97,7 +106,9 @@ impl Runner {
         frugal.map(|plan| self.passes(Phase::Distributed, plan)).transpose()
     }
 
+    /// Verifies a plan, before anything else is done for it, and compiles it within the memory that it is let into.
     fn prepare(&self, plan: &Plan) -> Result<Ready> {
+        let verified = verify(plan, self.registry.catalogue())?;
         let waits = || self.cancel.set(|running| running.waiting = true);
         let admitted = self.memory.admit(
             self.values.memory_bytes,
@@ -110,15 +121,15 @@ impl Runner {
         let compiler = settings.compiler.clone();
         let query = Query::new(settings, &governor);
         self.storage.prepare(plan)?;
-        let program = Program::lower(plan, &self.registry)?;
+        let record = RunRecord::new(&CompiledPlan::lower_verified(plan, &verified, &self.registry)?);
         self.cancel.interrupt.check()?;
-        self.cancel.set(|running| running.program = Some(program.clone()));
-        Ok(Ready { program, query, governor, compiler, planned_at: Instant::now() })
+        self.cancel.set(|running| running.record = Some(record.clone()));
+        Ok(Ready { record, query, governor, compiler, planned_at: Instant::now() })
     }
 
     /// Notes how a run came to an end before its time.
     pub(crate) fn stopped(&self, ready: &Ready, error: Error) -> Error {
-        let last = ready.program.last_job().unwrap_or_default();
+        let last = ready.record.last_job().unwrap_or_default();
         let stopped = Stopped { held_bytes: ready.governor.used_bytes(), last };
         self.cancel.set(|running| running.stopped = Some(stopped));
         error

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_context::read_buffer;
-use tessera_engine::{Engine, Governor, Memory, Pass, Phase, Platform, Program, Query, Sent, Setup};
+use tessera_engine::{CompiledPlan, Engine, Governor, Memory, Pass, Phase, Platform, Query, Sent, Setup};
 use tessera_formats::block::BlockScan;
 use tessera_functions::Library;
 use tessera_jit::InUse;
 use tessera_operator::Registry;
 use tessera_optimizer::physical;
 use tessera_optimizer::table::Catalog;
-use tessera_plan::{Plan, Rules, text, verify};
+use tessera_plan::{Plan, Rules, Traits, text, verify, verify_in};
 use tessera_sql::{
     CreateFunction, CreateTableAs, Explain, ExplainFormat, ParsedStatement, Planned, Statement,
 };
@@ -168,9 +168,10 @@ impl Session {
         let times = (None, self.values.timeouts);
         let _registered =
             self.cancel.begin(&self.storage, Instant::now(), times, &self.values.temp_directory);
+        let verified = verify(&sent.plan, self.registry.catalogue())?;
         self.storage.prepare(&sent.plan)?;
-        let program = Program::lower(&sent.plan, &self.registry)?;
-        self.engine.run(&program, query).map(|_| ())
+        let plan = CompiledPlan::lower_verified(&sent.plan, &verified, &self.registry)?;
+        self.engine.run(&plan, query).map(|_| ())
     }
 
     /// Runs the statements of a text, one after the other.
@@ -240,9 +241,8 @@ impl Session {
     /// Reads, verifies and prints a plan in its text form.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn verify_only(&self, text: &str) -> Result<String> {
-        let plan = text::parse(text)?;
-        let plan = if self.has_platform(&plan) { plan } else { self.runner().for_platform(&plan)? };
-        tessera_plan::verify(&plan, self.registry.catalogue())?;
+        let plan = self.written(text)?;
+        verify(&plan, self.registry.catalogue())?;
         Ok(text::print(&plan))
     }
 
@@ -265,15 +265,23 @@ impl Session {
     fn start_plan(&mut self, text: &str) -> Result<ResultStream> {
         let started = Instant::now();
         let registered = self.begin(started)?;
-        let plan = text::parse(text)?;
-        let runner = self.runner();
-        let plan = if self.has_platform(&plan) { plan } else { runner.for_platform(&plan)? };
+        let (plan, runner) = (self.written(text)?, self.runner());
         let columns = |tuple: &Tuple| {
             let names = tuple.fields().iter().map(|field| field.name.to_string()).collect();
             Columns::new(tuple.clone(), names)
         };
         let open = Open::new(&self.open);
         ResultStream::start(runner, &plan, None, columns, started, registered, open)
+    }
+
+    /// The plan of a text. One without an executor is verified and gets this platform's; the other is verified before it runs.
+    fn written(&self, text: &str) -> Result<Plan> {
+        let plan = text::parse(text)?;
+        if self.has_platform(&plan) {
+            return Ok(plan);
+        }
+        verify_in(&plan, self.registry.catalogue(), Traits::DRIVER)?;
+        self.runner().for_platform(&plan)
     }
 
     /// A statement begins.
@@ -522,13 +530,13 @@ impl Session {
                 )));
             }
             let (plan, ran) = self.runner().run_here(&plan)?;
-            let profile = ran.ready.program.profile();
+            let profile = ran.ready.record.profile();
             let summary = Summary {
                 planning: ran.ready.planned_at - started,
                 execution: ran.ready.planned_at.elapsed(),
                 rows: ran.collected.rows(),
                 threads: self.engine.workers(),
-                pipelines: ran.ready.program.pipeline_count(),
+                pipelines: ran.ready.record.plan().pipeline_count(),
                 memory_peak_bytes: ran.ready.governor.peak_bytes(),
                 device_memory_peak_bytes: ran.ready.governor.device_peak_bytes(),
                 stores: self.storage.spent(),
@@ -585,7 +593,7 @@ fn called<'a>(platforms: &'a [Arc<dyn Platform>], name: &str) -> Result<&'a Arc<
 /// The number of rows a materialise sub-operator says it wrote.
 fn rows_written(ran: &Ran) -> Result<String> {
     let written = ran.collected.single()?;
-    let position = ran.ready.program.tuple().index_of("rows");
+    let position = ran.ready.record.plan().tuple().index_of("rows");
     let column = position.map(|position| written.column(position)).transpose()?;
     let array = column.map(|column| column.plain()).transpose()?;
     let array = array.ok_or_else(|| Error::internal("a materialise sub-operator that counts no rows"))?;

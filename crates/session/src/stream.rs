@@ -117,7 +117,7 @@ impl ResultStream {
         open: Open,
     ) -> Result<Self> {
         let (ready, run) = runner.start(for_platform)?;
-        let columns = columns(ready.program.tuple())?;
+        let columns = columns(ready.record.plan().tuple())?;
         runner.cancel.interrupt.pause();
         let run = Some((run, ready));
         let running = Running { run, failed: None, runner, plan, _registered: registered, _open: open };

@@ -55,7 +55,7 @@ fn accepted(plan: &Plan, registry: &Registry) -> bool {
     let _ = text::explain(plan, &verified);
     let _ = pipeline::cut(plan, registry.catalogue());
     let _ = physical::optimise(plan, registry.catalogue(), Rules::ALL);
-    let _ = tessera_engine::Program::lower(plan, registry);
+    let _ = tessera_engine::CompiledPlan::lower(plan, registry);
     true
 }
 

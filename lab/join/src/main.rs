@@ -15,7 +15,7 @@ use arrow::datatypes::{Decimal128Type, Int64Type};
 use clap::Parser;
 use serde_json::json;
 use tessera_engine::profile::Profile;
-use tessera_engine::{Engine, Governor, Platform, Program, Query, Settings};
+use tessera_engine::{CompiledPlan, Engine, Governor, Platform, Query, RunRecord, Settings};
 use tessera_jit::{Device, Tier, compiler};
 use tessera_operator::Registry;
 use tessera_plan::{Plan, Rules, text};
@@ -131,12 +131,12 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     let mut runs = Vec::new();
     let barrier = text::parse(BARRIER)?;
     let served = mpi.serve(&mut |sent| {
-        let program = Program::lower(&sent.plan, &registry)?;
+        let record = RunRecord::new(&CompiledPlan::lower(&sent.plan, &registry)?);
         let started = Instant::now();
-        engine.run(&program, Query::new(settings.clone(), &Governor::unlimited()))?;
+        engine.run_recorded(&record, Query::new(settings.clone(), &Governor::unlimited()))?;
         // Not the barriers.
         if sent.plan != barrier {
-            runs.push(figures::run(&sent.plan, started.elapsed(), &program.own_profile()));
+            runs.push(figures::run(&sent.plan, started.elapsed(), &record.own_profile()));
         }
         Ok(())
     })?;
@@ -150,11 +150,11 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     };
     let mut timed = Vec::new();
     for _ in 0..options.repeat {
-        let ready = Program::lower(&barrier, &registry)?;
+        let ready = CompiledPlan::lower(&barrier, &registry)?;
         engine.run(&ready, Query::new(settings.clone(), &Governor::unlimited()))?;
-        let program = Program::lower(&plan, &registry)?;
+        let record = RunRecord::new(&CompiledPlan::lower(&plan, &registry)?);
         let started = Instant::now();
-        let result = engine.run(&program, Query::new(settings.clone(), &Governor::unlimited()))?;
+        let result = engine.run_recorded(&record, Query::new(settings.clone(), &Governor::unlimited()))?;
         let elapsed = started.elapsed();
         let row = result.single()?;
         let matches = row.column(0)?.plain()?.as_primitive::<Int64Type>().value(0);
@@ -164,8 +164,8 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
                 "the plan gives {matches} and the checksum {checksum}, where {expected:?} are right"
             )));
         }
-        runs.push(figures::run(&plan, elapsed, &program.own_profile()));
-        timed.push((elapsed.as_secs_f64(), program.own_profile()));
+        runs.push(figures::run(&plan, elapsed, &record.own_profile()));
+        timed.push((elapsed.as_secs_f64(), record.own_profile()));
     }
     timed.sort_by(|a, b| a.0.total_cmp(&b.0));
     report(options, (link, library), &plan, &timed);

@@ -13,7 +13,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Decimal128Type, Int32Type, Int64Type};
 use clap::Parser;
 use serde_json::json;
-use tessera_engine::{Engine, Governor, Program, Query, Settings};
+use tessera_engine::{CompiledPlan, Engine, Governor, Query, Settings};
 use tessera_jit::{Device, Tier, compiler};
 use tessera_operator::Registry;
 use tessera_optimizer::physical;
@@ -147,10 +147,10 @@ fn timed(
     };
     let settings =
         Settings { chunk_rows, compiler: compiler(tier, Device::Cpu, None)?, ..Settings::default() };
-    let program = Program::lower(plan, registry)?;
+    let compiled = CompiledPlan::lower(plan, registry)?;
     let query = Query::new(settings, &Governor::unlimited());
     let started = Instant::now();
-    let collected = engine.run(&program, query)?;
+    let collected = engine.run(&compiled, query)?;
     let took = started.elapsed().as_secs_f64();
     Ok((number(&collected)?, took))
 }

@@ -62,6 +62,7 @@ pub(crate) fn run(chunk_rows: usize) -> (Run, Arc<FileContext>) {
         parameters: Chunk::unit(),
         counters: Arc::new(Counters::default()),
         board: Arc::default(),
+        nested: None,
     };
     (run, context)
 }
@@ -84,7 +85,6 @@ fn lower(operator: &str, params: Params, input: &Edge, inputs: usize) -> Result<
         inputs,
         output: &output,
         parameters: &parameters,
-        nested: Vec::new(),
         nested_outputs: Vec::new(),
         position: 0,
         library: registry.library(),

@@ -7,7 +7,9 @@ use arrow::row::{RowConverter, Rows, SortField};
 
 use tessera_context::{Context, Run};
 use tessera_operator::describe::{edge, passes};
-use tessera_operator::{Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
+use tessera_operator::{
+    Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator, nested_plan,
+};
 use tessera_plan::{Descriptor, Edge, Expr, Functions, Inputs, Node, Order, Plan, Role, Traits, Value};
 use tessera_rows::Collected;
 use tessera_types::{Error, Item, Result, Tuple};
@@ -65,13 +67,12 @@ pub(crate) fn nested_input(inputs: &[Edge]) -> Result<Edge> {
 
 impl SubOperator for NestedMap {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let plan = lowering.nested.first().cloned().ok_or_else(|| Error::internal("no nested plan"))?;
         let values = |tuple: &Tuple| tuple.fields().iter().all(|field| matches!(field.item, Item::Atom(_)));
         let input = &lowering.inputs[0].tuple;
         let repeatable = !node.nested.iter().any(|plan| is_volatile(plan, &**lowering.library));
         let remembers = values(input) && values(&lowering.output.tuple) && !input.is_empty() && repeatable;
         let key = remembers.then(|| input.clone());
-        Ok(Operator::Stream(Arc::new(Lowered { plan, key })))
+        Ok(Operator::Stream(Arc::new(Lowered { key })))
     }
 }
 
@@ -101,14 +102,13 @@ fn value_is_volatile(value: &Value, functions: &dyn Functions) -> bool {
 
 #[derive(Debug)]
 struct Lowered {
-    plan: Arc<dyn NestedPlan>,
     /// The input's type, where results are remembered.
     key: Option<Tuple>,
 }
 
 impl Stream for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        let (plan, key) = (self.plan.clone(), self.key.clone());
+        let (plan, key) = (nested_plan(run)?, self.key.clone());
         Ok(Arc::new(NestedMapRun { plan, key, context: run.context.clone() }))
     }
 }

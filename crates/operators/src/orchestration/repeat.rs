@@ -6,7 +6,9 @@ use arrow::array::AsArray;
 
 use tessera_context::{Context, Run};
 use tessera_operator::describe::{count, edge, field, field_name, passes};
-use tessera_operator::{Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
+use tessera_operator::{
+    Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator, nested_plan,
+};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, Rows};
 use tessera_types::{Atom, Code, Error, Item, Result, quote_name};
@@ -81,18 +83,16 @@ impl Descriptor for Loop {
 
 impl SubOperator for Loop {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let plan = lowering.nested.first().cloned().ok_or_else(|| Error::internal("no nested plan"))?;
         let name = field_name(node, "while")?;
         let (condition, _) = field(&lowering.inputs[0].tuple, &name, "field")?;
         let limit = count(node, "limit")?.unwrap_or(1);
         let each = node.params.flag("each")?;
-        Ok(Operator::Stream(Arc::new(Lowered { plan, name, condition, limit, each })))
+        Ok(Operator::Stream(Arc::new(Lowered { name, condition, limit, each })))
     }
 }
 
 #[derive(Debug, Clone)]
 struct Lowered {
-    plan: Arc<dyn NestedPlan>,
     name: Arc<str>,
     condition: usize,
     limit: usize,
@@ -101,25 +101,36 @@ struct Lowered {
 
 impl Stream for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        Ok(Arc::new(LoopRun { lowered: self.clone(), context: run.context.clone() }))
+        let (lowered, plan) = (self.clone(), nested_plan(run)?);
+        Ok(Arc::new(LoopRun { lowered, plan, context: run.context.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct LoopRun {
     lowered: Lowered,
+    plan: Arc<dyn NestedPlan>,
     context: Arc<dyn Context>,
 }
 
 impl StreamRun for LoopRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        let (lowered, context) = (self.lowered.clone(), self.context.clone());
-        Ok(Box::new(LoopWorker { lowered, context, pending: Chunk::unit().slice(0, 0), next: 0, at: None }))
+        let (lowered, plan) = (self.lowered.clone(), self.plan.clone());
+        let context = self.context.clone();
+        Ok(Box::new(LoopWorker {
+            lowered,
+            plan,
+            context,
+            pending: Chunk::unit().slice(0, 0),
+            next: 0,
+            at: None,
+        }))
     }
 }
 
 struct LoopWorker {
     lowered: Lowered,
+    plan: Arc<dyn NestedPlan>,
     context: Arc<dyn Context>,
     /// What was pushed, and the next tuple of it.
     pending: Chunk,
@@ -131,9 +142,9 @@ struct LoopWorker {
 impl LoopWorker {
     /// Runs once; whether that was the last time.
     fn run(&self, tuple: Chunk, runs: usize) -> Result<(Chunk, bool)> {
-        let Lowered { plan, name, condition, limit, .. } = &self.lowered;
+        let Lowered { name, condition, limit, .. } = &self.lowered;
         self.context.check()?;
-        let result = run_once(&**plan, tuple, &self.context, "loop")?;
+        let result = run_once(&*self.plan, tuple, &self.context, "loop")?;
         if !goes_on(&result.column(*condition)?)? {
             return Ok((result, true));
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tessera_context::{Context, Run};
 use tessera_operator::platform::Runtime;
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun};
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, nested_plan};
 use tessera_plan::Node;
 use tessera_rows::Collected;
 use tessera_types::{Error, Result};
@@ -15,25 +15,18 @@ use tessera_vector::Chunk;
 pub struct LocalExecutor;
 
 impl Runtime for LocalExecutor {
-    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+    fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
         let platform = node.params.choice("platform", &[crate::NAME]).map_err(|_| {
             Error::unsupported(
                 "this executor runs plans of platform local only; EXPLAIN shows those of others",
             )
         })?;
         debug_assert_eq!(platform, crate::NAME);
-        let nested =
-            lowering.nested.first().cloned().ok_or_else(|| Error::internal("an executor without a plan"))?;
-        Ok(Operator::Source(Arc::new(Lowered { nested })))
+        Ok(Operator::Source(Arc::new(LocalExecutor)))
     }
 }
 
-#[derive(Debug)]
-struct Lowered {
-    nested: Arc<dyn NestedPlan>,
-}
-
-impl Source for Lowered {
+impl Source for LocalExecutor {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         let mut tuples = Vec::new();
         match sides.first() {
@@ -45,7 +38,7 @@ impl Source for Lowered {
                 }
             }
         }
-        Ok(Arc::new(LocalRun { nested: self.nested.clone(), tuples, context: run.context.clone() }))
+        Ok(Arc::new(LocalRun { nested: nested_plan(run)?, tuples, context: run.context.clone() }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
-use tessera_engine::{Engine, Governor, Platform, Program, Query, Settings};
+use tessera_engine::{CompiledPlan, Engine, Governor, Platform, Query, Settings};
 use tessera_local::Local;
 use tessera_plan::{Builder, Expr, Params, Plan, Rules, Value};
 use tessera_types::{Atom, Field, Tuple};
@@ -32,11 +32,11 @@ fn the_pass_wraps_a_plan_in_the_executor_and_merges_its_result() {
     assert_eq!(&*inner.node(inner.root).operator, "merge");
     let expected: Vec<i64> = (0..50).map(|i| (2 * i + 1) * (2 * i + 1)).collect();
     for workers in [1, 3] {
-        let program = Program::lower(&wrapped, &registry).unwrap();
+        let compiled = CompiledPlan::lower(&wrapped, &registry).unwrap();
         let settings = Settings { chunk_rows: 7, ..Settings::default() };
         let result = Engine::new(workers)
             .unwrap()
-            .run(&program, Query::new(settings, &Governor::unlimited()))
+            .run(&compiled, Query::new(settings, &Governor::unlimited()))
             .unwrap();
         let mut squares: Vec<i64> = Vec::new();
         for chunk in result.chunks().map(Result::unwrap) {

@@ -31,14 +31,10 @@ impl MpiExecutor {
 }
 
 impl Runtime for MpiExecutor {
-    fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let nested = lowering.nested.first().cloned();
-        let (Some(nested), Some(plan)) = (nested, node.nested.first()) else {
-            return Err(Error::internal("an executor without a plan"));
-        };
+    fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        let plan = node.nested.first().ok_or_else(|| Error::internal("an executor without a plan"))?;
         let lowered = Lowered {
             link: self.link.clone(),
-            nested,
             plan: Arc::new(to_send(node, crate::NAME)?),
             steps: steps(plan).into(),
             roles: Roles::of(plan, self.link.ranks()),
@@ -59,7 +55,6 @@ pub(crate) fn steps(plan: &Plan) -> Vec<StepId> {
 #[derive(Debug, Clone)]
 struct Lowered {
     link: Arc<Link>,
-    nested: Arc<dyn NestedPlan>,
     plan: Arc<Plan>,
     steps: Arc<[StepId]>,
     roles: Roles,
@@ -76,6 +71,7 @@ impl Source for Lowered {
 
 struct ExecutorReader {
     lowered: Lowered,
+    nested: Arc<dyn NestedPlan>,
     run: Run,
     state: State,
 }
@@ -122,7 +118,7 @@ impl Reader for ExecutorReader {
                         return Ok(Step::Blocked(token));
                     }
                     if let Outcome::Ended(figures) = reply.take()? {
-                        figures.iter().try_for_each(|figures| self.lowered.nested.add_figures(figures))?;
+                        figures.iter().try_for_each(|figures| self.nested.add_figures(figures))?;
                     }
                     ran?;
                 }
@@ -134,7 +130,7 @@ impl Reader for ExecutorReader {
 
 impl ExecutorReader {
     fn begin(&self) -> Result<Box<dyn Reader>> {
-        let Lowered { link, nested, plan, steps, roles } = &self.lowered;
+        let Lowered { link, plan, steps, roles } = &self.lowered;
         let query = self.run.context.clone();
         if link.rank() == 0 {
             let sent = Sent {
@@ -149,15 +145,15 @@ impl ExecutorReader {
         link.request(Request::Budget(query.clone()));
         let (share, ends) = (roles.share(link.rank()), link.clone());
         let context = InShare::context(query, share, move || ends.check());
-        nested.stream(Chunk::unit(), &context)
+        self.nested.stream(Chunk::unit(), &context)
     }
 
     /// The plan has run here, or it never will.
     fn end(&mut self, ran: Result<()>) {
-        let Lowered { link, nested, .. } = &self.lowered;
+        let link = &self.lowered.link;
         match &ran {
             Err(error) => link.request(Request::Failed(error.clone())),
-            Ok(()) if link.rank() > 0 => link.request(Request::Figures(nested.figures())),
+            Ok(()) if link.rank() > 0 => link.request(Request::Figures(self.nested.figures())),
             Ok(()) => {}
         }
         self.state = State::Ending(link.end(), ran);

@@ -416,6 +416,7 @@ mod tests {
             parameters: Chunk::unit(),
             counters: Arc::default(),
             board: Arc::default(),
+            nested: None,
         };
         let flow = Flow::new(&link, &context, 3);
         let packets = (0..2).map(|_| AtomicI64::new(0)).collect();

@@ -163,7 +163,6 @@ fn is_volatile(plan: &Plan, functions: &dyn Functions) -> bool {
 #[derive(Debug, Clone)]
 struct Lowered {
     driver: Arc<Driver>,
-    nested: Arc<dyn NestedPlan>,
     plan: Arc<str>,
     layout: Arc<RowLayout>,
     repeatable: bool,

@@ -22,17 +22,14 @@ pub(crate) struct OnWorkers(pub(crate) Arc<Worker>);
 
 impl Runtime for OnWorkers {
     fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let nested = lowering.nested.first().cloned();
-        let nested = nested.ok_or_else(|| Error::internal("an executor without a plan"))?;
         let tuple = lowering.output.tuple.clone();
-        Ok(Operator::Source(Arc::new(Lowered { worker: self.0.clone(), nested, tuple })))
+        Ok(Operator::Source(Arc::new(Lowered { worker: self.0.clone(), tuple })))
     }
 }
 
 #[derive(Debug, Clone)]
 struct Lowered {
     worker: Arc<Worker>,
-    nested: Arc<dyn NestedPlan>,
     tuple: Tuple,
 }
 
@@ -48,6 +45,7 @@ impl Source for Lowered {
 
 struct ExecutorReader {
     lowered: Lowered,
+    nested: Arc<dyn NestedPlan>,
     task: Arc<Task>,
     run: Run,
     state: State,

@@ -161,6 +161,6 @@ fn it_cannot_run_where_nobody_works() {
     let text = "plan {\n%0 = values() {columns = <k: int64>, rows = [[1::int64]]}\nreturn %0\n}";
     let plan =
         Serverless::default().pass(&text::parse(text).unwrap(), registry.catalogue(), Rules::ALL).unwrap();
-    let error = tessera_engine::Program::lower(&plan, &registry).unwrap_err();
+    let error = tessera_engine::CompiledPlan::lower(&plan, &registry).unwrap_err();
     assert!(error.message().contains("explained, not run"), "{error}");
 }

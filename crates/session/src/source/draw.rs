@@ -231,6 +231,7 @@ impl ScanDraw {
             parameters: Chunk::unit(),
             counters: Arc::new(Counters::default()),
             board: Arc::default(),
+            nested: None,
         }
     }
 
@@ -249,7 +250,6 @@ impl ScanDraw {
             inputs: edges,
             output: &output,
             parameters: &parameters,
-            nested: Vec::new(),
             nested_outputs: Vec::new(),
             position: 0,
             library: registry.library(),

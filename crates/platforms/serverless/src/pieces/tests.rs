@@ -31,6 +31,7 @@ impl World {
             parameters: Chunk::unit(),
             counters: Arc::default(),
             board: Arc::default(),
+            nested: None,
         };
         let (keys, bits) = match to {
             To::ByKeys { bits, .. } => (vec![0].into(), (*bits, 40)),
