@@ -1,7 +1,13 @@
 //! Passes, before and after.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use tessera_optimizer::physical;
-use tessera_plan::{Parallelism, Rules, Traits, text, verify, verify_in};
+use tessera_plan::{
+    Descriptor, Edge, Inputs, Node, Order, Parallelism, Role, Rules, Traits, text, verify, verify_in,
+};
+use tessera_types::{Atom, Field, Result, Tuple};
 
 use crate::common::{catalogue, plan};
 
@@ -258,4 +264,65 @@ fn many_meet_one_in_a_merge() {
     let after = physical::insert_merges(&zipped, &catalogue(), start).unwrap();
     assert!(text::print(&after).contains("zip(%3, %2)"), "{}", text::print(&after));
     verify_in(&after, &catalogue(), start).unwrap();
+}
+
+/// A leaf that counts how often it is verified.
+#[derive(Debug, Clone, Default)]
+struct Counted(Arc<AtomicUsize>);
+
+impl Descriptor for Counted {
+    fn name(&self) -> &'static str {
+        "counted"
+    }
+
+    fn summary(&self) -> &'static str {
+        "for tests"
+    }
+
+    fn parameters(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn arity(&self) -> (usize, usize) {
+        (0, 0)
+    }
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let tuple = Tuple::new(vec![Field::new("x", Atom::Int64), Field::new("y", Atom::Int64)]);
+        Ok(Edge { tuple, traits: inputs.edges[0].traits, order: Order::Source })
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Source
+    }
+}
+
+/// How often a plan is verified by the passes, and by the merges and key filters of a platform.
+fn verified(text: &str) -> (usize, usize) {
+    let (counted, mut catalogue) = (Counted::default(), catalogue());
+    catalogue.register(Arc::new(counted.clone()));
+    let passed = physical::optimise(&plan(text), &catalogue, Rules::ALL).unwrap();
+    let by_passes = counted.0.swap(0, Ordering::Relaxed);
+    let filtered = physical::place_key_filters(&passed, &catalogue, Traits::DRIVER).unwrap();
+    let start = Traits { parallelism: Parallelism::Many, ..Traits::DRIVER };
+    physical::insert_merges(&filtered, &catalogue, start).unwrap();
+    (by_passes, counted.0.load(Ordering::Relaxed))
+}
+
+#[test]
+fn passes_share_what_the_verifier_says() {
+    // Debug builds look at what each pass has changed.
+    let checks = usize::from(cfg!(debug_assertions));
+    // No pass changes it; merges are inserted while its edges are found.
+    let same = "plan {%0 = counted() %1 = filter(%0) {predicate = x = y} return %1}";
+    assert_eq!(verified(same), (1, 1 + checks));
+    // Once before columns are dropped and once after it; the projection at the end then goes.
+    let dropped = "plan {
+      %0 = counted()
+      %1 = sort(%0) {keys = [{field = x}]}
+      %2 = projection(%1) {fields = [x]}
+      return %2
+    }";
+    assert_eq!(verified(dropped), (2 + checks, 1 + checks));
 }

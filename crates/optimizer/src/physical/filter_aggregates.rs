@@ -29,7 +29,7 @@ pub fn filter_aggregates(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     filtered(plan, &verified)
 }
 
-fn filtered(plan: &Plan, verified: &Verified) -> Result<Plan> {
+pub(super) fn filtered(plan: &Plan, verified: &Verified) -> Result<Plan> {
     let readers = readers(plan);
     map_nodes(plan, &mut |out, id, mut node| {
         for (inner, verified) in node.nested.iter_mut().zip(&verified.nested[id.index()]) {

@@ -28,7 +28,7 @@ pub fn fuse(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
 /// The deepest expressions that fusing makes: far from what a plan may have.
 const DEPTH_MAX: usize = EXPR_DEPTH_MAX / 2;
 
-fn fuse_verified(plan: &Plan, verified: &Verified, rules: Rules) -> Result<Plan> {
+pub(super) fn fuse_verified(plan: &Plan, verified: &Verified, rules: Rules) -> Result<Plan> {
     let readers = readers(plan);
     // How deep the expressions are of what has been fused.
     let mut depths: HashMap<NodeId, usize> = HashMap::new();

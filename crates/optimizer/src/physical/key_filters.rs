@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tessera_plan::catalogue::Catalogue;
-use tessera_plan::edge::Traits;
+use tessera_plan::edge::{Edge, Traits};
 use tessera_plan::graph::{Builder, Node, NodeId, Plan};
 use tessera_plan::value::{Params, Value};
 use tessera_plan::verify::verify_in;
 use tessera_types::Result;
 
+use super::stage::check_after;
 use super::way::{Place, Ways};
 
 /// Joins that tuples of the stream without a match do not come out of.
@@ -30,6 +31,18 @@ const JOIN_COST: f64 = 4.0;
 const LOOKUP_COST: f64 = 2.0;
 /// What an exchange costs a tuple.
 const EXCHANGE_COST: f64 = 20.0;
+
+/// A probe whose stream may want a filter.
+struct Candidate {
+    build: NodeId,
+    build_keys: Vec<Arc<str>>,
+    build_rows: f64,
+    stream: NodeId,
+    stream_rows: f64,
+    keys: Vec<Arc<str>>,
+    /// As of [`Placed`].
+    matched: f64,
+}
 
 /// A filter that pays.
 #[derive(Debug)]
@@ -64,11 +77,28 @@ struct Between {
 /// # Errors
 /// The plan does not verify.
 pub fn place_key_filters(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Result<Plan> {
-    let verified = verify_in(plan, catalogue, start)?;
-    let ways = Ways::new(plan, &verified.edges, catalogue.functions());
-    let mut placed: Vec<Placed> = plan.ids().filter_map(|id| filter_of(&ways, id)).collect();
-    if placed.is_empty() {
+    // Most plans have no join for it, and need no types to tell.
+    let candidates = candidates(plan);
+    if candidates.is_empty() {
         return Ok(plan.clone());
+    }
+    let edges = verify_in(plan, catalogue, start)?.edges;
+    let filtered = place_filters(plan, &edges, candidates, catalogue);
+    check_after("place_key_filters", &filtered, catalogue, start)?;
+    Ok(filtered)
+}
+
+/// As [`place_key_filters`], for a plan whose edges are known.
+pub(super) fn place_key_filters_in(plan: &Plan, edges: &[Edge], catalogue: &Catalogue) -> Plan {
+    place_filters(plan, edges, candidates(plan), catalogue)
+}
+
+fn place_filters(plan: &Plan, edges: &[Edge], candidates: Vec<Candidate>, catalogue: &Catalogue) -> Plan {
+    let ways = Ways::new(plan, edges, catalogue.functions());
+    let filters = candidates.into_iter().filter_map(|candidate| filter_of(&ways, candidate));
+    let mut placed: Vec<Placed> = filters.collect();
+    if placed.is_empty() {
+        return plan.clone();
     }
     // The filter that drops most stands first, that is, deepest.
     placed.sort_by(|a, b| a.matched.total_cmp(&b.matched));
@@ -101,7 +131,7 @@ pub fn place_key_filters(plan: &Plan, catalogue: &Catalogue, start: Traits) -> R
             }
         }
     }
-    Ok(in_order(&wide).unwrap_or_else(|| plan.clone()))
+    in_order(&wide).unwrap_or_else(|| plan.clone())
 }
 
 fn push(plan: &mut Plan, operator: &str, inputs: &[NodeId], params: Params) -> NodeId {
@@ -136,11 +166,14 @@ fn hear(plan: &mut Plan, place: &Place, name: Value) {
     scan.params.set("filters", Value::List(filters));
 }
 
-/// The filter of a probe, where there is one that pays.
-fn filter_of(ways: &Ways<'_>, id: NodeId) -> Option<Placed> {
-    let node = ways.plan.node(id);
+/// The probes of which few tuples are believed to have a match.
+fn candidates(plan: &Plan) -> Vec<Candidate> {
+    plan.nodes.iter().filter_map(|node| candidate(plan, node)).collect()
+}
+
+fn candidate(plan: &Plan, node: &Node) -> Option<Candidate> {
     let [build, stream] = node.inputs[..] else { return None };
-    let table = ways.plan.node(build);
+    let table = plan.nodes.get(build.index())?;
     let join = match node.param("join") {
         Some(Value::Name(join)) => join.clone(),
         _ => return None,
@@ -159,7 +192,13 @@ fn filter_of(ways: &Ways<'_>, id: NodeId) -> Option<Placed> {
     if matched > MATCHED_MAX || stream_rows < STREAM_ROWS_MIN {
         return None;
     }
-    let keys = node.params.names("keys").ok()?;
+    let (keys, build_keys) = (node.params.names("keys").ok()?, table.params.names("keys").ok()?);
+    Some(Candidate { build, build_keys, build_rows, stream, stream_rows, keys, matched })
+}
+
+/// The filter of a probe, where there is one that pays.
+fn filter_of(ways: &Ways<'_>, candidate: Candidate) -> Option<Placed> {
+    let Candidate { build, build_keys, build_rows, stream, stream_rows, keys, matched } = candidate;
     let mut place = Place { node: stream, fields: keys };
     let mut between = Between::default();
     let mut best: Option<(f64, Place, Vec<NodeId>)> = None;
@@ -178,7 +217,6 @@ fn filter_of(ways: &Ways<'_>, id: NodeId) -> Option<Placed> {
         place = above;
     }
     let (_, place, exchanges) = best?;
-    let build_keys = table.params.names("keys").ok()?;
     Some(Placed { build, build_keys, matched, place, exchanges })
 }
 

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use tessera_plan::catalogue::{Catalogue, Role};
 use tessera_plan::edge::{Edge, Order, Parallelism, Traits};
 use tessera_plan::graph::{Builder, Node, NodeId, Plan};
-use tessera_plan::rewrite::map_nodes;
+use tessera_plan::rewrite::{map_nodes, remove_unreachable};
 use tessera_plan::value::{Params, Value};
 use tessera_plan::verify::verify_node;
-use tessera_types::Result;
+use tessera_types::{Error, Result};
+
+use super::stage::check_after;
 
 /// Puts a merge wherever the rules for parallelism want one stream and there are many: the sides of a stream that
 /// exists once, inputs of which only some exist once, and the plan's result. `start` is what the leaves of the plan see:
@@ -17,6 +19,17 @@ use tessera_types::Result;
 /// # Errors
 /// The plan does not verify for another reason: as of [`tessera_plan::verify()`], with the node's position in `plan`.
 pub fn insert_merges(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Result<Plan> {
+    insert_merges_with_edges(plan, catalogue, start).map(|(plan, _)| plan)
+}
+
+/// As [`insert_merges`], with the edges of the plan that it gives.
+pub(super) fn insert_merges_with_edges(
+    plan: &Plan,
+    catalogue: &Catalogue,
+    start: Traits,
+) -> Result<(Plan, Vec<Edge>)> {
+    // Every node below is read by another one then, so that those of the result are those of `edges`.
+    let plan = &remove_unreachable(plan);
     let mut edges: Vec<Edge> = Vec::new();
     let mut merged: HashMap<NodeId, NodeId> = HashMap::new();
     let mut inserter = |out: &mut Builder, mut node: Node, edges: &mut Vec<Edge>| -> Result<NodeId> {
@@ -44,16 +57,19 @@ pub fn insert_merges(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Resul
         inserter(out, node, &mut edges)
             .map_err(|error| error.context(format!("sub-operator {operator} (%{})", id.0)))
     })?;
-    // The result, on the plan as it is now.
-    let verified = tessera_plan::verify_in(&plan, catalogue, start)?;
-    if verified.edges[plan.root.index()].traits.parallelism == Parallelism::One {
-        return Ok(plan);
-    }
-    let mut out = Builder::new(plan.parameters.clone());
-    let (root, mut edges) = (plan.root, verified.edges);
-    out.append(plan);
-    let root = merge(&mut out, root, catalogue, start, &mut edges, &mut HashMap::new())?;
-    Ok(out.finish(root))
+    debug_assert_eq!(plan.nodes.len(), edges.len());
+    let root = edges.get(plan.root.index()).ok_or_else(|| Error::internal("a plan without its result"))?;
+    let plan = match root.traits.parallelism {
+        Parallelism::One => plan,
+        Parallelism::Many => {
+            let (mut out, root) = (Builder::new(plan.parameters.clone()), plan.root);
+            out.append(plan);
+            let root = merge(&mut out, root, catalogue, start, &mut edges, &mut HashMap::new())?;
+            out.finish(root)
+        }
+    };
+    check_after("insert_merges", &plan, catalogue, start)?;
+    Ok((plan, edges))
 }
 
 fn add(

@@ -19,11 +19,7 @@ type Names = BTreeSet<Arc<str>>;
 /// # Errors
 /// The plan does not verify.
 pub fn prune_columns(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-    let verified = verify_in(plan, catalogue, Traits::DRIVER)?;
-    let pruned = prune(plan, &verified)?;
-    verify_in(&pruned, catalogue, Traits::DRIVER)
-        .map_err(|error| error.context("after dropping columns that nobody reads"))?;
-    Ok(pruned)
+    prune(plan, &verify_in(plan, catalogue, Traits::DRIVER)?)
 }
 
 /// What is needed of each node, and what each node needs of each of its inputs (`None`: everything).
@@ -36,7 +32,7 @@ struct Needs<'a> {
     inputs: Vec<Vec<Option<Names>>>,
 }
 
-fn prune(plan: &Plan, verified: &Verified) -> Result<Plan> {
+pub(super) fn prune(plan: &Plan, verified: &Verified) -> Result<Plan> {
     let edges: Vec<&Tuple> = verified.edges.iter().map(|edge| &edge.tuple).collect();
     let count = plan.nodes.len();
     let mut needs = Needs {

@@ -22,7 +22,7 @@ pub fn push_thresholds(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     Ok(pushed(plan, &verified, catalogue.functions()))
 }
 
-fn pushed(plan: &Plan, verified: &Verified, functions: &dyn Functions) -> Plan {
+pub(super) fn pushed(plan: &Plan, verified: &Verified, functions: &dyn Functions) -> Plan {
     let mut out = plan.clone();
     for (node, verified) in out.nodes.iter_mut().zip(&verified.nested) {
         for (inner, verified) in node.nested.iter_mut().zip(verified) {

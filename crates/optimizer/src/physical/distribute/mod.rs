@@ -22,6 +22,9 @@ use tessera_plan::rule::{Rule, Rules};
 use tessera_plan::value::{Params, Value};
 use tessera_types::{Result, Tuple};
 
+use super::key_filters::place_key_filters_in;
+use super::merge::insert_merges_with_edges;
+
 use self::join::Meeting;
 use self::place::{Class, Place, contains};
 
@@ -87,14 +90,13 @@ pub fn run_by_workers(
 ) -> Result<Plan> {
     let distributed = distribute(plan, catalogue, workers, rules)?;
     let start = Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
-    let merged = super::insert_merges(&distributed.workers, catalogue, start)?;
-    let merged = if rules.has(Rule::KeyFilters) {
-        let filtered = super::place_key_filters(&merged, catalogue, start)?;
-        super::insert_merges(&filtered, catalogue, start)?
-    } else {
-        merged
-    };
-    let verified = tessera_plan::verify_in(&merged, catalogue, start)?;
+    let (mut merged, mut edges) = insert_merges_with_edges(&distributed.workers, catalogue, start)?;
+    if rules.has(Rule::KeyFilters) {
+        let filtered = place_key_filters_in(&merged, &edges, catalogue);
+        if filtered != merged {
+            (merged, edges) = insert_merges_with_edges(&filtered, catalogue, start)?;
+        }
+    }
     let consumers = merged.consumers();
     // Whatever the order of its input, a sort's is its own.
     let is_sorted = |id: NodeId| {
@@ -103,7 +105,7 @@ pub fn run_by_workers(
     };
     let inner = tessera_plan::rewrite::map_nodes(&merged, &mut |out, id, node| match &*node.operator {
         "exchange" => {
-            let mut edge = verified.edges[id.index()].clone();
+            let mut edge = edges[id.index()].clone();
             if is_sorted(id) {
                 edge.order = Order::None;
             }
