@@ -20,6 +20,7 @@ pub fn run() -> Run {
         parameters: Chunk::unit(),
         counters: Arc::default(),
         board: Arc::default(),
+        nested: None,
     }
 }
 

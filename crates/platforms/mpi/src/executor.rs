@@ -6,7 +6,7 @@ use tessera_context::Run;
 use tessera_engine::{InShare, Sent};
 use tessera_operator::platform::{Runtime, to_send};
 use tessera_operator::stream_util::one_morsel;
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan};
 use tessera_plan::{Node, Plan, text};
 use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
@@ -62,9 +62,10 @@ struct Lowered {
 
 impl Source for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        let (lowered, run) = (self.clone(), run.clone());
+        let (lowered, nested, run) = (self.clone(), nested_plan(run)?, run.clone());
         Ok(one_morsel(move || {
-            Ok(Box::new(ExecutorReader { lowered: lowered.clone(), run: run.clone(), state: State::New }))
+            let (lowered, nested, run) = (lowered.clone(), nested.clone(), run.clone());
+            Ok(Box::new(ExecutorReader { lowered, nested, run, state: State::New }))
         }))
     }
 }

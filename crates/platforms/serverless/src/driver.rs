@@ -10,7 +10,7 @@ use futures_util::future::join;
 use tessera_context::{Run, Token, lock};
 use tessera_operator::platform::{Runtime, to_send};
 use tessera_operator::stream_util::one_morsel;
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan};
 use tessera_plan::{Functions, Node, Plan, Value, text};
 use tessera_rows::{Collected, RowLayout, Rows};
 use tessera_types::{Code, Error, Result};
@@ -118,9 +118,7 @@ impl Runtime for OnDriver {
         let layout = RowLayout::bare(&lowering.output.tuple)?;
         let plan = text::print(&to_send(node, crate::NAME)?).into();
         let repeatable = !node.nested.iter().any(|plan| is_volatile(plan, &**lowering.library));
-        let nested = lowering.nested.first().cloned();
-        let nested = nested.ok_or_else(|| Error::internal("an executor without a plan"))?;
-        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), nested, plan, layout, repeatable })))
+        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), plan, layout, repeatable })))
     }
 }
 
@@ -170,13 +168,13 @@ struct Lowered {
 
 impl Source for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        let (lowered, run) = (self.clone(), run.clone());
-        Ok(one_morsel(move || lowered.open(&run)))
+        let (lowered, nested, run) = (self.clone(), nested_plan(run)?, run.clone());
+        Ok(one_morsel(move || lowered.open(&nested, &run)))
     }
 }
 
 impl Lowered {
-    fn open(&self, run: &Run) -> Result<Box<dyn Reader>> {
+    fn open(&self, nested: &Arc<dyn NestedPlan>, run: &Run) -> Result<Box<dyn Reader>> {
         let Lowered { driver, plan, repeatable, .. } = self;
         let query = Arc::new(driver.query((plan.clone(), *repeatable), run)?);
         let done: Arc<Done> = Arc::default();
@@ -190,8 +188,8 @@ impl Lowered {
         };
         let abort = driver.cloud.io.spawn(work).abort_handle();
         let running = Running { driver: driver.clone(), query, done, abort };
-        let (lowered, run) = (self.clone(), run.clone());
-        Ok(Box::new(ExecutorReader { running, lowered, run, parts, part: None }))
+        let (lowered, nested, run) = (self.clone(), nested.clone(), run.clone());
+        Ok(Box::new(ExecutorReader { running, lowered, nested, run, parts, part: None }))
     }
 }
 
@@ -296,6 +294,7 @@ impl Drop for Running {
 struct ExecutorReader {
     running: Running,
     lowered: Lowered,
+    nested: Arc<dyn NestedPlan>,
     run: Run,
     parts: Receiver<Part>,
     /// The part that is passed on, from this tuple on.
@@ -333,7 +332,7 @@ impl ExecutorReader {
         let result = lock(&done.result).take();
         let ended = result.unwrap_or_else(|| Err(Error::internal("a result was read twice")))?;
         let Outcome { usage, figures } = ended;
-        figures.iter().try_for_each(|figures| self.lowered.nested.add_figures(figures))?;
+        figures.iter().try_for_each(|figures| self.nested.add_figures(figures))?;
         usage.count(&self.run.counters, &driver.prices);
         *lock(&driver.last) = Some(usage);
         Ok(Step::Done)

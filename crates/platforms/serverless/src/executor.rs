@@ -6,10 +6,10 @@ use tessera_context::{Run, Share, lock};
 use tessera_engine::InShare;
 use tessera_operator::platform::Runtime;
 use tessera_operator::stream_util::one_morsel;
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step};
+use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan};
 use tessera_plan::Node;
 use tessera_rows::Collected;
-use tessera_types::{Error, Result, Tuple};
+use tessera_types::{Result, Tuple};
 use tessera_vector::Chunk;
 
 use crate::result::Writer;
@@ -35,10 +35,12 @@ struct Lowered {
 
 impl Source for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        let (lowered, task, run) = (self.clone(), self.worker.task()?, run.clone());
+        let (lowered, nested) = (self.clone(), nested_plan(run)?);
+        let (task, run) = (self.worker.task()?, run.clone());
         Ok(one_morsel(move || {
-            let (lowered, task, run) = (lowered.clone(), task.clone(), run.clone());
-            Ok(Box::new(ExecutorReader { lowered, task, run, state: State::New }))
+            let (lowered, nested) = (lowered.clone(), nested.clone());
+            let (task, run) = (task.clone(), run.clone());
+            Ok(Box::new(ExecutorReader { lowered, nested, task, run, state: State::New }))
         }))
     }
 }
@@ -89,14 +91,14 @@ impl Reader for ExecutorReader {
 impl ExecutorReader {
     fn begin(&self) -> Result<State> {
         let (order, ends) = (&self.task.order, self.task.clone());
-        let Lowered { nested, tuple, .. } = &self.lowered;
+        let tuple = &self.lowered.tuple;
         let writer = match order.index {
             0 => Some(Box::new(Writer::new(self.task.clone(), tuple, &self.run.context)?)),
             _ => None,
         };
         let share = Share { index: order.index, count: order.workers };
         let context = InShare::context(self.run.context.clone(), share, move || ends.stop.check());
-        Ok(State::Running(nested.stream(Chunk::unit(), &context)?, writer))
+        Ok(State::Running(self.nested.stream(Chunk::unit(), &context)?, writer))
     }
 
     /// The plan has run: the first worker writes what is left of its result.
@@ -105,7 +107,7 @@ impl ExecutorReader {
             return State::Ended;
         };
         drop(running);
-        *lock(&self.task.figures) = Some(self.lowered.nested.figures());
+        *lock(&self.task.figures) = Some(self.nested.figures());
         writer.map_or(State::Ended, State::Writing)
     }
 }
