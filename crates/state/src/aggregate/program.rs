@@ -225,6 +225,11 @@ impl Program {
         self.states.len()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Whether all of every state lies in its words, so that it can be copied.
     pub fn is_flat(&self) -> bool {
         self.states.iter().all(|state| match &state.function {

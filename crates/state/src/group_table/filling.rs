@@ -143,7 +143,7 @@ impl Filling {
             false => Shape::Each(&self.groups),
         };
         let groups = Groups { rows, shape, position: self.position };
-        if spec.program.len() > 0 {
+        if !spec.program.is_empty() {
             let compiled = self.compiled.as_deref();
             spec.program.update(compiled, &mut store.states, &mut store.area, chunk, &groups, &self.run)?;
         }

@@ -80,12 +80,12 @@ impl Spec {
     /// Who finds and makes groups by compiled code in a run.
     pub(super) fn finder(&self, run: &Run) -> Option<Arc<GroupFinder>> {
         let of = (&self.tuple, &*self.layout, self.program.stride());
-        GroupFinder::start(&self.asked, of, self.program.len() > 0, run)
+        GroupFinder::start(&self.asked, of, !self.program.is_empty(), run)
     }
 
     /// The compiled code of the states in a run.
     pub(super) fn compiled(&self, run: &Run) -> Option<Arc<Compiled>> {
-        if self.program.len() == 0 {
+        if self.program.is_empty() {
             return None;
         }
         Compiled::start(&self.program, self.inputs.len(), true, run)

@@ -112,6 +112,11 @@ impl KeyLayout {
         self.keys.len()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Words of a record before its states.
     pub fn words(&self) -> usize {
         self.words
