@@ -70,7 +70,7 @@ pub fn set_kept_bytes_max(bytes: usize) {
 /// Bytes that were read, or are to be.
 ///
 /// ```
-/// use crate::ReadBuffer;
+/// use tessera_context::ReadBuffer;
 /// let mut buffer = ReadBuffer::default();
 /// buffer.reserve(5).extend_from_slice(b"12345");
 /// assert_eq!(buffer.into_bytes(), &b"12345"[..]);

@@ -16,7 +16,7 @@ use crate::Step;
 ///
 /// ```
 /// use tessera_vector::Chunk;
-/// use crate::{ByteQueue, Step};
+/// use tessera_operator::{ByteQueue, Step};
 ///
 /// let queue = ByteQueue::new(0);
 /// let full = queue.try_push(Chunk::unit(), None).unwrap();

@@ -61,7 +61,7 @@ pub struct Plan {
 /// Builds a plan node by node.
 ///
 /// ```
-/// use crate::{Builder, Expr, Params};
+/// use tessera_plan::{Builder, Expr, Params};
 /// use tessera_types::{Atom, Field, Tuple};
 /// let mut plan = Builder::new(Tuple::empty());
 /// let schema = Tuple::new(vec![Field::new("x", Atom::Int64)]);

@@ -5,7 +5,7 @@
 //! derived type filled in, so that its output can be saved, changed by hand and run.
 //!
 //! ```
-//! use crate::text;
+//! use tessera_plan::text;
 //! let plan = text::parse("
 //!     plan {
 //!       %lines = csv_scan() {paths = ['lines.csv'], columns = <quantity: int64, price: decimal(15,2)?>}
