@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::concat;
 use arrow::datatypes::DataType;
-use tessera_context::interrupt::Every;
+use tessera_context::interrupt::{Every, spans};
 use tessera_functions::plain::to_form;
 use tessera_types::{Error, Result};
 use tessera_vector::Column;
@@ -20,6 +20,9 @@ use super::{Aggregate, Output, plain};
 
 /// Strings of at least this many bytes are not copied into the result.
 const LARGE_BYTES: usize = 1 << 16;
+
+/// Texts up to this length move at once where they grow.
+const MOVED_AT_ONCE_BYTES: usize = 16 << 20;
 
 /// All values of a group, NULLs among them.
 #[derive(Debug, Default)]
@@ -57,6 +60,17 @@ impl<'a> Pieces<'a> {
             Pieces::Bytes(array) => array.is_valid(row).then(|| array.value(row)),
         }
     }
+}
+
+/// Makes room for more bytes. A long text moves a piece at a time, so that a query that was ended
+/// need not wait for all of it.
+fn reserve(text: &mut Vec<u8>, more: usize) {
+    if text.len() < MOVED_AT_ONCE_BYTES || text.capacity() - text.len() >= more {
+        return;
+    }
+    let mut longer = Vec::with_capacity((text.capacity() * 2).max(text.len() + more));
+    spans(text).for_each(|span| longer.extend_from_slice(span));
+    *text = longer;
 }
 
 fn unmerged() -> Error {
@@ -105,7 +119,9 @@ impl Aggregate for Joined {
             let Some(value) = values.get(row) else { continue };
             match &mut self.texts[groups.group(row) as usize] {
                 Some(text) => {
-                    text.extend_from_slice(separators.get(row).unwrap_or_default());
+                    let separator = separators.get(row).unwrap_or_default();
+                    reserve(text, separator.len() + value.len());
+                    text.extend_from_slice(separator);
                     text.extend_from_slice(value);
                 }
                 none => *none = Some(value.to_vec()),
