@@ -1,12 +1,11 @@
 //! SQL: text to a plan of sub-operators.
 //!
-//! [`parse`] cuts a script into [`ParsedStatement`]s; [`plan`] turns one of them, with the tables of a [`Catalog`], into a
-//! [`Statement`]: what the session is to do. Queries come out as [`Planned`]: a verified-typed plan and the names their
-//! columns are shown under.
+//! [`parse`] cuts a script into [`ParsedStatement`]s; [`plan`] turns one of them, with the tables of a
+//! [`Catalog`](tessera_optimizer::table::Catalog), into a [`Statement`]: what the session is to do.
+//! Queries come out as [`Planned`]: a plan and the names that their columns are shown under.
 //!
-//! The binder (`bind`) resolves names and types as PostgreSQL does (see `docs/dialect.md`) and gives relations; further
-//! steps move predicates, take subqueries apart, and order joins by cost; the result is lowered to sub-operators. Nothing
-//! is executed here.
+//! The binder (`bind`) resolves names and types as PostgreSQL does (see `docs/dialect.md`) and gives
+//! relations, of which [`tessera_optimizer::plan`] makes the plan. Nothing is executed here.
 //!
 //! Non-goals: running plans, finding files, remembering tables; those belong to the session.
 

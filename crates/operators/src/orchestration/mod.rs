@@ -1,4 +1,4 @@
-//! Sub-operators that run nested plans, and the abstract ones that platforms implement (architecture §5).
+//! Sub-operators that run nested plans (architecture §5).
 
 #[cfg(test)]
 mod executor_tests;
@@ -13,8 +13,8 @@ pub use repeat::Loop;
 use tessera_operator::Registry;
 use tessera_operator::platform::{Exchange, Executor};
 
-/// Registers the sub-operators of this folder. Platforms put an executor and an exchange that run ([`OnPlatform`]) in the
-/// place of the abstract ones.
+/// Registers the sub-operators of this folder. A platform puts an executor and an exchange that run
+/// ([`OnPlatform`](tessera_operator::platform::OnPlatform)) in the place of the abstract ones.
 pub fn register(registry: &mut Registry) {
     registry.register(Exchange);
     registry.register(Executor);
