@@ -35,7 +35,9 @@ fn form(output: &Output, count: u64) -> (Option<u64>, bool) {
     (divisor.filter(|divisor| *divisor > 0), root)
 }
 
-/// State of floats: count, sum, sum of squared distances from the mean (3 words).
+/// State of floats: count, sum, sum of squared distances from the mean (3 words). That is NaN once a
+/// value was infinite or NaN, and infinite where finite values have left the range of doubles: an
+/// error, but only at the end, since another worker may have an infinite value.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct VarianceState {
@@ -45,21 +47,15 @@ pub(super) struct VarianceState {
 }
 
 impl VarianceState {
-    /// The state after `sum` and `squares` have become these.
-    ///
-    /// # Errors
-    /// They leave the range of doubles, and neither the state nor what was `added` was infinite.
+    /// Sets the state; `is_finite` says whether all values in it are.
     #[inline(always)]
-    fn set(&mut self, count: u64, sum: f64, squares: f64, added: f64) -> Result<()> {
-        let was_finite = self.sum.is_finite() && added.is_finite();
+    fn set(&mut self, count: u64, sum: f64, squares: f64, is_finite: bool) {
         *self = VarianceState { count, sum, squares };
-        if !(sum.is_finite() && squares.is_finite()) {
-            if was_finite {
-                return Err(overflow());
-            }
+        if !is_finite {
             self.squares = f64::NAN;
+        } else if !(sum.is_finite() && squares.is_finite()) {
+            self.squares = f64::INFINITY;
         }
-        Ok(())
     }
 }
 
@@ -81,7 +77,8 @@ impl Fold for YoungsCramer {
             let distance = value * after - sum;
             squares += distance * distance / (after * before);
         }
-        state.set(count, sum, squares, value)
+        state.set(count, sum, squares, !state.squares.is_nan() && value.is_finite());
+        Ok(())
     }
 }
 
@@ -107,7 +104,8 @@ impl Aggregate for Variance {
                 let distance = state.sum / ours - other.sum / theirs;
                 let between = ours * theirs * distance * distance / (ours + theirs);
                 let squares = state.squares + other.squares + between;
-                state.set(state.count + other.count, state.sum + other.sum, squares, other.sum)?;
+                let is_finite = !state.squares.is_nan() && !other.squares.is_nan();
+                state.set(state.count + other.count, state.sum + other.sum, squares, is_finite);
             }
             Ok(())
         })
@@ -115,11 +113,14 @@ impl Aggregate for Variance {
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         let values = area.states::<VarianceState>(self.offset).map(|state| {
+            if state.squares.is_infinite() {
+                return Err(overflow());
+            }
             let (divisor, root) = form(output, state.count);
             let variance = divisor.map(|divisor| state.squares / divisor as f64);
-            if root { variance.map(f64::sqrt) } else { variance }
+            Ok(if root { variance.map(f64::sqrt) } else { variance })
         });
-        to_form(Arc::new(values.collect::<Float64Array>()), &output.data_type)
+        to_form(Arc::new(values.collect::<Result<Float64Array>>()?), &output.data_type)
     }
 }
 
@@ -247,6 +248,22 @@ fn variance(state: &ExactVarianceState, divisor: u64, scale: i8) -> Option<f64> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_infinite_value_counts_more_than_what_left_the_range() {
+        let state = |values: &[f64]| {
+            let mut state = VarianceState { count: 0, sum: 0.0, squares: 0.0 };
+            values.iter().for_each(|value| YoungsCramer.fold(&mut state, *value).unwrap());
+            state.squares
+        };
+        assert!(state(&[f64::INFINITY, 1e308, 1e308]).is_nan());
+        assert!(state(&[1e308, 1e308, f64::INFINITY]).is_nan());
+        assert!(state(&[1.0, f64::NAN]).is_nan());
+        // An error at the end, whatever comes after it.
+        assert!(state(&[1e308, 1e308]).is_infinite());
+        assert!(state(&[1e308, 1e308, -1e308, 1.0]).is_infinite());
+        assert_eq!(state(&[1.0, 3.0]), 2.0);
+    }
 
     #[test]
     fn whole_numbers_have_exact_variances() {
