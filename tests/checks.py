@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+# A shell starts what runs in its background with SIGINT ignored, and programs under test would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tries for each kill that must hit a running query.
 TRIES = 10
