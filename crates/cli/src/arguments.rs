@@ -1,17 +1,14 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use tessera_engine::{LaunchOption, LaunchRole, LaunchValues, Launcher, Report, Setting, Setup};
-use tessera_functions::Library;
+use tessera_engine::{LaunchOption, LaunchRole, LaunchValues, Launcher, Report, SettingEntry};
 use tessera_jit::{Device, Tier};
 use tessera_objects::SmartStorage;
-use tessera_operator::Registry;
 use tessera_session::{Config, parse_size};
 
 use crate::extensions::LAUNCHERS;
@@ -334,7 +331,7 @@ pub(crate) fn parse() -> (Command, Place) {
 const PLATFORM: &str = "platform";
 
 /// The command line: what all platforms have, and what each adds.
-fn definition(settings: &[Setting]) -> clap::Command {
+fn definition() -> clap::Command {
     let names = LAUNCHERS.map(|launcher| PossibleValue::new(launcher.name()).help(launcher.help()));
     let platform = Arg::new(PLATFORM)
         .long(PLATFORM)
@@ -345,19 +342,8 @@ fn definition(settings: &[Setting]) -> clap::Command {
         .help_heading(None::<&str>);
     let mut flags = vec![platform];
     for launcher in LAUNCHERS {
-        let heading = format!("Platform {}", launcher.name());
-        flags.extend(launcher.options().iter().map(|option| flag(option).help_heading(heading.clone())));
-    }
-    for setting in settings {
-        let parse = setting.parse;
-        let flag = Arg::new(setting.name)
-            .long(setting.name.replace('_', "-"))
-            .value_name(setting.value_name)
-            .default_value(setting.default)
-            .value_parser(move |text: &str| parse(text))
-            .help(capitalized(setting.help))
-            .help_heading(setting.heading);
-        flags.push(flag);
+        let own = launcher.options().iter().map(flag).chain(launcher.settings().iter().map(setting));
+        flags.extend(own.map(|flag| flag.help_heading(format!("Platform {}", launcher.name()))));
     }
     let mut line = Line::command().args(flags.clone()).mut_subcommand("run", |run| run.args(flags));
     for role in roles() {
@@ -396,11 +382,20 @@ fn flag(option: &LaunchOption) -> Arg {
     }
 }
 
+/// The flag of a setting.
+fn setting(setting: &SettingEntry) -> Arg {
+    let parse = setting.parse;
+    Arg::new(setting.name)
+        .long(setting.name.replace('_', "-"))
+        .value_name(setting.value_name)
+        .default_value(setting.default)
+        .value_parser(move |text: &str| parse(text))
+        .help(capitalized(setting.help))
+}
+
 /// The settings that platforms bring.
-fn settings() -> tessera_types::Result<Vec<Setting>> {
-    let mut setup = Setup::new(Registry::new(std::sync::Arc::new(Library::default())));
-    LAUNCHERS.iter().try_for_each(|launcher| launcher.extension().install(&mut setup))?;
-    Ok(setup.settings().to_vec())
+fn settings() -> impl Iterator<Item = &'static SettingEntry> {
+    LAUNCHERS.into_iter().flat_map(|launcher| launcher.settings())
 }
 
 /// The values of these options.
@@ -425,8 +420,7 @@ fn place(matches: &ArgMatches) -> Place {
 fn from(
     line: impl IntoIterator<Item = impl Into<std::ffi::OsString> + Clone>,
 ) -> Result<(Command, Place), clap::Error> {
-    let settings = settings().map_err(internal)?;
-    let matches = definition(&settings).try_get_matches_from(line)?;
+    let matches = definition().try_get_matches_from(line)?;
     if let Some((name, matches)) = matches.subcommand()
         && let Some(role) = roles().find(|role| role.name == name)
     {
@@ -442,12 +436,9 @@ fn from(
         Some(Sub::Generate(_)) => Place::default(),
         _ => place(of_platform),
     };
-    let given: Vec<(String, String)> = settings
-        .iter()
-        .filter_map(|setting| {
-            Some((setting.name.to_string(), of_platform.get_one::<String>(setting.name)?.clone()))
-        })
-        .collect();
+    let given =
+        |name: &str| of_platform.get_one::<String>(name).map(|value| (name.to_string(), value.clone()));
+    let given: Vec<_> = settings().filter_map(|setting| given(setting.name)).collect();
     let mut command = match parsed.command {
         Some(Sub::Run(run)) => Command::Run(RunPlan {
             config: config(run.engine, None),
@@ -490,11 +481,6 @@ fn from(
     Ok((command, place_of))
 }
 
-/// Two platforms bring the same.
-fn internal(error: impl fmt::Display) -> clap::Error {
-    clap::Error::raw(clap::error::ErrorKind::Io, format!("{error}\n"))
-}
-
 fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
     let EngineLine { deadline, smart_storage, tier, device, native_functions, .. } = engine;
     let mut config =
@@ -529,7 +515,7 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        definition(&settings().unwrap()).debug_assert();
+        definition().debug_assert();
     }
 
     #[test]
@@ -569,6 +555,11 @@ mod tests {
             vec!["tessera", "--smart-storage", "perhaps"],
         ] {
             assert_eq!(from(line.clone()).unwrap_err().exit_code(), 2, "{line:?}");
+        }
+        assert!(settings().count() > 0);
+        for setting in settings() {
+            let line = ["tessera", &format!("--{}", setting.name.replace('_', "-")), "sideways"];
+            assert_eq!(from(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
     }
 }

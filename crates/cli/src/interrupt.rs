@@ -14,7 +14,8 @@ use crate::runner::complain;
 /// Whether this process hears of interruptions from what has started it.
 static LEFT_TO_LAUNCHER: AtomicBool = AtomicBool::new(false);
 
-/// Sessions do not listen for signals: this process is a part of a platform, whose launcher cancels.
+/// Sessions do not listen for signals: this process is a part of a platform, whose launcher cancels. A
+/// signal comes from what ends the whole platform then.
 pub(crate) fn leave_to_launcher() {
     LEFT_TO_LAUNCHER.store(true, Ordering::Release);
 }

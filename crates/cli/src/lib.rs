@@ -59,9 +59,6 @@ fn play(role: &LaunchRole, values: &LaunchValues) -> u8 {
 /// Starts the platform and does what the command line says; gives the exit code.
 fn start(mut command: Command, place: &Place) -> u8 {
     let launcher = place.launcher;
-    if let Command::Role(role, values) = &command {
-        return play(role, values);
-    }
     if !launcher.has_shell() && command.reads_input() && stdin().is_terminal() {
         complain(&format!(
             "error: there is no shell on platform {}; give statements with -c or -f, or on the standard input",
@@ -86,7 +83,7 @@ fn start(mut command: Command, place: &Place) -> u8 {
         Ok(Launched::Here { extension, database, stores, report, services: _services }) => {
             command.change(|config| {
                 config.database = database;
-                config.stores.extend(stores);
+                config.stores = stores;
             });
             if let Some(report) = report {
                 command.set_report(report);
@@ -124,7 +121,8 @@ pub struct Part {
     pub index: usize,
     /// How many share the machine.
     pub count: usize,
-    /// Whether what has started this process tells it of interruptions, so that it does not listen for signals.
+    /// Whether what has started this process tells it of interruptions: then it does not listen for
+    /// signals.
     pub is_watched: bool,
 }
 

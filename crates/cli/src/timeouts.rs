@@ -1,6 +1,7 @@
 //! The time-outs of the command line.
 
 use clap::Args;
+use tessera_engine::check_timeout;
 use tessera_session::Config;
 use tessera_types::parse_timeout;
 
@@ -41,8 +42,5 @@ impl TimeoutLine {
 
 /// Checks that a text is a time.
 fn timeout(text: &str) -> Result<String, String> {
-    match parse_timeout(text) {
-        Some(_) => Ok(text.to_string()),
-        None => Err("must be a number of seconds above 0, or none".to_string()),
-    }
+    check_timeout(text).map(|()| text.to_string())
 }

@@ -306,6 +306,18 @@ pub struct Run {
 }
 
 impl Run {
+    /// A run without parameters and nested plans.
+    pub fn of(context: Arc<dyn Context>) -> Run {
+        Run {
+            context,
+            parameter_tuple: Tuple::empty(),
+            parameters: Chunk::unit(),
+            counters: Arc::default(),
+            board: Arc::default(),
+            nested: None,
+        }
+    }
+
     /// Opens a file or object; what reading it costs counts for the node.
     ///
     /// # Errors

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use arrow::array::RecordBatch;
 
 use tessera_types::{Code, Error, Result, Tuple};
-use tessera_vector::Chunk;
 
 use crate::{Context, Place, RangeReader, Run, Scratch, lock};
 
@@ -124,14 +123,7 @@ impl Scratch for TestScratch {
 
 /// A run of a node without parameters.
 pub fn run_in(context: &Arc<TestContext>) -> Run {
-    Run {
-        context: context.clone(),
-        parameter_tuple: Tuple::empty(),
-        parameters: Chunk::unit(),
-        counters: Arc::default(),
-        board: Arc::default(),
-        nested: None,
-    }
+    Run::of(context.clone())
 }
 
 /// A batch of `tuple` from text: tuples apart by `|`, values by a space, `NULL` for NULL.

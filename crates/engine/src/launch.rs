@@ -4,12 +4,13 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, parse_timeout};
 
-use crate::setup::Extension;
+use crate::setup::{Extension, SettingEntry};
 
 /// A flag of the command line that only says how a platform is started.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,28 @@ pub struct LaunchOption {
     pub help: &'static str,
     /// What is wrong with a value.
     pub check: fn(&str) -> std::result::Result<(), String>,
+}
+
+/// Checks a number for [`LaunchOption::check`].
+///
+/// # Errors
+/// It is none of these.
+pub fn check_number(value: &str, range: RangeInclusive<u16>) -> std::result::Result<(), String> {
+    match value.parse::<u16>() {
+        Ok(number) if range.contains(&number) => Ok(()),
+        _ => Err(format!("must be a number from {} to {}", range.start(), range.end())),
+    }
+}
+
+/// Checks a time-out for [`LaunchOption::check`].
+///
+/// # Errors
+/// It is no time.
+pub fn check_timeout(value: &str) -> std::result::Result<(), String> {
+    match parse_timeout(value) {
+        Some(_) => Ok(()),
+        None => Err("must be a number of seconds above 0, or none".to_string()),
+    }
 }
 
 /// The values of a platform's options.
@@ -84,7 +107,7 @@ pub enum Launched {
         extension: Arc<dyn Extension>,
         /// The database, which may lie elsewhere now.
         database: Option<PathBuf>,
-        /// More settings of stores.
+        /// Settings of stores, those of the launch among them.
         stores: Vec<(String, String)>,
         /// What the time of a statement is printed with.
         report: Option<Report>,
@@ -136,6 +159,11 @@ pub trait Launcher: fmt::Debug + Send + Sync {
 
     /// Its flags besides the settings.
     fn options(&self) -> &'static [LaunchOption] {
+        &[]
+    }
+
+    /// The settings that its extension brings.
+    fn settings(&self) -> &'static [SettingEntry] {
         &[]
     }
 

@@ -4,7 +4,7 @@
 //! is in a [`RunRecord`]. The [`Engine`] owns one worker thread per core; each repeatedly takes a job of some run: begin a
 //! pipeline, process a morsel, or run a task of a finishing sink. Workers take morsels from their own range of a source and steal from each other's
 //! when it is empty. Of several runs, the one that has had the least time is served first. No job waits: a chain of
-//! sub-operators that is blocked is parked with its token, and resumed by whoever finds it ready.
+//! sub-operators that is blocked is parked with its token, and resumed by the worker that finds it ready.
 //!
 //! The files use each other in one direction, each those that stand before it:
 //!
@@ -69,10 +69,12 @@ pub mod profile;
 pub use admission::{Admitted, Kept, LEAST_BYTES, Memory};
 pub use compiled_plan::CompiledPlan;
 pub use engine::Engine;
-pub use launch::{Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report};
+pub use launch::{
+    Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report, check_number, check_timeout,
+};
 pub use part::InShare;
 pub use platform::{Platform, Sent};
 pub use query::{FileCreator, FileOpener, Governor, Query, ScratchMaker, Settings};
 pub use query_run::QueryRun;
 pub use record::RunRecord;
-pub use setup::{Extension, Pass, Phase, Setting, Setup};
+pub use setup::{Extension, Pass, Phase, Setting, SettingEntry, Setup};

@@ -36,7 +36,7 @@ pub enum Phase {
 }
 
 /// What a pass does to a plan.
-type Rewrite = dyn Fn(&Plan, &Catalogue, Rules) -> Result<Plan> + Send + Sync;
+type Rewrite = dyn Fn(Plan, &Catalogue, Rules) -> Result<Plan> + Send + Sync;
 
 /// A rewrite of plans.
 #[derive(Clone)]
@@ -52,8 +52,8 @@ pub struct Pass {
 }
 
 /// A setting that `SET` changes and a flag of the command line gives.
-#[derive(Clone)]
-pub struct Setting {
+#[derive(Debug, Clone, Copy)]
+pub struct SettingEntry {
     /// Its name; the flag has hyphens for underscores.
     pub name: &'static str,
     /// Its value until it is changed.
@@ -62,10 +62,15 @@ pub struct Setting {
     pub value_name: &'static str,
     /// What it means.
     pub help: &'static str,
-    /// Under which heading `--help` lists it.
-    pub heading: &'static str,
     /// Checks a value, and gives it as `SHOW` prints it.
     pub parse: fn(&str) -> Result<String>,
+}
+
+/// A setting with what it does to a session.
+#[derive(Clone)]
+pub struct Setting {
+    /// What it is.
+    pub entry: SettingEntry,
     /// Uses a value that `parse` has given, from now on.
     pub apply: Arc<dyn Fn(&str) -> Result<()> + Send + Sync>,
 }
@@ -147,8 +152,9 @@ impl Setup {
     /// # Errors
     /// There is one of its name.
     pub fn setting(&mut self, setting: Setting) -> Result<()> {
-        if self.settings.iter().any(|other| other.name == setting.name) {
-            return Err(taken("setting", setting.name));
+        let name = setting.entry.name;
+        if self.settings.iter().any(|other| other.entry.name == name) {
+            return Err(taken("setting", name));
         }
         self.settings.push(setting);
         Ok(())
@@ -221,6 +227,6 @@ impl fmt::Debug for Pass {
 
 impl fmt::Debug for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setting").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Setting").field("entry", &self.entry).finish_non_exhaustive()
     }
 }

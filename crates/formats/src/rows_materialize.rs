@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::describe::{edge, gives_one, wants_all};
+use tessera_operator::describe::gives_collection;
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::{AskedWrite, Collected, KeepingRows, RowLayout, RowWriter, RowsKeeper};
-use tessera_types::{Field, Result, Tuple};
+use tessera_types::Result;
 use tessera_vector::{Chunk, Column};
 
 /// Keeps all tuples in one collection in the `rows` layout, and yields it as the only field of one tuple
@@ -25,10 +25,7 @@ impl Descriptor for RowsMaterialize {
     tessera_operator::describe!("rows_materialize", "Keeps all tuples in one collection of rows.", [], 1, 1);
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        let edge = edge(inputs)?;
-        wants_all(edge, 0)?;
-        let data = Field::collection("data", "rows", edge.tuple.clone());
-        Ok(gives_one(edge, Tuple::new(vec![data]), Order::Source))
+        gives_collection(inputs, "rows")
     }
 
     fn role(&self, _node: &Node) -> Role {

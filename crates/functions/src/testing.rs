@@ -14,14 +14,7 @@ use super::{Bound, Library};
 
 /// A run without parameters.
 pub fn run() -> Run {
-    Run {
-        context: TestContext::new(2048, 1),
-        parameter_tuple: Tuple::empty(),
-        parameters: Chunk::unit(),
-        counters: Arc::default(),
-        board: Arc::default(),
-        nested: None,
-    }
+    Run::of(TestContext::new(2048, 1))
 }
 
 /// The functions; one library for all tests.

@@ -1,8 +1,8 @@
 //! The compiled tier: pieces of plans as machine code, through LLVM.
 //!
-//! What can be compiled, the rooms below say in a form of their own ([`tessera_codegen`]); [`compiler`] gives who turns it into code, in a build
-//! with the feature `llvm`. Code works on the same state as the vectorised tier and changes none of it where a tuple may raise an error:
-//! then the vectorised tier does the chunk, and tells.
+//! Sub-operators describe what can be compiled in the form of [`tessera_codegen`]. In a build with the feature `llvm`,
+//! [`compiler`] gives the compiler that turns it into code. Code works on the same state as the vectorised tier and changes none of it where a tuple may raise an error:
+//! then the vectorised tier does the chunk, and raises the error if there is one.
 //!
 //! ```
 //! use tessera_jit::{Device, Tier, compiler};

@@ -91,6 +91,18 @@ pub fn gives_one(edge: &Edge, tuple: Tuple, order: Order) -> Edge {
     Edge { tuple, traits: Traits { parallelism: Parallelism::One, ..edge.traits }, order }
 }
 
+/// The edge out of a sub-operator that keeps all tuples in one collection in this form, and yields it as the only field of
+/// one tuple.
+///
+/// # Errors
+/// As [`edge`] and [`wants_all`].
+pub fn gives_collection(inputs: &Inputs<'_>, form: &str) -> Result<Edge> {
+    let edge = edge(inputs)?;
+    wants_all(edge, 0)?;
+    let data = Field::collection("data", form, edge.tuple.clone());
+    Ok(gives_one(edge, Tuple::new(vec![data]), Order::Source))
+}
+
 /// A field by name, with its position.
 ///
 /// # Errors

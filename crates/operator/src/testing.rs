@@ -297,14 +297,8 @@ fn kept(mut chunks: impl Iterator<Item = Chunk>, run: &Run) -> Result<Collected>
 
 impl Compiled {
     fn execute(&self, parameters: Chunk, context: &Arc<dyn Context>, workers: usize) -> Result<Collected> {
-        let run = Run {
-            context: context.clone(),
-            parameter_tuple: self.parameters.clone(),
-            parameters,
-            counters: Arc::default(),
-            board: Arc::default(),
-            nested: None,
-        };
+        let parameter_tuple = self.parameters.clone();
+        let run = Run { parameter_tuple, parameters, ..Run::of(context.clone()) };
         let mut products: Vec<Product> = Vec::new();
         for pipeline in &self.pipelines.pipelines {
             let product = match pipeline.end {

@@ -4,19 +4,11 @@ use std::sync::Arc;
 
 use tessera_context::interrupt::check_here;
 use tessera_context::{Context, Place, RangeReader, Run};
-use tessera_types::{Error, Result, Tuple};
-use tessera_vector::Chunk;
+use tessera_types::{Error, Result};
 
 /// A run in which expressions are evaluated while planning.
 pub(crate) fn planning() -> Run {
-    Run {
-        context: Arc::new(Planning),
-        parameter_tuple: Tuple::empty(),
-        parameters: Chunk::unit(),
-        counters: Arc::default(),
-        board: Arc::default(),
-        nested: None,
-    }
+    Run::of(Arc::new(Planning))
 }
 
 /// The surroundings of the samples that are looked at while planning: no files, no budget.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tessera_engine::Extension;
 use tessera_jit::{Device, Tier};
+use tessera_local::Local;
 use tessera_objects::SmartStorage;
 use tessera_types::{Error, Result};
 use tessera_vector::CHUNK_ROWS;
@@ -76,7 +77,7 @@ impl Default for Config {
             database: None,
             sql_from_stdin: false,
             stores: Vec::new(),
-            extensions: vec![Arc::new(Standard)],
+            extensions: vec![Arc::new(Standard), Arc::new(Local)],
             platform: tessera_local::NAME.to_string(),
             settings: Vec::new(),
             tier: Tier::default(),

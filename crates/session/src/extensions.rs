@@ -1,12 +1,9 @@
-//! The extensions that every session has.
-
-use std::sync::Arc;
+//! The extension that every session has.
 
 use tessera_engine::{Extension, Setup};
-use tessera_local::Local;
 use tessera_types::Result;
 
-/// Sub-operators that no platform forces to differ, formats of files, and the platform of this machine's cores.
+/// Sub-operators that no platform forces to differ, and formats of files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Standard;
 
@@ -18,6 +15,6 @@ impl Extension for Standard {
     fn install(&self, setup: &mut Setup) -> Result<()> {
         setup.room(tessera_operators::register);
         setup.room(tessera_formats::register);
-        setup.platform(Arc::new(Local))
+        Ok(())
     }
 }

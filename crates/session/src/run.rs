@@ -10,7 +10,8 @@ use tessera_engine::{
 };
 use tessera_files::ScratchFile;
 use tessera_operator::Registry;
-use tessera_plan::{Plan, Traits, verify, verify_in};
+use tessera_optimizer::physical::check_after;
+use tessera_plan::{Catalogue, Plan, Rules, Traits, verify};
 use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
 
@@ -24,7 +25,7 @@ pub(crate) struct Runner {
     pub(crate) registry: Arc<Registry>,
     pub(crate) platform: Arc<dyn Platform>,
     /// Of extensions.
-    pub(crate) passes: Vec<Pass>,
+    pub(crate) passes: Arc<[Pass]>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) storage: Storage,
@@ -82,28 +83,19 @@ impl Runner {
     /// The plan for the platform.
     pub(crate) fn for_platform(&self, plan: &Plan) -> Result<Plan> {
         let plan = self.platform.pass(plan, self.registry.catalogue(), self.values.planning.rules)?;
-        self.passes(Phase::Distributed, plan)
+        self.distributed(plan)
     }
 
-    /// The plan after the passes of a phase.
-    pub(crate) fn passes(&self, phase: Phase, plan: Plan) -> Result<Plan> {
-        let passes = self.passes.iter().filter(|pass| pass.phase == phase);
-        let (catalogue, rules) = (self.registry.catalogue(), self.values.planning.rules);
-        passes.into_iter().try_fold(plan, |plan, pass| {
-            let plan = (pass.rewrite)(&plan, catalogue, rules)?;
-            if cfg!(debug_assertions) {
-                verify_in(&plan, catalogue, Traits::DRIVER)
-                    .map_err(|error| error.context(format!("after the pass {}", pass.name)))?;
-            }
-            Ok(plan)
-        })
+    fn distributed(&self, plan: Plan) -> Result<Plan> {
+        let rules = self.values.planning.rules;
+        after_passes(&self.passes, Phase::Distributed, plan, self.registry.catalogue(), rules)
     }
 
     /// The plan for the platform that needs less memory, where there is one.
     pub(crate) fn frugal(&self, plan: &Plan) -> Result<Option<Plan>> {
         let frugal =
             self.platform.frugal_pass(plan, self.registry.catalogue(), self.values.planning.rules)?;
-        frugal.map(|plan| self.passes(Phase::Distributed, plan)).transpose()
+        frugal.map(|plan| self.distributed(plan)).transpose()
     }
 
     /// Verifies a plan, before anything else is done for it, and compiles it within the memory that it is let into.
@@ -143,4 +135,19 @@ impl Runner {
         let (scratch, compiler) = (Some(Arc::new(scratch) as _), self.values.compiler());
         tessera_engine::Settings { chunk_rows, interrupt, opener, creator, scratch, compiler }
     }
+}
+
+/// A plan after the passes of a phase.
+pub(crate) fn after_passes(
+    passes: &[Pass],
+    phase: Phase,
+    plan: Plan,
+    catalogue: &Catalogue,
+    rules: Rules,
+) -> Result<Plan> {
+    passes.iter().filter(|pass| pass.phase == phase).try_fold(plan, |plan, pass| {
+        let plan = (pass.rewrite)(plan, catalogue, rules)?;
+        check_after(pass.name, &plan, catalogue, Traits::DRIVER)?;
+        Ok(plan)
+    })
 }

@@ -29,7 +29,7 @@ use crate::functions;
 use crate::memory_table::{self, MemoryTable};
 use crate::planning::interruptible;
 use crate::result::{Columns, QueryResult, StatementResult};
-use crate::run::{Ran, Runner};
+use crate::run::{Ran, Runner, after_passes};
 use crate::settings::Values;
 use crate::source::Sampler;
 use crate::stack::{contained, with_big_stack};
@@ -47,7 +47,7 @@ pub struct Session {
     platform: Arc<dyn Platform>,
     /// Those whose plans can be explained.
     platforms: Vec<Arc<dyn Platform>>,
-    passes: Vec<Pass>,
+    passes: Arc<[Pass]>,
     engine: Arc<Engine>,
     /// That of all sessions side by side.
     memory: Arc<Memory>,
@@ -116,7 +116,7 @@ impl Session {
             Some(engine) => engine,
             None => Arc::new(Engine::new(values.threads)?),
         };
-        let passes = setup.passes().to_vec();
+        let passes = setup.passes().into();
         let mut catalog =
             FileCatalog::new(config.database.clone(), storage.clone(), setup.table_catalogs().to_vec())?;
         let mut registry = setup.into_registry(&*platform);
@@ -494,7 +494,7 @@ impl Session {
         let catalogue = self.registry.catalogue();
         self.cancel.interrupt.check()?;
         let plan = physical::optimise(plan, catalogue, self.rules())?;
-        self.runner().passes(Phase::Optimized, plan)
+        after_passes(&self.passes, Phase::Optimized, plan, catalogue, self.rules())
     }
 
     /// The rewrites that are on.
@@ -548,10 +548,7 @@ impl Session {
             });
         }
         let plan = match platform {
-            Some(platform) => {
-                let plan = platform.pass(&plan, self.registry.catalogue(), self.rules())?;
-                self.runner().passes(Phase::Distributed, plan)?
-            }
+            Some(platform) => Runner { platform: platform.clone(), ..self.runner() }.for_platform(&plan)?,
             None => plan,
         };
         let verified = verify(&plan, self.registry.catalogue())?;

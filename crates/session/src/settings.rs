@@ -86,7 +86,7 @@ impl Values {
             timeouts: Timeouts::of(&config.stores)?,
             extensions: settings
                 .iter()
-                .map(|setting| (setting.clone(), setting.default.to_string()))
+                .map(|setting| (setting.clone(), setting.entry.default.to_string()))
                 .collect(),
             smart_storage: config.smart_storage,
             samples: true,
@@ -112,7 +112,7 @@ impl Values {
 
     /// All settings, with what they mean, sorted by name.
     pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
-        let extensions = self.extensions.iter().map(|(setting, _)| (setting.name, setting.help));
+        let extensions = self.extensions.iter().map(|(setting, _)| (setting.entry.name, setting.entry.help));
         let mut all: Vec<_> = SETTINGS.into_iter().chain(extensions).collect();
         all.sort_unstable();
         all
@@ -199,9 +199,9 @@ impl Values {
                 changed.planning.time_zone = value.into();
             }
             _ => {
-                let own = changed.extensions.iter_mut().find(|(setting, _)| setting.name == name);
+                let own = changed.extensions.iter_mut().find(|(setting, _)| setting.entry.name == name);
                 let (setting, own) = own.ok_or_else(|| self.unknown(name))?;
-                *own = (setting.parse)(value)?;
+                *own = (setting.entry.parse)(value)?;
             }
         }
         changed.check()?;
@@ -230,7 +230,7 @@ impl Values {
             "device" => self.device.to_string(),
             "time_zone" | "timezone" => self.planning.time_zone.to_string(),
             _ => {
-                let own = self.extensions.iter().find(|(setting, _)| setting.name == name);
+                let own = self.extensions.iter().find(|(setting, _)| setting.entry.name == name);
                 own.ok_or_else(|| self.unknown(name))?.1.clone()
             }
         })
@@ -284,11 +284,25 @@ fn timeout(name: &str, value: &str) -> Result<Option<Duration>> {
 
 #[cfg(test)]
 mod tests {
+    use tessera_engine::SettingEntry;
+
     use super::*;
 
     #[test]
     fn a_value_out_of_range_changes_nothing() {
-        let mut values = Values::new(&Config { threads: 2, ..Config::default() }, &[]).unwrap();
+        let entry = SettingEntry {
+            name: "direction",
+            default: "up",
+            value_name: "WAY",
+            help: "up or down",
+            parse: |value| match value {
+                "up" | "down" => Ok(value.to_string()),
+                _ => Err(Error::semantic("up or down")),
+            },
+        };
+        let own = Setting { entry, apply: Arc::new(|_| Ok(())) };
+        let mut values = Values::new(&Config { threads: 2, ..Config::default() }, &[own]).unwrap();
+        values.set("direction", "down").unwrap();
         values.set("chunk_rows", "7").unwrap();
         values.set("deadline", "1.5").unwrap();
         values.set("smart_storage", "Auto").unwrap();
@@ -300,6 +314,7 @@ mod tests {
             ("threads", "x"),
             ("chunk_rows", "65537"),
             ("memory", "10"),
+            ("direction", "x"),
             ("smart_storage", "much"),
             ("stall_timeout", "0"),
             ("admission_timeout", "soon"),
@@ -310,6 +325,7 @@ mod tests {
         ] {
             assert!(values.set(name, value).is_err(), "{name} = {value}");
         }
+        assert_eq!(values.get("direction").unwrap(), "down");
         assert_eq!(values.get("threads").unwrap(), "2");
         assert_eq!(values.get("chunk_rows").unwrap(), "7");
         assert_eq!(values.get("deadline").unwrap(), "1.5");

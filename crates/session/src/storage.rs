@@ -124,9 +124,9 @@ impl Storage {
         setup.operator(SelectRequest::new(self.objects.clone()))?;
         let (objects, smart) = (self.objects.clone(), self.smart.clone());
         let rewrite =
-            move |plan: &Plan, catalogue: &Catalogue, rules: Rules| match rules.has(Rule::SelectInStore) {
-                true => push_selects(plan, catalogue, &objects, *lock(&smart)),
-                false => Ok(plan.clone()),
+            move |plan: Plan, catalogue: &Catalogue, rules: Rules| match rules.has(Rule::SelectInStore) {
+                true => push_selects(&plan, catalogue, &objects, *lock(&smart)),
+                false => Ok(plan),
             };
         setup.pass(Pass {
             name: "select_in_store",

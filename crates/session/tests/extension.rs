@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use arrow::array::{ArrayRef, Int64Array};
 use tessera_codegen::{Function, RawInput};
 use tessera_context::Run;
-use tessera_engine::{Extension, Pass, Phase, Platform, Setting, Setup};
+use tessera_engine::{Extension, Pass, Phase, Platform, Setting, SettingEntry, Setup};
 use tessera_functions::UserFunction;
 use tessera_local::Local;
 use tessera_operator::stream_util::chunks_source;
@@ -38,14 +38,17 @@ impl Extension for Stranger {
         setup.function(twice()?)?;
         let (first, passed) = (self.first.clone(), self.passed.clone());
         setup.setting(Setting {
-            name: "countdown_from",
-            default: "3",
-            value_name: "N",
-            help: "the first number of the table countdown",
-            heading: "Countdown",
-            parse: |value| match value.parse::<i64>() {
-                Ok(first @ 1..) => Ok(first.to_string()),
-                _ => Err(Error::semantic(format!("countdown_from must be a number above 0, not '{value}'"))),
+            entry: SettingEntry {
+                name: "countdown_from",
+                default: "3",
+                value_name: "N",
+                help: "the first number of the table countdown",
+                parse: |value| match value.parse::<i64>() {
+                    Ok(first @ 1..) => Ok(first.to_string()),
+                    _ => Err(Error::semantic(format!(
+                        "countdown_from must be a number above 0, not '{value}'"
+                    ))),
+                },
             },
             apply: Arc::new(move |value| {
                 first.store(value.parse().unwrap_or(0), Ordering::SeqCst);
@@ -54,18 +57,18 @@ impl Extension for Stranger {
         })?;
         let logged = |name: &'static str, after, log: &Arc<Mutex<Vec<&'static str>>>| {
             let log = log.clone();
-            let rewrite = move |plan: &Plan, _: &Catalogue, _: Rules| {
+            let rewrite = move |plan: Plan, _: &Catalogue, _: Rules| {
                 log.lock().unwrap().push(name);
-                Ok(plan.clone())
+                Ok(plan)
             };
             Pass { name, phase: Phase::Optimized, after, rewrite: Arc::new(rewrite) }
         };
         setup.pass(logged("first", None, &self.log))?;
         setup.pass(logged("third", None, &self.log))?;
         setup.pass(logged("second", Some("first"), &self.log))?;
-        let count = move |plan: &Plan, _: &Catalogue, _: Rules| {
+        let count = move |plan: Plan, _: &Catalogue, _: Rules| {
             passed.fetch_add(1, Ordering::SeqCst);
-            Ok(plan.clone())
+            Ok(plan)
         };
         setup.pass(Pass {
             name: "count",

@@ -21,7 +21,6 @@ use crate::encoding::{Aggregate, Condition, ENCODINGS, Encode, Encoding, Verdict
 #[derive(Debug)]
 pub struct Segment {
     encoding: Box<dyn Encoding>,
-    bytes: usize,
 }
 
 /// Which of a segment's values.
@@ -47,8 +46,7 @@ impl Segment {
     /// # Errors
     /// As [`Segment::new`].
     pub fn with(array: &ArrayRef, encodings: &[Encode]) -> Result<Segment> {
-        let encoding = shortest(array, encodings)?;
-        Ok(Segment { bytes: encoding.bytes(), encoding })
+        Ok(Segment { encoding: shortest(array, encodings)? })
     }
 
     /// Its values as the encoding that was chosen keeps them.
@@ -63,7 +61,7 @@ impl Segment {
 
     /// Bytes of memory that it takes.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.encoding.bytes()
     }
 
     /// The values at some positions.

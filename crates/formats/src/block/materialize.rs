@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run};
-use tessera_operator::describe::{edge, gives_one, wants_all};
+use tessera_operator::describe::{edge, gives_collection};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;
-use tessera_types::{Field, Result, Tuple};
+use tessera_types::{Result, Tuple};
 use tessera_vector::{Chunk, Column, concat_chunks};
 
 use super::{BLOCK_ROWS, Block, Blocks};
@@ -32,11 +32,9 @@ impl Descriptor for BlockMaterialize {
     );
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        let edge = edge(inputs)?;
-        wants_all(edge, 0)?;
-        edge.tuple.arrow_schema()?;
-        let data = Field::collection("data", "block", edge.tuple.clone());
-        Ok(gives_one(edge, Tuple::new(vec![data]), Order::Source))
+        let given = gives_collection(inputs, "block")?;
+        edge(inputs)?.tuple.arrow_schema()?;
+        Ok(given)
     }
 
     fn role(&self, _node: &Node) -> Role {

@@ -44,7 +44,7 @@ impl Rest {
         if range.start >= range.end {
             return Err(ParquetError::EOF(format!("a page at byte {} lies outside the file", range.start)));
         }
-        // A local file makes nobody wait.
+        // The bytes of a local file are read at once.
         read_now(&*self.file, range, None).map_err(|error| {
             let text = error.to_string();
             lock(&self.failure).get_or_insert(error);

@@ -112,7 +112,7 @@ impl TextReader {
             return Ok(false);
         }
         self.reservation.resize(copied_bytes(&self.bytes, (end - start) as usize))?;
-        // An object's bytes come in one request: whoever waits for them can be interrupted.
+        // An object's bytes come in one request, which can be interrupted; a file is read in pieces, with a check before each.
         let step = if self.run.files[self.file].is_remote { end - start } else { PIECE_BYTES };
         let mut from = start;
         while from < end {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 
-use tessera_context::{Context, Counters, Output, Place, RangeReader, Run};
+use tessera_context::{Context, Output, Place, RangeReader, Run};
 use tessera_operator::{Lowering, Operator, SinkRun, SourceRun, Step};
 use tessera_plan::{Edge, Inputs, Node, Order, Params, Traits, Value};
 use tessera_types::{Result, Tuple};
@@ -56,14 +56,7 @@ impl Context for FileContext {
 /// A run with this size of chunks, and its context for looking at what is held.
 pub(crate) fn run(chunk_rows: usize) -> (Run, Arc<FileContext>) {
     let context = Arc::new(FileContext { chunk_rows, held: AtomicUsize::new(0) });
-    let run = Run {
-        context: context.clone(),
-        parameter_tuple: Tuple::empty(),
-        parameters: Chunk::unit(),
-        counters: Arc::new(Counters::default()),
-        board: Arc::default(),
-        nested: None,
-    };
+    let run = Run::of(context.clone());
     (run, context)
 }
 

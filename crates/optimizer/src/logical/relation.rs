@@ -287,7 +287,6 @@ impl Relation {
     }
 
     /// The expressions of this relation itself.
-    /// All expressions in it.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Relation::Scan { predicates, .. } | Relation::Filter { predicates, .. } => {

@@ -31,6 +31,7 @@ pub use merge::insert_merges;
 pub use prune::prune_columns;
 pub use push::push_filters;
 pub use share::share_common;
+pub use stage::check_after;
 pub use threshold::push_thresholds;
 
 /// Runs the platform-independent passes: [`fuse`], [`push_filters`], [`share_common`], [`prune_columns`], [`fuse`]

@@ -59,7 +59,7 @@ impl<'a> Stage<'a> {
 ///
 /// # Errors
 /// The pass has made a plan that does not verify.
-pub(super) fn check_after(
+pub fn check_after(
     pass: &str,
     plan: &Plan,
     catalogue: &Catalogue,

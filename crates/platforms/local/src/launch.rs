@@ -2,30 +2,18 @@
 
 use std::sync::Arc;
 
-use tessera_engine::{Extension, Launch, Launched, Launcher, Setup};
+use tessera_engine::{Extension, Launch, Launched, Launcher};
 use tessera_types::Result;
+
+use crate::Local;
 
 /// Lets statements run in this process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalLauncher;
 
-/// Brings nothing: every session has this platform.
-#[derive(Debug)]
-struct Nothing;
-
-impl Extension for Nothing {
-    fn name(&self) -> &'static str {
-        super::NAME
-    }
-
-    fn install(&self, _setup: &mut Setup) -> Result<()> {
-        Ok(())
-    }
-}
-
 impl Launcher for LocalLauncher {
     fn name(&self) -> &'static str {
-        super::NAME
+        crate::NAME
     }
 
     fn help(&self) -> &'static str {
@@ -33,14 +21,14 @@ impl Launcher for LocalLauncher {
     }
 
     fn extension(&self) -> Arc<dyn Extension> {
-        Arc::new(Nothing)
+        Arc::new(Local)
     }
 
     fn launch(&self, launch: &Launch<'_>) -> Result<Launched> {
         Ok(Launched::Here {
-            extension: Arc::new(Nothing),
+            extension: Arc::new(Local),
             database: launch.database.clone(),
-            stores: Vec::new(),
+            stores: launch.stores.clone(),
             report: None,
             services: Box::new(()),
         })

@@ -9,7 +9,9 @@ mod executor;
 mod launch;
 mod pass;
 
-use tessera_engine::Platform;
+use std::sync::Arc;
+
+use tessera_engine::{Extension, Platform, Setup};
 use tessera_operator::Registry;
 use tessera_operator::platform::{Exchange, Executor, OnPlatform};
 use tessera_plan::{Catalogue, Plan, Rules};
@@ -25,6 +27,16 @@ pub const NAME: &str = "local";
 /// The cores of one machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Local;
+
+impl Extension for Local {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn install(&self, setup: &mut Setup) -> Result<()> {
+        setup.platform(Arc::new(Local))
+    }
+}
 
 impl Platform for Local {
     fn name(&self) -> &'static str {

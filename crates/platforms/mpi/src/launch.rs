@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use tessera_engine::{Extension, Launch, LaunchOption, Launched, Launcher};
+use tessera_engine::{
+    Extension, Launch, LaunchOption, Launched, Launcher, SettingEntry, check_number, check_timeout,
+};
 use tessera_types::{Code, Result, parse_timeout};
 
 use crate::launcher::{self, Canceller};
-use crate::{Mpi, NAME};
-
-/// Under which heading `--help` lists its flags.
-pub(crate) const HEADING: &str = "Platform mpi";
+use crate::{EXCHANGE, Mpi, NAME, Way};
 
 /// Most ranks that are started.
 const RANKS_MAX: u16 = 4096;
@@ -24,22 +23,26 @@ const OPTIONS: [LaunchOption; 2] = [
         value_name: "N",
         default: Some("2"),
         help: "How many ranks mpiexec starts",
-        check: |value| match value.parse::<u16>() {
-            Ok(ranks) if (1..=RANKS_MAX).contains(&ranks) => Ok(()),
-            _ => Err(format!("must be a number from 1 to {RANKS_MAX}")),
-        },
+        check: |value| check_number(value, 1..=RANKS_MAX),
     },
     LaunchOption {
         name: "mpi-start-timeout",
         value_name: "SECONDS",
         default: Some("60"),
         help: "Seconds until all ranks have come, or none",
-        check: |value| match parse_timeout(value) {
-            Some(_) => Ok(()),
-            None => Err("must be a number of seconds above 0, or none".to_string()),
-        },
+        check: check_timeout,
     },
 ];
+
+/// How tuples cross: a [`Way`].
+pub(crate) const EXCHANGE_SETTING: SettingEntry = SettingEntry {
+    name: EXCHANGE,
+    default: "auto",
+    value_name: "WAY",
+    help: "how tuples cross between ranks: auto (one-sided or rounds), one-sided, packed (in few bits), two-sided, split \
+           (two-sided, from half of the ranks to the rest), or rounds (two-sided, for what is larger than the memory)",
+    parse: |value| Ok(value.parse::<Way>()?.to_string()),
+};
 
 impl Launcher for MpiLauncher {
     fn name(&self) -> &'static str {
@@ -52,6 +55,10 @@ impl Launcher for MpiLauncher {
 
     fn options(&self) -> &'static [LaunchOption] {
         &OPTIONS
+    }
+
+    fn settings(&self) -> &'static [SettingEntry] {
+        &[EXCHANGE_SETTING]
     }
 
     fn has_shell(&self) -> bool {

@@ -105,13 +105,7 @@ impl Extension for Mpi {
         let platform = Mpi { link: self.link.clone(), way: Arc::default() };
         let of_setting = platform.clone();
         setup.setting(Setting {
-            name: EXCHANGE,
-            default: "auto",
-            value_name: "WAY",
-            help: "how tuples cross between ranks: auto (one-sided or rounds), one-sided, packed (in few bits), two-sided, split \
-                   (two-sided, from half of the ranks to the rest), or rounds (two-sided, for what is larger than the memory)",
-            heading: launch::HEADING,
-            parse: |value| Ok(value.parse::<Way>()?.to_string()),
+            entry: launch::EXCHANGE_SETTING,
             apply: Arc::new(move |value| {
                 of_setting.set_exchange(value.parse()?);
                 Ok(())

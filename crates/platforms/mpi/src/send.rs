@@ -410,14 +410,7 @@ mod tests {
             step: 3,
             in_rounds: true,
         };
-        let run = Run {
-            context: context.clone(),
-            parameter_tuple: Tuple::empty(),
-            parameters: Chunk::unit(),
-            counters: Arc::default(),
-            board: Arc::default(),
-            nested: None,
-        };
+        let run = Run::of(context.clone());
         let flow = Flow::new(&link, &context, 3);
         let packets = (0..2).map(|_| AtomicI64::new(0)).collect();
         let run = SendRun(Arc::new(Shared { lowered, run, packets, flow: Some(flow.clone()) }));

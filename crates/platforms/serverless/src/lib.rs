@@ -9,10 +9,10 @@
 //! workers share these. A query that has run out of memory is planned anew, with exchanges *in
 //! pieces* (`pieces`), which may be larger than the budget.
 //!
-//! A worker that is lost is invoked again, by whoever invoked it. It does the same work on the same
+//! A worker that is lost is invoked again, by its parent or the driver. It does the same work on the same
 //! share, and of two attempts at an object the first one stands; parts have the number of their
 //! attempt in their names. All objects of a query lie under one prefix, of which `open` is written
-//! first and deleted first: when it is gone, whoever still works stops, and takes away what it may
+//! first and deleted first: when it is gone, a worker that still runs stops, and deletes what it may
 //! have written since.
 //!
 //! Platforms know no storage: the program hands in a [`Cloud`].

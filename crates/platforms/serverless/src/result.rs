@@ -24,7 +24,7 @@ pub(crate) const FOLDER: &str = "result";
 /// The most bytes of a part, but for one chunk.
 const PART_BYTES_MAX: usize = 8 << 20;
 
-/// The size of parts, of the budget of whoever writes or reads them.
+/// The size of parts in bytes, from the memory budget of the process that writes or reads them.
 fn part_bytes(context: &Arc<dyn Context>) -> usize {
     pieces::part_bytes(context.memory_bytes()).min(PART_BYTES_MAX)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
-use tessera_context::{Counters, Run, lock};
+use tessera_context::{Run, lock};
 use tessera_engine::{Governor, Query};
 use tessera_objects::is_object;
 use tessera_operator::{Lowering, Operator, Registry, SourceRun, Step};
@@ -16,7 +16,7 @@ use tessera_optimizer::table::Table;
 use tessera_plan::{Edge, Inputs, Node, Order, Traits, Value};
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::hash::{MULTIPLIER, SEED, fold};
-use tessera_vector::{Chunk, own_strings};
+use tessera_vector::own_strings;
 
 use super::Stamps;
 use super::kept::{Columns, Kept};
@@ -225,14 +225,7 @@ impl ScanDraw {
     fn run(&self) -> Run {
         let (opener, creator) = (self.sampler.storage.opener(), self.sampler.storage.creator());
         let settings = tessera_engine::Settings { opener, creator, ..Default::default() };
-        Run {
-            context: Query::new(settings, &Governor::new(MEMORY_BYTES_MAX)),
-            parameter_tuple: Tuple::empty(),
-            parameters: Chunk::unit(),
-            counters: Arc::new(Counters::default()),
-            board: Arc::default(),
-            nested: None,
-        }
+        Run::of(Query::new(settings, &Governor::new(MEMORY_BYTES_MAX)))
     }
 
     /// The table's scan of these columns.

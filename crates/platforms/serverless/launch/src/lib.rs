@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tessera_engine::{Extension, Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report};
+use tessera_engine::{
+    Extension, Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report, check_number,
+    check_timeout,
+};
 use tessera_serverless::{Cloud, Driver, NAME, Prices, Serverless, Spent, Worker};
 use tessera_serverless_local::{Faults, Local, Options, Selector};
 use tessera_session::{Config, MEMORY_BYTES_MIN, Session, Standard, parse_size};
@@ -37,10 +40,7 @@ const OPTIONS: [LaunchOption; 6] = [
         value_name: "N",
         default: Some("4"),
         help: "How many workers run a statement",
-        check: |value| match value.parse::<u16>() {
-            Ok(workers) if (1..=WORKERS_MAX).contains(&workers) => Ok(()),
-            _ => Err(format!("must be a number from 1 to {WORKERS_MAX}")),
-        },
+        check: |value| check_number(value, 1..=WORKERS_MAX),
     },
     LaunchOption {
         name: "worker-memory",
@@ -75,10 +75,7 @@ const OPTIONS: [LaunchOption; 6] = [
         value_name: "SECONDS",
         default: None,
         help: "Seconds until a worker answers, its work included, or none (or TESSERA_WORKER_TIMEOUT) [default: 960]",
-        check: |value| match tessera_types::parse_timeout(value) {
-            Some(_) => Ok(()),
-            None => Err("must be a number of seconds above 0, or none".to_string()),
-        },
+        check: check_timeout,
     },
 ];
 
@@ -87,10 +84,7 @@ const THREADS: LaunchOption = LaunchOption {
     value_name: "N",
     default: None,
     help: "Worker threads (default: one per core)",
-    check: |value| match value.parse::<u16>() {
-        Ok(1..=1024) => Ok(()),
-        _ => Err("must be a number from 1 to 1024".to_string()),
-    },
+    check: |value| check_number(value, 1..=1024),
 };
 
 const DATA: LaunchOption = LaunchOption {
@@ -305,7 +299,11 @@ fn worker(values: &LaunchValues) -> Result<u8> {
     let served = tessera_session::with_big_stack(|| {
         let worker = Worker::new(cloud(Vec::new())?)?;
         let mut config = Config {
-            extensions: vec![Arc::new(Standard), Arc::new(Serverless::worker(Arc::new(worker)))],
+            extensions: vec![
+                Arc::new(Standard),
+                Arc::new(tessera_local::Local),
+                Arc::new(Serverless::worker(Arc::new(worker))),
+            ],
             platform: NAME.to_string(),
             ..Config::default()
         };

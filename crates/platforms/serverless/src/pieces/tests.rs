@@ -6,7 +6,6 @@ use object_store::path::Path;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use tessera_operator::{SourceRun, Step};
 use tessera_rows::Rows;
-use tessera_types::Tuple;
 
 use super::*;
 use crate::cloud::Space;
@@ -25,14 +24,7 @@ impl World {
             task,
             memory: Mutex::new(Reservation::new(context.clone())),
         };
-        let run = Run {
-            context,
-            parameter_tuple: Tuple::empty(),
-            parameters: Chunk::unit(),
-            counters: Arc::default(),
-            board: Arc::default(),
-            nested: None,
-        };
+        let run = Run::of(context);
         let (keys, bits) = match to {
             To::ByKeys { bits, .. } => (vec![0].into(), (*bits, 40)),
             _ => (Vec::new().into(), (0, 0)),
