@@ -1,4 +1,4 @@
-//! What the workers of an engine share: the runs in progress, and who wakes whom.
+//! What the workers of an engine share: the runs in progress, and the signals that wake idle workers.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -109,8 +109,12 @@ impl Shared {
     pub(crate) fn work(self: Arc<Self>, worker: usize) {
         WORKER.set(Some((Arc::downgrade(&self), Some(worker))));
         let mut parked_wait = PARKED_WAIT;
-        while !self.ending.load(Ordering::Acquire) {
+        loop {
+            // Before all that a notice may change is read: a notice that comes later ends the sleep.
             let seen = self.signal.notices();
+            if self.ending.load(Ordering::Acquire) {
+                break;
+            }
             let turns = self.turns.in_order();
             let mut parked = false;
             let mut worked = false;
