@@ -466,3 +466,21 @@ fn a_result_beyond_the_budget_without_scratch_is_an_error_and_the_memory_comes_b
     assert!(error.message().contains("no scratch directory"), "{error}");
     assert_eq!(governor.used_bytes(), 0);
 }
+
+/// Threads of the test, more than there are cores: a worker loses its core between any two steps then.
+const THREADS: usize = 16;
+
+#[test]
+fn workers_end_whenever_the_engine_is_dropped() {
+    let (done, ended) = std::sync::mpsc::channel();
+    for _ in 0..THREADS {
+        let done = done.clone();
+        std::thread::spawn(move || {
+            (0..1_000).for_each(|_| drop(Engine::new(3).unwrap()));
+            done.send(()).unwrap();
+        });
+    }
+    for _ in 0..THREADS {
+        ended.recv_timeout(PATIENCE).expect("a worker sleeps on");
+    }
+}
